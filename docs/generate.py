@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from generating.agents import model_server_parts, prompt_parts, python_parts
+from generating.commands import operations_json
 from generating.network import cli_parts, config_parts
 from generating.wakes import wakes_parts
 from generating.wire import operations_parts, protocol_parts
@@ -20,6 +21,7 @@ __all__ = ["pages"]
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "reference" / "templates"
+OPERATIONS = HERE.parent / "hubbub" / "people" / "operations.json"
 FOLDERS = (HERE / "reference", HERE / "explanation")
 
 
@@ -28,11 +30,12 @@ def pages() -> dict[Path, str]:
     parts = {**protocol_parts(), **operations_parts(), **config_parts(), **cli_parts()}
     parts |= {**prompt_parts(), **python_parts(), **model_server_parts(TEMPLATES / "script.yaml")}
     parts |= wakes_parts()
-    return {
+    found = {
         folder / template.name: _filled(template.read_text("utf-8"), parts)
         for folder in FOLDERS
         for template in sorted((folder / "templates").glob("*.md"))
     }
+    return found | {OPERATIONS: operations_json()}
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:

@@ -10,13 +10,16 @@ import typer
 from generating.models import fields, models_of
 from generating.tables import docstring, table
 from hubbub.cli.app import program
-from hubbub.cli.chat.commands import COMMANDS
 from hubbub.config import models as config_models
 from hubbub.config import roles, tooling
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import NetworkFile
-from hubbub.mods.loader import BUILT_IN, find_mod
+from hubbub.mods.loader import BUILT_IN
+from hubbub.mods.loader import find_mod
+from hubbub.people.chat.conversation import LOCAL
+from hubbub.people.chat.slash import usage
+from hubbub.people.commands import all_commands
 from hubbub.protocol import messages
 
 __all__ = ["cli_parts", "config_parts"]
@@ -51,7 +54,10 @@ def cli_parts() -> dict[str, str]:
         "commands": "\n\n".join(_commands(context)),
         "chat_commands": table(
             ("command", "what it does"),
-            [(f"`{spec.usage}`", spec.help) for spec in COMMANDS.values()],
+            [
+                *((f"`{each.usage}`", each.help) for each in LOCAL.values()),
+                *((f"`{usage(c)}`", c.help) for c in all_commands() if c.where != "shell"),
+            ],
         ),
     }
 

@@ -1,4 +1,4 @@
-"""A process of agents: what `hubbub agent run` does, with a config or with a single file."""
+"""A process of agents: what `hubbub agents run` does, with a config or with a single file."""
 
 from __future__ import annotations
 

@@ -85,7 +85,8 @@ def diagnose_log(path: Path) -> Diagnosis:
     try:
         count = verify_log(url)
     except LogDamaged as error:
-        text = f"{file} is not whole: {error}; a backup can be put in its place (`hubbub restore`)"
+        remedy = "a backup can be put in its place (`hubbub network restore`)"
+        text = f"{file} is not whole: {error}; {remedy}"
         return Diagnosis((Finding("log", "problem", text),))
     except (UserError, StoreUnavailable) as error:
         return Diagnosis((Finding("log", "problem", str(error)),))
@@ -170,7 +171,7 @@ async def _tokens(config: LoadedConfig) -> Finding:
     without = [name for name in config.file.humans if name not in counts]
     if without:
         text = (
-            f"{', '.join(without)} can join only on this machine: `hubbub token add {without[0]}` "
+            f"{', '.join(without)} can join only on this machine: `hubbub tokens add {without[0]}` "
             "makes a token for elsewhere"
         )
         return Finding("tokens", "warning", text)

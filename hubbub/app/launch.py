@@ -29,7 +29,7 @@ def units(config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str) -
 def _unit(
     path: Path, names: tuple[str, ...], tokens: Mapping[str, str], told: Mapping[str, str]
 ) -> Unit:
-    command = [sys.executable, "-m", "hubbub", "agent", "run", "--config", str(path)]
+    command = [sys.executable, "-m", "hubbub", "agents", "run", "--config", str(path)]
     for name in names:
         command += ["--name", name]
     mine = {name: tokens[name] for name in names}

@@ -104,7 +104,8 @@ def check_port(address: Address) -> None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UserError(
-                f"the address {address} is in use, perhaps by another network (`hubbub status`): "
+                f"the address {address} is in use, perhaps by another network "
+                "(`hubbub network status`): "
                 f"stop that one, or choose another with --listen {address.host}:{address.port + 1}"
             ) from None
         why = error.strerror or str(error)

@@ -10,83 +10,93 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from hubbub.cli.made import add_group, group_of_mod
 from hubbub.cli.output import help_if_alone
 from hubbub.config.problems import closest
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, OperationError, UserError
+from hubbub.people.commands import GROUPS
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["COMMANDS", "command_of", "program", "run"]
+__all__ = ["SECTIONS", "command_of", "program", "run"]
 
 _UsageError = typer.BadParameter.__bases__[0]
 """The base of what typer raises about a command line; typer itself does not export it."""
-_COMMANDS = {
-    "list_threads": "`hubbub threads`",
-    "list_participants": "`hubbub who`",
-    "join_channel": "/join in `hubbub chat`",
-    "list_approvals": "`hubbub approvals`",
-}
-"""The hub speaks to programs and models."""
 _NETWORK_FAULTS = frozenset(
     {ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.LOG_DAMAGED, ErrorCode.DRAINING}
 )
 
-COMMANDS = {
-    "up": "up",
-    "check": "check schema",
-    "init": "init",
-    "talk": "chat",
-    "people": "who threads send status",
-    "log": "log",
-    "finding": "search digest",
-    "reactions": "react",
-    "edits": "edit delete history",
-    "thread": "thread",
-    "tasks": "tasks",
-    "polls": "polls",
-    "files": "files",
-    "reminders": "remind reminders",
-    "directory": "directory",
-    "transcript": "transcript",
-    "turns": "turns turn",
-    "charge": "stop resume stops approvals approve deny take-over hand-back spending requests "
-    "interaction why breaker",
-    "prompts": "prompts",
-    "mods": "mods",
-    "webhooks": "webhook",
-    "doctor": "doctor",
-    "backups": "backup restore",
-    "tokens": "token",
-    "agent": "agent",
-    "testing": "testing",
+OWN: Mapping[str, tuple[str, str, str]] = {
+    "init": ("Run", "init", "Write a commented starter network: hubbub.yaml and an agent."),
+    "up": ("Run", "up", "Start a network: the hub and its agents, until Ctrl-C."),
+    "network": ("Run", "network", GROUPS["network"].about),
+    "tokens": ("Run", "tokens", "Make, list and revoke tokens."),
+    "chat": ("Talk", "talk", "Take part as a person: read, write, switch threads."),
+    "send": ("Talk", "talk", "Send a message: to somebody, to a channel, or to everybody."),
+    "messages": ("Talk", "transcripts", GROUPS["messages"].about),
+    "agents": ("Look", "agents", GROUPS["agents"].about),
+    "webhooks": ("Workplace", "webhooks", GROUPS["webhooks"].about),
+    "prompts": ("Build", "prompts", "List, show, compare, check and test prompts."),
+    "mods": ("Build", "mods", "List and show mods, begin one of your own, reload settings."),
 }
-"""Modules and the commands of each, in the order in which `hubbub --help` lists them. A command
-that is asked for loads its own module only."""
-_HOMES = {command: home for home, commands in COMMANDS.items() for command in commands.split()}
+"""Commands and groups with parts that are written by hand: section, module, what they do."""
+SECTIONS = ("Run", "Talk", "Look", "In charge", "Workplace", "Build")
 command_of = cache(typer.main.get_command)
 """The commands of a program. Reading their signatures takes longer than most of them run."""
 
 
+def _index() -> dict[str, tuple[str, str]]:
+    """Section and help of each word after `hubbub`."""
+    words = {word: (section, about) for word, (section, _, about) in OWN.items()}
+    return words | {word: (group.section, group.about) for word, group in GROUPS.items()}
+
+
+class Sections(TyperGroup):
+    """The program's help, in sections."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # classes of typer's own
+        index = _index()
+        for section in SECTIONS:
+            words = [word for word in _order() if index[word][0] == section]
+            with formatter.section(section):
+                formatter.write_dl([(word, index[word][1]) for word in words])
+
+
+def _order() -> list[str]:
+    """Words in the order of the help: by hand first, as somebody meets them."""
+    own, made = list(OWN), [word for word in GROUPS if word not in OWN]
+    return [*own[: own.index("agents")], "threads", *own[own.index("agents") :],
+            *(word for word in made if word != "threads")]  # fmt: skip
+
+
 @cache
-def program(*homes: str) -> typer.Typer:
-    """The program with the commands of these modules; without any, of all."""
+def program(*words: str) -> typer.Typer:
+    """The program with these commands and groups; without any, all."""
+    made = _base()
+    for word in words or _order():
+        group = add_group(made, word) if word in GROUPS else made
+        if word in OWN:
+            import_module(f"hubbub.cli.{OWN[word][1]}").register(group, word)
+    return made
+
+
+def _base() -> typer.Typer:
     made = typer.Typer(
         name="hubbub",
+        cls=Sections,
         help="A messaging network in which AI agents and people work together in threads.",
-        add_completion=False,
+        epilog="`hubbub COMMAND --help` says more. A network's own mods have commands here, too.",
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback(invoke_without_command=True)(main)
-    for home in homes or COMMANDS:
-        import_module(f"hubbub.cli.{home}").register(made)
-    made.command()(version)
     return made
 
 
@@ -96,21 +106,23 @@ def main(
 ) -> None:
     # No docstring: the program's help stands above.
     if asked:
-        version()
+        from hubbub import __version__
+
+        typer.echo(__version__)
         raise typer.Exit
     help_if_alone(context)
 
 
-def version() -> None:
-    """Print the version."""
-    from hubbub import __version__
-
-    typer.echo(__version__)
-
-
 def _program_for(args: Sequence[str]) -> typer.Typer:
-    home = _HOMES.get(args[0]) if args else None
-    return program(home) if home else program()
+    """The program with what a command line needs, and no more."""
+    word = args[0] if args else ""
+    if word in _index():
+        return program(word)
+    made = _base()
+    if not word or word.startswith("-") or not group_of_mod(made, word):
+        for known, (_, about) in _index().items():  # for help, completion, and the nearest word
+            made.add_typer(typer.Typer(), name=known, help=about)
+    return made
 
 
 def run(args: Sequence[str]) -> int:
@@ -120,7 +132,7 @@ def run(args: Sequence[str]) -> int:
 
         configure_logging(debug=True)
     try:
-        command = command_of(_program_for(args))
+        command = command_of(_program_for(_completing() or args))
         code = command.main(args=list(args), prog_name="hubbub", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return 130
@@ -131,16 +143,25 @@ def run(args: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _told(error: OperationError) -> str:
-    """The hub's sentence with commands in place of its operations."""
-    message = error.message
-    if error.code == ErrorCode.UNKNOWN_OPERATION:
-        from hubbub.cli.missing import unknown_operation
+def _completing() -> list[str]:
+    """The words of a command line that a shell asks to complete."""
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+    return line.split()[1:] if "_HUBBUB_COMPLETE" in os.environ else []
 
-        message = unknown_operation(message) or message
-    for operation, command in _COMMANDS.items():
-        message = re.sub(rf"\b{operation}\b", command, message)
-    return message
+
+def _message(error: OperationError) -> str:
+    """The hub's sentence with commands in place of its operations."""
+    from hubbub.people.chat.slash import missing_mod
+    from hubbub.people.commands import in_commands
+    from hubbub.people.figures import SHELL
+    from hubbub.people.parameters import known_operations
+
+    if error.code == ErrorCode.UNKNOWN_OPERATION:
+        named = re.search(r"there is no operation '(\w+)'", error.message)
+        spec = known_operations().get(named[1]) if named else None
+        if spec is not None and spec.mod:
+            return missing_mod(spec.mod)
+    return in_commands(error.message, SHELL)
 
 
 def _innermost(error: Exception) -> Exception:
@@ -151,7 +172,7 @@ def _innermost(error: Exception) -> Exception:
 
 
 def _judge(error: Exception) -> int:
-    """Tell the failure, and whose it is."""
+    """Say what has failed, and whose fault it is."""
     if isinstance(error, _UsageError):
         return _fail(error, _usage(error), 2)
     match error:
@@ -161,7 +182,7 @@ def _judge(error: Exception) -> int:
             return _fail(error, str(error), 2)
         case OperationError():
             users = not error.temporary and error.code not in _NETWORK_FAULTS
-            return _fail(error, _told(error), 2 if users else 1)
+            return _fail(error, _message(error), 2 if users else 1)
         case ConnectionLost():
             return _fail(error, f"the connection to the network was lost: {error}", 1)
         case HubbubError():
@@ -180,6 +201,7 @@ def _usage(error: BaseException) -> str:
         sentence = f"no such option: {option}" + (f"; did you mean {near}?" if near else "")
     else:
         sentence = getattr(error, "format_message", lambda: str(error))()
+        sentence = sentence.replace("_'", "'")  # names of parameters end so, keywords would not do
     return f"{' '.join(sentence.split()).removesuffix('.')} (see `{path} --help`)"
 
 

@@ -15,7 +15,7 @@ from hubbub.errors import UserError
 __all__ = ["register", "write_files"]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: typer.Typer, word: str) -> None:
     app.command()(init)
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from hubbub.cli.naming import check_name, default_name, did_you_mean
 from hubbub.errors import ConnectionLost, HubbubError, OperationError, UserError
+from hubbub.people.names import check_name, default_name, did_you_mean
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Cursor
 from hubbub.protocol.messages import Kind, Participant
@@ -57,6 +57,7 @@ AddressOption = Annotated[
     typer.Option(
         "--address",
         "-a",
+        envvar="HUBBUB_ADDRESS",
         callback=_as_socket,
         help="host:port, URL or name of a running network; left out: the one that runs here.",
         show_default=False,
@@ -89,6 +90,12 @@ class Target:
 
     address: str | None = None
     token: str | None = None
+
+    @classmethod
+    def of_environment(cls, address: str | None = None, token: str | None = None) -> Target:
+        """What the environment says where a command line has not been read."""
+        address = address or os.environ.get("HUBBUB_ADDRESS")
+        return cls(_as_socket(address), token or os.environ.get("HUBBUB_TOKEN"))
 
     def without_token(self) -> Target:
         """For the operator's questions, where the token given is a person's."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cli.joining import AddressOption, Target, TokenOption, joined, run_async
-from hubbub.cli.output import JsonFlag, console, emit_json, help_if_alone, table
+from hubbub.cli.output import DEFAULT_CONFIG, JsonFlag, console, emit_json, help_if_alone, table
 from hubbub.config.problems import shown_path
 from hubbub.errors import OperationError, UserError
 from hubbub.field_docs import descriptions
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["group", "register"]
 
-DEFAULT_CONFIG = Path("hubbub.yaml")
-
 ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", "-c", help="The network's YAML file; hubbub.yaml if it is there."),
@@ -39,8 +37,8 @@ group = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.add_typer(group, name="mods")
+def register(app: typer.Typer, word: str) -> None:
+    app.add_typer(group, name=word)
 
 
 # list -------------------------------------------------------------------------------------------

@@ -6,30 +6,40 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import BaseModel
 
-from hubbub.cli.chat.text import one_line
+from hubbub.people.text import aligned, counted, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hubbub.people.shown import Shown, Tone
+
 __all__ = [
+    "DEFAULT_CONFIG",
+    "ConfigArgument",
     "JsonFlag",
-    "clock_time",
     "console",
     "counted",
     "emit_json",
     "help_if_alone",
+    "print_shown",
     "program",
     "table",
 ]
 
+DEFAULT_CONFIG = Path("hubbub.yaml")
+ConfigArgument = Annotated[
+    Path, typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml")
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+_STYLES: dict[Tone, str] = {
+    "info": "dim", "good": "green", "error": "red", "plain": "", "removed": "red",
+}  # fmt: skip
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -39,10 +49,25 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def emit_json(
-    value: BaseModel | Sequence[BaseModel] | Mapping[str, object] | Sequence[Mapping[str, object]],
-) -> None:
-    """One line of JSON."""
+def print_shown(shown: Shown, *, as_json: bool) -> None:
+    """What came of a command: JSON for programs, plain text for pipes, colours on a terminal."""
+    if as_json:
+        emit_json(shown.value)
+    elif not sys.stdout.isatty():
+        for note in shown.notes:
+            typer.echo(visible(note.text))
+    elif shown.tree is not None:
+        console().print(shown.tree, soft_wrap=False, no_wrap=True, overflow="ellipsis")
+    else:
+        from rich.text import Text
+
+        screen = console()
+        for note in shown.notes:
+            screen.print(Text(visible(note.text), style=_STYLES[note.tone]))
+
+
+def emit_json(value: object) -> None:
+    """One line of JSON, of models too."""
     typer.echo(json.dumps(_jsonable(value), ensure_ascii=False))
 
 
@@ -54,11 +79,6 @@ def _jsonable(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_jsonable(item) for item in value]
     return value
-
-
-def clock_time(moment: datetime) -> str:
-    """The local time of day."""
-    return moment.astimezone().strftime("%H:%M:%S")
 
 
 def program() -> str:
@@ -77,11 +97,6 @@ def _from_here(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def counted(count: int, one: str, many: str) -> str:
-    """`1 agent`, `2 agents`."""
-    return f"{count} {one if count == 1 else many}"
-
-
 def help_if_alone(context: typer.Context) -> None:
     """For groups of commands: without a command, show the help."""
     if context.invoked_subcommand is None:
@@ -90,13 +105,8 @@ def help_if_alone(context: typer.Context) -> None:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Columns for people, with the texts made safe. Without `head` there is no heading."""
-    from rich.cells import cell_len
     from rich.text import Text
 
-    lines = [list(head)] if head else []
-    lines += [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     screen = console()
-    for n, cells in enumerate(lines):
-        padded = (c + " " * (w - cell_len(c)) for c, w in zip(cells, widths, strict=True))
-        screen.print(Text("  ".join(padded).rstrip(), style="dim" if head and n == 0 else ""))
+    for n, line in enumerate(aligned(head, rows)):
+        screen.print(Text(line, style="dim" if head and n == 0 else ""))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.chat.text import visible
 from hubbub.cli.output import JsonFlag, console, counted, emit_json
 from hubbub.config.problems import shown_path
 from hubbub.errors import UserError
+from hubbub.people.text import visible
 
 if TYPE_CHECKING:
     from hubbub.app.case_files import PlacedCase

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cli import prompt_tests
-from hubbub.cli.chat.text import visible
-from hubbub.cli.output import JsonFlag, console, counted, emit_json, help_if_alone, table
+from hubbub.cli.output import (
+    DEFAULT_CONFIG,
+    JsonFlag,
+    console,
+    counted,
+    emit_json,
+    help_if_alone,
+    table,
+)
 from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, UserError
+from hubbub.people.text import visible
 
 if TYPE_CHECKING:
     from hubbub.agents.prompt.lint import Finding
@@ -24,8 +32,6 @@ if TYPE_CHECKING:
     from hubbub.config.loader import LoadedConfig
 
 __all__ = ["group", "register"]
-
-DEFAULT_CONFIG = Path("hubbub.yaml")
 
 ConfigOption = Annotated[
     Path, typer.Option("--config", "-c", help="The network's YAML file.", show_default=True)
@@ -43,9 +49,10 @@ group = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: typer.Typer, word: str) -> None:
     prompt_tests.register(group)
-    app.add_typer(group, name="prompts")
+    group.command("model-server")(model_server)
+    app.add_typer(group, name=word)
 
 
 # list -------------------------------------------------------------------------------------------
@@ -401,3 +408,14 @@ def _load(path: Path) -> LoadedConfig:
     config = load(path, mods=known_mods().keys())
     check_tools(config)
     return config
+
+
+def model_server(
+    script: Annotated[Path, typer.Argument(help="The script to play (YAML).")],
+    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="0 takes a free one.")] = 0,
+) -> None:
+    """Serve a scripted model over the OpenAI API, until Ctrl-C."""
+    from hubbub.testing.model_server import main
+
+    main(script, host, port)

@@ -1,18 +1,46 @@
-"""`chat`: a person's end of the network in a terminal."""
+"""`chat` and `send`: a person's end of the network."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, AsOption, TokenOption
+from hubbub.cli.joining import (
+    AddressOption,
+    AsOption,
+    Target,
+    TokenOption,
+    default_person,
+    joined,
+    run_async,
+    unreachable,
+)
+from hubbub.cli.output import JsonFlag, emit_json
+from hubbub.config.problems import nearest
+from hubbub.errors import ConnectionLost, OperationError, UserError
+from hubbub.people.figures import SHELL, kept_back
+from hubbub.people.names import find_thread, label
+from hubbub.people.text import visible
+from hubbub.protocol.operations import SendResult
 
-__all__ = ["register"]
+if TYPE_CHECKING:
+    from hubbub.client import Address, Client
+    from hubbub.people.chat.conversation import Console
+
+__all__ = ["chat", "register"]
+
+_MODES = ("queue", "steer", "interrupt")
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(chat)
+def register(app: typer.Typer, word: str) -> None:
+    if word == "chat":
+        app.command()(chat)
+    else:
+        app.command()(send)
 
 
 def chat(
@@ -33,8 +61,126 @@ def chat(
 
     Lines may come from a pipe or file too; the exit code is then 1 if one of them was refused.
     """
-    from hubbub.cli.chat.entry import chat as take_part
+    from hubbub.client import Client, WebSocketTransport, find_network
 
-    code = take_part(address=address, name=as_, token=token, opening=opening)
-    if code:
+    target = Target(address, token)
+    found, name = find_network(address), default_person(target, as_)
+    client = Client(
+        WebSocketTransport(found.url),
+        name,
+        "human",
+        token=token or found.tokens.get(name),
+        schemas=False,
+    )
+    if code := run_async(_chat(client, found, opening)):
         raise typer.Exit(code)
+
+
+async def _chat(client: Client, place: Address, opening: str | None) -> int:
+    from hubbub.people.chat.conversation import run_chat
+
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(client)
+        except OperationError as exc:
+            raise UserError(exc.message) from exc
+        except ConnectionLost as exc:
+            raise unreachable(place, exc) from exc
+        return await run_chat(client, _console(), opening=opening)
+
+
+def _console() -> Console:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        from hubbub.people.chat.pipe import PipeConsole
+
+        return PipeConsole(sys.stdin.fileno(), sys.stdout)
+    from hubbub.people.chat.terminal import TerminalConsole
+
+    return TerminalConsole()
+
+
+def send(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TO] TEXT…",
+            help="The recipient (bob, several as a,b, #general or another thread), then the text.",
+        ),
+    ],
+    channel: Annotated[
+        str | None, typer.Option("--channel", "-c", help="Post the text to this channel.")
+    ] = None,
+    broadcast: Annotated[
+        bool, typer.Option("--broadcast", "-b", help="Send the text to everybody.")
+    ] = False,
+    speak_as: Annotated[
+        str | None,
+        typer.Option("--speak-as", help="An agent that you have taken over, and speak for."),
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode",
+            help="What becomes of a turn that runs there: queue (it is not disturbed), steer (it "
+            "hears this) or interrupt (it ends).",
+        ),
+    ] = None,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Send a message: to somebody, to a channel, or to everybody."""
+    operation, args = _message(words, channel, broadcast)
+    args |= _manner(speak_as, mode)
+    target = Target(address, token)
+    person = default_person(target, as_)
+    sent = run_async(_send(target, person, operation, args))
+    speaker = speak_as or person
+    if as_json:
+        emit_json(sent)
+        return
+    thread = label(sent.thread_id, speaker)
+    away = f"; away, will get it later: {', '.join(sent.absent)}" if sent.absent else ""
+    nobody = f"; nobody is called {', '.join(sent.unresolved)}" if sent.unresolved else ""
+    typer.echo(visible(f"{sent.id} sent as {speaker} in {thread}{away}{nobody}"))
+    for line in kept_back(sent, SHELL):
+        typer.echo(visible(line))
+
+
+async def _send(target: Target, person: str, operation: str, args: Mapping[str, str]) -> SendResult:
+    async with joined(target, person) as client:
+        if "to" in args:
+            people = {known.id for known in client.ready.participants}
+            channels = {channel.name for channel in client.ready.channels}
+            speaker = args.get("speak_as", person)
+            args = {**args, "to": find_thread(args["to"], speaker, people, channels)}
+        # `cid` is no argument of any operation: each call gets a fresh one.
+        return SendResult.model_validate(await client.call(operation, cid=None, **args))
+
+
+def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[str, dict[str, str]]:
+    """The operation and its arguments that the words mean. Raises UserError."""
+    if channel is not None and broadcast:
+        raise UserError("send takes --channel or --broadcast, not both")
+    said = words if channel is not None or broadcast else words[1:]
+    if said and not " ".join(said).strip():
+        raise UserError("there is nothing in this message")
+    if channel is not None:
+        return "post_to_channel", {"channel": channel.lstrip("#"), "text": " ".join(words)}
+    if broadcast:
+        return "broadcast_text_message", {"text": " ".join(words)}
+    if len(words) < 2:
+        raise UserError(
+            f"send needs a recipient and a text: hubbub send {words[0]} 'hello', "
+            "or --channel NAME, or --broadcast"
+        )
+    return "send_text_message", {"to": words[0], "text": " ".join(words[1:])}
+
+
+def _manner(speak_as: str | None, mode: str | None) -> dict[str, str]:
+    """How a message is to be taken, as arguments. Raises `UserError`."""
+    if mode is not None and mode not in _MODES:
+        raise UserError(f"there is no mode {mode!r}{nearest(mode, _MODES)}")
+    manner = {"speak_as": speak_as, "mode": mode}
+    return {name: value for name, value in manner.items() if value is not None}

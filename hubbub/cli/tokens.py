@@ -1,4 +1,4 @@
-"""`token add | show | list | revoke`: what participants prove with that they are who they say."""
+"""`tokens add | show | list | revoke`: what participants prove with that they are who they say."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cli.joining import AddressOption, Target, ask, run_async
-from hubbub.cli.naming import did_you_mean
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
+from hubbub.people.names import did_you_mean
 from hubbub.protocol.admin import NewToken, TokenCounts
 from hubbub.protocol.thread_ids import is_participant_id
 
@@ -35,8 +35,8 @@ group = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
-    app.add_typer(group, name="token")
+def register(app: typer.Typer, word: str) -> None:
+    app.add_typer(group, name=word)
 
 
 @group.command()
@@ -139,7 +139,7 @@ def _of_this_run(participant: str, address: str | None) -> str:
     if run is None:
         raise UserError(
             f"you run no network at {url}, and only who runs one is shown its tokens; there, "
-            f"`hubbub token add {participant}` makes one"
+            f"`hubbub tokens add {participant}` makes one"
         )
     if participant in run.tokens:
         return run.tokens[participant]
@@ -147,7 +147,7 @@ def _of_this_run(participant: str, address: str | None) -> str:
         raise UserError(f"{run.network} is open: people join it without a token")
     raise UserError(
         f"{run.network} has made no token for {participant}"
-        f"{did_you_mean(participant, run.tokens)}; `hubbub token add {participant}` makes one"
+        f"{did_you_mean(participant, run.tokens)}; `hubbub tokens add {participant}` makes one"
     )
 
 

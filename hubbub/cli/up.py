@@ -9,21 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.output import JsonFlag
+from hubbub.cli.output import DEFAULT_CONFIG, ConfigArgument, JsonFlag
 from hubbub.errors import UserError
 
 if TYPE_CHECKING:
     from hubbub.app.happenings import Happening, Report
 
-__all__ = ["ConfigArgument", "register"]
-
-ConfigArgument = Annotated[
-    Path, typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml")
-]
-DEFAULT_CONFIG = Path("hubbub.yaml")
+__all__ = ["register"]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: typer.Typer, word: str) -> None:
     app.command()(up)
 
 

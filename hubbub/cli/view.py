@@ -25,11 +25,10 @@ from hubbub.app.happenings import (
     NetworkUp,
     Stopping,
 )
-from hubbub.cli.chat.colours import colour_of
-from hubbub.cli.chat.text import clip, one_line, visible
-from hubbub.cli.messages import message_line
 from hubbub.cli.output import console, program
 from hubbub.client.runfile import DEFAULT_ADDRESS
+from hubbub.people.messages import colour_of, message_line
+from hubbub.people.text import clip, one_line, visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["JsonView", "TerminalView", "happening_line"]
 
 MOST_COLUMNS = 160
-"""Of a message's text that are shown; `hubbub log` shows all of it."""
+"""Of a message's text that are shown; `hubbub messages list` shows all of it."""
 MOST_A_SECOND = 20
 """Messages that are shown; no eye follows more, and each line is work for the hub's loop."""
 HEAD = (
@@ -135,7 +134,7 @@ class TerminalView:
         left_out, self._left_out = self._left_out, 0
         if left_out:
             more = "message" if left_out == 1 else "messages"
-            self._write(f"… {left_out} more {more}; `hubbub log` shows them\n")
+            self._write(f"… {left_out} more {more}; `hubbub messages list` shows them\n")
 
     def _print(self, line: Text) -> None:
         with self._console.capture() as printed:
@@ -219,10 +218,10 @@ def _ways_in(up: NetworkUp) -> Iterator[tuple[str, str, str]]:
 def _tokens(up: NetworkUp, option: str) -> Iterator[tuple[str, str]]:
     """How people come by what they have to enter on the page: a command, and what it does."""
     if not up.humans:
-        yield f"{program()} token add NAME{option}", "makes the token to join as NAME with"
+        yield f"{program()} tokens add NAME{option}", "makes the token to join as NAME with"
         return
     for name in up.humans if len(up.humans) <= MOST_PEOPLE else ("NAME",):
-        yield f"{program()} token show {name}{option}", f"shows the token to join as {name} with"
+        yield f"{program()} tokens show {name}{option}", f"shows the token to join as {name} with"
 
 
 def _output(agents: tuple[str, ...], stream: str, line: str) -> Text:

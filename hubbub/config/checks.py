@@ -116,7 +116,7 @@ def _check_network(document: Document) -> None:
         document.report(
             loc,
             f"{address} can be reached from other machines while `auth: open` lets anybody join as "
-            "anybody: set `auth: tokens` (and `hubbub token add <participant>`), or listen on "
+            "anybody: set `auth: tokens` (and `hubbub tokens add <participant>`), or listen on "
             f"127.0.0.1:{address.port}",
         )
 
@@ -221,7 +221,10 @@ def _check_llm(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> 
     if not isinstance(model, str) or not _needs_model(agent):
         return  # the schema, or a missing variable, has said so
     if model not in models and ("model" in agent or _left_out(agent, "model")):
-        hint = nearest(model, models) or "; add a section models: (`hubbub doctor` proposes one)"
+        hint = (
+            nearest(model, models)
+            or "; add a section models: (`hubbub network doctor` proposes one)"
+        )
         named = "uses the unknown model" if "model" in agent else "names no model, and there is no"
         document.report((*loc, "model"), f"{dotted(loc)} {named} '{model}'{hint}")
 

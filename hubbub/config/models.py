@@ -1,4 +1,4 @@
-"""The YAML of a network as models. `hubbub schema` prints their JSON Schema.
+"""The YAML of a network as models. `hubbub network schema` prints their JSON Schema.
 
 Unknown keys are errors everywhere; the loader turns them into sentences with file and line.
 """

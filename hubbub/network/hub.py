@@ -176,7 +176,7 @@ class Hub:
         except (ValueError, TypeError, KeyError) as error:
             raise StoreUnavailable(
                 f"{self.config.store} has a record that cannot be read ({error}): put a backup in "
-                "its place (`hubbub restore`), or name another file as the store"
+                "its place (`hubbub network restore`), or name another file as the store"
             ) from error
 
     def _hearers(self) -> Hearers:

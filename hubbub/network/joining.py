@@ -190,7 +190,7 @@ class Joining:
         hashes = self._launched.get(name, []) + list(await self._store.read(TokenHashes(name)))
         open_to_all = self._config.auth == "open"
         if (hashes or not open_to_all) and not proves(frame.token, hashes):
-            remedy = f"whoever runs the network can give you one (`hubbub token add {name}`)"
+            remedy = f"whoever runs the network can give you one (`hubbub tokens add {name}`)"
             if name == OPERATOR:
                 remedy = "only commands of the user who runs the network have its token"
             raise _WrongToken(

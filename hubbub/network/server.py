@@ -73,7 +73,7 @@ async def serve_hub(
     if hub.config.auth == "open" and not is_loopback(host):
         raise UserError(
             f"listen: {host} can be reached from other machines, which `auth: open` forbids; "
-            "use `auth: tokens` and `hubbub token add <participant>`, or listen on 127.0.0.1"
+            "use `auth: tokens` and `hubbub tokens add <participant>`, or listen on 127.0.0.1"
         )
     sockets = _bind(host, port)
     listening = Listening(host, sockets.getsockname()[1])

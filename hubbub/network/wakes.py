@@ -113,7 +113,7 @@ KEPT_BACK: Mapping[Reason, str] = {
     Reason.MUTED: "mute_thread",
     Reason.STOPPED: "hubbub stop",
     Reason.LATCHED: "network.breaker",
-    Reason.TAKEN_OVER: "hubbub take-over",
+    Reason.TAKEN_OVER: "hubbub agents takeover",
     Reason.BUDGET_WALL_CLOCK: "network.budgets.wall_clock",
     Reason.BUDGET_TOKENS: "network.budgets.tokens",
     Reason.BUDGET_USD: "network.budgets.usd",

@@ -104,8 +104,8 @@ def test_a_script_sends_a_file_and_another_person_saves_it(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "plan.csv").write_bytes(b"a,b\n" * 50_000)
-    script(environment, "/channel general", f"/attach {tmp_path}/plan.csv the plan")
-    get = ("/channel general", f"/get f1 {tmp_path}/copy.csv")
+    script(environment, "/open #general", f"/attach {tmp_path}/plan.csv the plan")
+    get = ("/open #general", f"/get f1 {tmp_path}/copy.csv")
     shown = script(environment, *get, name="bob")
     assert any("[f1 plan.csv, text/csv, 200.0 kB]" in line for line in shown)
     assert (tmp_path / "copy.csv").read_bytes() == (tmp_path / "plan.csv").read_bytes()

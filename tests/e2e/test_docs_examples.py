@@ -100,7 +100,7 @@ async def _said_and_shown(chat: Process, step: str) -> None:
     shown = example(TUTORIAL, f"{step}.shown").splitlines()
     for line in example(TUTORIAL, f"{step}.chat").splitlines():
         chat.stdin.write(line.encode() + b"\n")
-        if line.startswith(("/channel", "/open")):
+        if line.startswith("/open"):
             continue
         brings = [shown.pop(0)]
         while shown and not shown[0].endswith("✓"):

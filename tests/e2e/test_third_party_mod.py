@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from asyncio.subprocess import PIPE, create_subprocess_exec
+from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
 from pathlib import Path
 
 import pytest
@@ -148,13 +149,17 @@ def seeing(site: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
 
 
-async def shown(site: Path, *args: str) -> str:
-    """What a command tells."""
+async def shown(
+    site: Path, *args: str, variables: dict[str, str] | None = None, typed: str | None = None
+) -> str:
+    """What a command tells; `typed` comes from a pipe."""
+    around = environment(site.parent, **(seeing(site) if variables is None else variables))
     process = await create_subprocess_exec(
         sys.executable, "-m", "hubbub", *args,
-        stdout=PIPE, stderr=PIPE, cwd=site.parent, env=environment(site.parent, **seeing(site)),
+        stdin=DEVNULL if typed is None else PIPE, stdout=PIPE, stderr=PIPE,
+        cwd=site.parent, env=around,
     )  # fmt: skip
-    out, err = await process.communicate()
+    out, err = await process.communicate(None if typed is None else typed.encode())
     assert process.returncode == 0, err
     return out.decode()
 
@@ -186,3 +191,23 @@ async def test_commands_tell_where_it_comes_from(site: Path) -> None:
     page = await shown(site, "mods", "show", "kudos")
     for part in ("package acme-mods 1.2", "Whoever is addressed", "word", "kudos_give"):
         assert part in page
+
+
+@pytest.mark.behaviour("M-321")
+async def test_its_operations_are_commands_of_the_shell_and_the_chat(
+    site: Path, tmp_path: Path
+) -> None:
+    """The program that asks has not installed the package: the hub says what there is."""
+    (tmp_path / "guild.yaml").write_text(NETWORK, encoding="utf-8")
+    variables = {**seeing(site), "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    async with run_config(str(tmp_path / "guild"), tmp_path, variables) as network:
+        where = {"HUBBUB_ADDRESS": network.url, "HUBBUB_AS": "ann", "PYTHONPATH": str(ROOT)}
+        help = await shown(site, "kudos", "--help", variables=where)
+        assert "Counts kudos. (mod kudos)" in help
+        assert "give  Give somebody kudos." in help
+        assert "of    Tell how many kudos a participant has." in help
+        assert await shown(site, "kudos", "give", "ann", "5", variables=where) == "count  5\n"
+        told = await shown(site, "kudos", "of", "ann", "--json", variables=where)
+        assert json.loads(told) == {"count": 5}
+        chat = await shown(site, "chat", variables=where, typed="/give bob 2\n/kudos of bob\n")
+        assert chat.count("count  2") == 2

@@ -228,7 +228,7 @@ async def test_an_address_or_database_that_cannot_be_had_is_refused_with_nothing
         text = await refused("--listen", "127.0.0.1:0")
         assert "in use by another hub" in text
         assert text.count("\n") == 1
-        agent = await start("agent", "run", "agents/greeter.py")  # one that is started by hand
+        agent = await start("agents", "run", "agents/greeter.py")  # one that is started by hand
         await all_present(url, "greeter")
         assert "sent" in await hubbub("send", "greeter", "hi")
         await network.said("Hello me! That was 1 word.")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from pydantic import JsonValue
 
-from hubbub.cli.turns import _lines
+from hubbub.people.groups.turns import _lines
 from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn
 from hubbub.testing.model_server import Answer, Call, Refusal, Rule, Script, Usage, When

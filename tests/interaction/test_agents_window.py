@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.cli.turns import _lines
+from hubbub.people.groups.turns import _lines
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, ModelServer, Refusal, Rule, Script, Usage, When
 from tests.interaction.agent_rig import call, finish, says, send

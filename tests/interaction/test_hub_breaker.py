@@ -49,7 +49,7 @@ async def test_one_turn_more_than_the_limit_latches_the_thread(in_memory: Networ
             "stopped by the breaker: 4 turns began in this thread"
         }
         (notice,) = await notices(network, ann)
-        assert "hubbub breaker release channel.desk" in notice["text_representation"]
+        assert "hubbub resume thread channel.desk" in notice["text_representation"]
         assert notice["mentions"] == ["ann"], "she waits for answers"
         assert (notice["content"]["scope"], notice["content"]["agents"]) == ("breaker", ["calc"])
         halted = (await calc.signal("halt"))["data"]

@@ -1,4 +1,4 @@
-"""What `hubbub webhook serve` does: find the settings, join the network, and take webhooks."""
+"""What `hubbub webhooks serve` does: find the settings, join the network, and take webhooks."""
 
 from __future__ import annotations
 

@@ -380,6 +380,6 @@ class Courier:
 
     def _tell(self, name: str, code: str, what: str) -> None:
         """Owners, once in an hour."""
-        text = f"The webhook {name}: {what}; see `hubbub webhook deliveries {name}`"
+        text = f"The webhook {name}: {what}; see `hubbub webhooks deliveries {name}`"
         hour = int(self._host.now() // QUIET_S)
         self._host.tell_owners(text, {"hook": name, "what": code}, f"{name}:{code}:{hour}")

@@ -151,7 +151,7 @@ class EndpointConfig(Section):
 
 
 class InboundConfig(Section):
-    """What `hubbub webhook serve` listens for."""
+    """What `hubbub webhooks serve` listens for."""
 
     listen: Listen = "127.0.0.1:4830"
     """Address and port."""
@@ -190,7 +190,7 @@ class WebhooksConfig(ModConfig):
     kept: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """Events of each hook that are remembered after they were sent or given up."""
     inbound: InboundConfig = InboundConfig()
-    """What comes in: for a process of its own, `hubbub webhook serve`."""
+    """What comes in: for a process of its own, `hubbub webhooks serve`."""
 
     @model_validator(mode="after")
     def _different(self) -> Self:

@@ -77,7 +77,7 @@ class AdminService(Service):
         if self.kernel.config.auth == "open" and call.participant != OPERATOR:
             raise OperationError(
                 ErrorCode.FORBIDDEN,
-                "in an open network tokens are the operator's: `hubbub token add <participant>`",
+                "in an open network tokens are the operator's: `hubbub tokens add <participant>`",
             )
 
     @operation(permission="admin", tool=False)

@@ -50,7 +50,9 @@ def restore(url: str, backup: Path, *, replace: bool) -> int:
     """
     database = _path(url)
     if not backup.is_file():
-        raise UserError(f"{backup} is not there: name the file that `hubbub backup` has written")
+        raise UserError(
+            f"{backup} is not there: name the file that `hubbub network backup` has written"
+        )
     if database.exists() and not replace:
         raise UserError(f"{database} is there already: --replace puts the backup in its place")
     with _disk(database), explained(Place(backup)):

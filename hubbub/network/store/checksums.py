@@ -31,7 +31,7 @@ ENTRY = (
 """
 _encode = Encoder().encode
 
-REMEDY = "put a backup in its place (`hubbub restore`), or name another file as the store"
+REMEDY = "put a backup in its place (`hubbub network restore`), or name another file as the store"
 
 
 def checksum(row: MessageRow) -> int:
@@ -75,7 +75,7 @@ def log_end(db: sqlite3.Connection) -> int:
 
 
 _LAST = 10_000
-"""Entries at the end of the log that a start counts; `hubbub doctor --log` reads all."""
+"""Entries at the end of the log that a start counts; `hubbub network doctor --log` reads all."""
 
 
 def check_end(db: sqlite3.Connection, name: str) -> None:

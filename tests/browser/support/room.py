@@ -96,7 +96,7 @@ class Room:
         return token
 
     async def revoke(self, name: str) -> None:
-        """All tokens of somebody are void, as with `hubbub token revoke`."""
+        """All tokens of somebody are void, as with `hubbub tokens revoke`."""
         token = self.token("operator")
         transport = WebSocketTransport(self.url)
         async with Client(transport, "operator", "service", token=token) as operator:

@@ -1,4 +1,4 @@
-"""An agent in a process of its own, as `hubbub agent run` starts it, that may be killed."""
+"""An agent in a process of its own, as `hubbub agents run` starts it, that may be killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["AgentProcess", "all_present", "llm_config", "running_agent"]
 
 
 class AgentProcess:
-    """`hubbub agent run ARGUMENTS`, again and again."""
+    """`hubbub agents run ARGUMENTS`, again and again."""
 
     def __init__(self, folder: Path, *arguments: str):
         self._folder, self._arguments = folder, arguments
@@ -32,7 +32,7 @@ class AgentProcess:
     async def start(self) -> None:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HUBBUB_")}
         environment["HUBBUB_STATE_DIR"] = str(self._folder)
-        output, command = self._folder / "agent.txt", ("agent", "run", *self._arguments)
+        output, command = self._folder / "agent.txt", ("agents", "run", *self._arguments)
         self._process = Forked(self._folder, output, environment, hubbub, *command)
 
     async def kill(self) -> None:

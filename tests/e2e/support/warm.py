@@ -13,7 +13,7 @@ from pathlib import Path
 import uvloop
 
 from hubbub.agents.launch import run_agent
-from hubbub.cli.agent import run  # noqa: F401
+from hubbub.cli.agents import run  # noqa: F401
 from hubbub.cli.app import command_of, program
 from hubbub.config.loader import load
 from hubbub.testing.model_script import Script
@@ -47,6 +47,6 @@ async def _warm() -> None:
 
 with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
     runner.run(_warm())
-command_of(program("agent"))
+command_of(program("agents"))
 gc.collect()
 gc.freeze()

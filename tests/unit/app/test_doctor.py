@@ -50,7 +50,7 @@ async def test_a_network_is_looked_at_without_making_anything(write: Write, tmp_
     text = "network: {listen: '127.0.0.1:0', store: 'sqlite:x.db'}\nhumans: {ann: {}, bob: {}}\n"
     tokens = finding(await diagnose(write("net.yaml", text), {}), "tokens")
     assert tokens.verdict == "warning"
-    assert tokens.text.startswith("bob can join only on this machine: `hubbub token add bob`")
+    assert tokens.text.startswith("bob can join only on this machine: `hubbub tokens add bob`")
 
 
 async def test_what_keeps_a_network_from_starting_is_a_problem(write: Write) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 import hubbub as package
 from hubbub.app import providers
-from hubbub.cli.app import COMMANDS, command_of, program
+from hubbub.cli.app import SECTIONS, command_of, program
 from hubbub.errors import ConnectionLost, HubbubError, OperationError, StoreUnavailable, UserError
 from tests.unit.cli.conftest import NETWORK, Shell, running
 
@@ -31,23 +30,36 @@ def nothing_within_reach(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_command_explains_itself(hubbub: Shell) -> None:
     """The texts themselves are those of the reference page."""
     listed = hubbub("--help").out
-    for command in command_of(program()).commands:  # type: ignore[attr-defined]
-        assert f"\n  {command} " in listed
-    for home, commands in COMMANDS.items():
-        made = set(getattr(command_of(program(home)), "commands", ())) - {"version"}
-        assert made == set(commands.split()), f"COMMANDS has others than hubbub.cli.{home}"
-    assert hubbub("turn", "--help").out.startswith("Usage: hubbub turn")
-    for group in ((), ("token",), ("agent",), ("testing",), ("prompts",)):
-        ran = hubbub(*group)
+    commands = command_of(program()).commands  # type: ignore[attr-defined]
+    assert len(commands) <= 22
+    for name, command in commands.items():
+        assert f"\n  {name} " in listed
+        for word, below in getattr(command, "commands", {}).items():
+            assert below.help, f"{name} {word}"
+    for section in SECTIONS:
+        assert f"\n{section}:\n" in listed
+    assert hubbub("turns", "show", "--help").out.startswith("Usage: hubbub turns show")
+    for group in ("tokens", "agents", "prompts", "tasks"):
+        ran = hubbub(group)
         assert ran.code == 0
         assert "Commands:" in ran.out
-    assert hubbub("version").out == f"{package.__version__}\n"
+    assert hubbub("--version").out == f"{package.__version__}\n"
 
 
 def test_a_wrong_command_line_is_one_sentence_with_a_way_on(
     hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    lines = ("statsu", "who --jsn", "turn", "token ad ann", "turns -n many", "who extra", "up")
+    lines = (
+        "tsks",
+        "agents list --jsn",
+        "turns show",
+        "tokens ad ann",
+        "turns list -n many",
+        "agents list extra",
+        "tasks list --state odd",
+        "tasks list -n 999",
+        "up",
+    )
     told = hubbub.story(*lines)
     assert told == snapshot
     assert told.count("\nhubbub: ") == told.count("(exit code 2)") == len(lines)
@@ -57,17 +69,16 @@ FAILURES: list[BaseException] = []
 
 
 @pytest.fixture
-def failing() -> Iterator[None]:
-    """A command that fails as the test says, for as long as the test lasts."""
-    whole = program()
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that fails as the test says."""
 
-    @whole.command("fail-for-test")
-    def fail() -> None:
-        raise FAILURES.pop()
+    def fail(group: typer.Typer, word: str) -> None:
+        @group.command(word)
+        def command() -> None:
+            raise FAILURES.pop()
 
-    command_of.cache_clear()
-    yield
-    whole.registered_commands.pop()
+    monkeypatch.setattr("hubbub.cli.up.register", fail)
+    program.cache_clear()
     command_of.cache_clear()
 
 
@@ -90,25 +101,28 @@ def test_a_failure_has_its_exit_code_and_no_traceback(
         (typer.Exit(3), 3, ""),
     ):
         FAILURES.append(failure)
-        ran = hubbub("fail-for-test")
+        ran = hubbub("up")
         assert ran.code == code, failure
         assert ran.err.startswith(sentence)
         assert "Traceback" not in ran.err
     monkeypatch.setenv("HUBBUB_DEBUG", "1")
     FAILURES.append(ZeroDivisionError("oops"))
-    assert "Traceback" in hubbub("fail-for-test").err
+    assert "Traceback" in hubbub("up").err
+    program.cache_clear()
+    command_of.cache_clear()
 
 
 @pytest.mark.slow
 def test_the_module_is_the_same_program() -> None:
-    args = [sys.executable, "-m", "hubbub", "version"]
+    args = [sys.executable, "-m", "hubbub", "--version"]
     ran = subprocess.run(args, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, f"{package.__version__}\n")
 
 
 @pytest.mark.slow
 def test_a_reader_that_goes_away_ends_the_program_without_a_word() -> None:
-    code = "import sys; from hubbub.cli.app import run\nsys.stdin.read()\nsys.exit(run(['schema']))"
+    code = "import sys; from hubbub.cli.app import run\nsys.stdin.read()\n"
+    code += "sys.exit(run(['network', 'schema']))"
     pipe = subprocess.PIPE
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, text=True
@@ -135,22 +149,22 @@ def test_a_config_is_checked_and_its_mistakes_told_one_a_line(
     (home / "empty.yaml").touch()
     assert (
         hubbub.story(
-            "check",
-            "check net.yaml",
-            "check net.yaml --json",
-            "check empty.yaml --json",
-            "check gone.yaml --json",
+            "network check",
+            "network check net.yaml",
+            "network check net.yaml --json",
+            "network check empty.yaml --json",
+            "network check gone.yaml --json",
         )
         == snapshot
     )
-    assert "properties" in hubbub("schema").json()
+    assert "properties" in hubbub("network", "schema").json()
 
 
 @pytest.mark.slow
 def test_python_of_agents_is_tried(home: Path, hubbub: Shell) -> None:
     (home / "bot.py").write_text("1 / 0\nBot = 1\n")
     (home / "hubbub.yaml").write_text("agents: {a: {kind: python, class: bot.py:Bot}}\n")
-    ran = hubbub("check")
+    ran = hubbub("network", "check")
     assert ran.code == 2
     assert "bot.py:1: importing it raises ZeroDivisionError" in ran.err
 
@@ -162,17 +176,17 @@ def test_the_doctor_tells_what_is_found_to_people_and_programs(
     home: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    ran = hubbub("doctor")
+    ran = hubbub("network", "doctor")
     assert ran.code == 0
     assert "✓ python" in ran.out
     assert 'api_key: "${OPENAI_API_KEY}"' in ran.out
     assert "sk-secret" not in ran.out
     (home / "hubbub.yaml").write_text("netwrk: {}\n")
-    ran = hubbub("doctor")
+    ran = hubbub("network", "doctor")
     assert ran.code == 1
     assert "✗ config     hubbub.yaml:1: unknown key 'netwrk'" in ran.out
     (home / "net.yaml").write_text("network: {auth: open, listen: '127.0.0.1:0'}\n")
-    found = hubbub("doctor", "net.yaml", "--json").json()
+    found = hubbub("network", "doctor", "net.yaml", "--json").json()
     assert found["healthy"] is True
     looked_at = {"python", "sqlite", "config", "port", "database", "tokens"}
     assert {finding["what"] for finding in found["findings"]} == looked_at
@@ -183,7 +197,7 @@ def test_a_running_network_holds_its_port_and_database(home: Path, hubbub: Shell
         address = url.removeprefix("ws://")
         text = f"network: {{auth: open, listen: '{address}', store: 'sqlite:town.db'}}\n"
         (home / "same.yaml").write_text(text)
-        ran = hubbub("doctor", "same.yaml")
+        ran = hubbub("network", "doctor", "same.yaml")
     assert ran.code == 0
     assert "is held by the network 'town'" in ran.out
     assert "in use by the running network" in ran.out
@@ -204,7 +218,7 @@ def test_a_network_is_written_that_passes_check(
         "no model is within reach; the network works without, hubbub.yaml says how to add one",
         "start it: hubbub up hubbub.yaml",
     ]
-    assert hubbub("check").code == 0
+    assert hubbub("network", "check").code == 0
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     told = hubbub("init", "new/folder", "--json").json()
     assert told["files"] == ["new/folder/hubbub.yaml", "new/folder/agents/greeter.py"]
@@ -212,9 +226,9 @@ def test_a_network_is_written_that_passes_check(
         ("gpt-5-mini", "OPENAI_API_KEY")
     ]
     assert "sk-secret" not in (home / "new/folder/hubbub.yaml").read_text()
-    assert hubbub("check", "new/folder/hubbub.yaml").code == 0
+    assert hubbub("network", "check", "new/folder/hubbub.yaml").code == 0
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert "OPENAI_API_KEY is not set" in hubbub("check", "new/folder/hubbub.yaml").err
+    assert "OPENAI_API_KEY is not set" in hubbub("network", "check", "new/folder/hubbub.yaml").err
 
 
 def test_what_is_there_is_not_replaced_unasked(home: Path, hubbub: Shell) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.chat.entry import chat
 from hubbub.cli.joining import Unreachable
+from hubbub.cli.talk import chat
 from hubbub.errors import UserError
 
 
@@ -22,17 +22,20 @@ def test_what_stands_in_the_way_is_one_sentence(
         chat()
     for name in ("two words", "hub", "t7", "ä", "x" * 65):
         with pytest.raises(UserError, match="cannot be a name"):
-            chat("127.0.0.1:1", name)
+            chat(address="127.0.0.1:1", as_=name)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         with pytest.raises(Unreachable, match=f"{port}: Connection refused; start one with `hub"):
-            chat(f"127.0.0.1:{port}", "ann")
+            chat(address=f"127.0.0.1:{port}", as_="ann")
 
 
 @pytest.mark.slow
 def test_the_terminal_libraries_are_loaded_only_for_a_terminal() -> None:
     libraries = "{'prompt_toolkit'}"
-    code = f"import sys, hubbub.cli.chat.entry; print(sorted({libraries} & set(sys.modules)))"
+    code = (
+        "import sys, hubbub.people.chat.conversation\n"
+        f"print(sorted({libraries} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

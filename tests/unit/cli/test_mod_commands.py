@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.cli.transcript import MOST_LINES, _parts
+from hubbub.cli.transcripts import MOST_LINES, _parts
 from hubbub.client import Client
 from hubbub.mods.search.schemas import SearchHits
 from tests.unit.cli.conftest import NETWORK, Shell, as_person, running
@@ -61,11 +61,11 @@ def test_tasks_polls_and_reactions_go_their_way_in_a_shell(
             "polls list --state open --json",
         ) == snapshot(name="polls")
         assert hubbub.story(
-            "react m1 👍",
-            "react m1 👍 --as bob",
-            "react m1 👍 --remove",
-            "react m1 👍 --remove --as bob",
-            "react m1 nice",
+            "messages react m1 👍",
+            "messages react m1 👍 --as bob",
+            "messages react m1 👍",
+            "messages react m1 👍 --as bob",
+            "messages react m1 nice",
         ) == snapshot(name="reactions")
 
 
@@ -76,29 +76,29 @@ def test_messages_and_threads_are_amended_in_a_shell(
     with running(having("edits", "threads"), home) as url:
         assert hubbub.story(
             "send '#general' frist",
-            "edit m1 first",
-            "edit m1 x --as bob",
-            "history m1",
-            "log",
-            "delete m1",
-            "history m1 -n 1",
+            "messages edit m1 first",
+            "messages edit m1 x --as bob",
+            "messages history m1",
+            "messages list",
+            "messages delete m1",
+            "messages history m1 -n 1",
         ) == snapshot(name="messages")
-        versions = hubbub("history", "m1", "--json").json()["versions"]
+        versions = hubbub("messages", "history", "m1", "--json").json()["versions"]
         assert [version["kind"] for version in versions] == ["sent", "edited", "deleted"]
         hubbub("send", "#general", "Ship it? Now?")
         as_person(url, "bob", lambda bob: bob.call("reply", cid=None, message_id="m4", text="yes"))
         assert hubbub.story(
-            "thread title '#general › m4' Release",
-            "thread resolve '#general › m4'",
-            "thread mute '#general'",
-            "thread follow '#general › m4'",
-            "thread list --state resolved",
-            "thread unfollow '#general › m4'",
-            "thread unmute '#general'",
-            "thread reopen '#general › m4'",
-            "thread list --followed --json",
+            "threads title '#general › m4' Release",
+            "threads resolve '#general › m4'",
+            "threads mute '#general'",
+            "threads follow '#general › m4'",
+            "threads replies --state resolved",
+            "threads unfollow '#general › m4'",
+            "threads unmute '#general'",
+            "threads reopen '#general › m4'",
+            "threads replies --followed --json",
         ) == snapshot(name="threads")
-        followed = hubbub("thread", "follow", "#general › m4", "--json").json()
+        followed = hubbub("threads", "follow", "#general › m4", "--json").json()
         assert (followed["followed"], followed["muted"]) == (True, False)
 
 
@@ -112,12 +112,13 @@ def test_files_are_put_listed_and_fetched_and_no_mistake_leaves_any(
     (home / "empty.md").touch()
     (home / "there").mkdir()
     with running(having("files"), home):
+        hubbub("send", "ann", "bob is here", "--as", "bob")
         assert hubbub.story(
             "files put plan.md data.bin -t '#general' --text look",
             "files list --as bob",
             "files list --limit 1",
             "files get f2 there --as bob",
-            "log",
+            "messages list",
         ) == snapshot(name="files")
         assert (home / "there" / "data.bin").read_bytes() == BIG
         some = hubbub("files", "list", "--before", "f2", "-t", "#general", "--json").json()
@@ -146,27 +147,29 @@ def test_messages_news_and_people_are_found_in_a_shell(
     lena = NETWORK.replace("The mayor}}}", f"The mayor}}}}, lena: {{card: {CARD}}}}}")
     with running(f"{lena}mods: [search, directory, digest]\n", home):
         told = hubbub.story(
-            "digest",
-            "search harbour",
+            "messages digest",
+            "messages search harbour",
             "send '#general' 'The harbour plan is late, @ann' --as bob",
             "send '#general' 'The plan of the harbour' --as bob",
-            "search 'harbour plan' late",
-            "search plan -t '#general' -n 1",
-            "search --kind files plan",
-            "digest --thread '#general'",
-            "digest --mark",
-            "digest",
-            "digest --since 2001-01-01",
-            "directory find translate German --people",
-            "directory find cook",
-            "directory list --people",
-            "directory show lena",
+            "messages search 'harbour plan' late",
+            "messages search plan -t '#general' -n 1",
+            "messages search --kind files plan",
+            "messages digest --thread '#general'",
+            "messages digest --mark",
+            "messages digest",
+            "messages digest --since 2001-01-01",
+            "agents find translate German --people",
+            "agents find cook",
+            "agents list",
+            "agents card lena",
         )
         assert re.sub(r"--cursor \S+", "--cursor <cursor>", told) == snapshot
-        found = SearchHits.model_validate(hubbub("search", "plan -late", "--json").json())
+        found = SearchHits.model_validate(
+            hubbub("messages", "search", "plan -late", "--json").json()
+        )
         assert [hit.snippet for hit in found.hits] == ["The plan of the harbour"]
-        assert hubbub("digest", "--json").json()["threads"] == []
-        assert hubbub("directory", "show", "lena", "--json").json()["skills"] == ["German"]
+        assert hubbub("messages", "digest", "--json").json()["threads"] == []
+        assert hubbub("agents", "card", "lena", "--json").json()["skills"] == ["German"]
 
 
 @pytest.mark.behaviour("M-212", "M-224")
@@ -177,28 +180,28 @@ def test_transcripts_and_reminders_are_kept_in_a_shell(
         assert hubbub.story(
             "send -b Lunch? --as bob",
             "send -b <b>Yes</b> --as bob",
-            "transcript export --all -o out.html",
-            "transcript export --all -o out.jsonl",
-            "transcript export --thread broadcast -o out.md",
-            "transcript export --thread channel_nowhere -o out.md",
-            "transcript export --interaction i9 -o out.md",
-            "transcript export -o out.md",
-            "transcript export --all -o no/such/folder.md",
+            "messages export --all -o out.html",
+            "messages export --all -o out.jsonl",
+            "messages export --thread broadcast -o out.md",
+            "messages export --thread channel_nowhere -o out.md",
+            "messages export --interaction i9 -o out.md",
+            "messages export -o out.md",
+            "messages export --all -o no/such/folder.md",
         ) == snapshot(name="export")
         assert "&lt;b&gt;Yes" in (home / "out.html").read_text()
         assert (home / "out.md").read_text().startswith("# broadcast (town)")
-        one = hubbub("transcript", "export", "--interaction", "i1", "--format", "jsonl").out
+        one = hubbub("messages", "export", "--interaction", "i1", "--format", "jsonl").out
         assert [json.loads(line).get("content") for line in one.splitlines()] == [None, "Lunch?"]
         assert not list(home.glob(".*.part"))
         assert hubbub.story(
-            "remind 'Water the flowers' 'every 2h' --thread broadcast",
+            "reminders set 'every 2h' Water the flowers --thread broadcast",
             "reminders list",
             "reminders pause r1",
             "reminders resume r1",
             "reminders cancel r1",
-            "reminders list --all --json",
+            "reminders list --everybody --json",
             "reminders cancel r9",
-            "remind x 'some day'",
+            "reminders set 'some day' x",
         ) == snapshot(name="reminders")
 
 
@@ -213,7 +216,7 @@ def test_a_transcript_moves_into_another_network(
                 await bob.call("broadcast_text_message", text=f"no {n}")
 
         as_person(url, "bob", say)
-        hubbub("transcript", "export", "--all", "-o", "out.jsonl")
+        hubbub("messages", "export", "--all", "-o", "out.jsonl")
     whole = (home / "out.jsonl").read_text()
     assert whole.count("\n") == 151
     (home / "wrong.jsonl").write_text(whole + "{}\n")
@@ -221,15 +224,15 @@ def test_a_transcript_moves_into_another_network(
     with running(having("transcript").replace("town", "other"), home):
         assert (
             hubbub.story(
-                "transcript import out.jsonl",
-                "transcript import out.jsonl",
-                "transcript import wrong.jsonl",
-                "transcript import nothing.jsonl",
-                "transcript import odd.jsonl",
+                "messages import out.jsonl",
+                "messages import out.jsonl",
+                "messages import wrong.jsonl",
+                "messages import nothing.jsonl",
+                "messages import odd.jsonl",
             )
             == snapshot
         )
-        out = hubbub("transcript", "export", "--all", "--format", "jsonl").out
+        out = hubbub("messages", "export", "--all", "--format", "jsonl").out
         assert out.count("\n") == 151
 
 
@@ -277,17 +280,17 @@ def test_webhooks_are_listed_and_sent_again(
         with running(f"{NETWORK}mods: {mods}\n", home):
             hubbub("send", "ann", "hello", "--as", "bob")
             assert asked.wait(20)
-            failed = ("webhook", "deliveries", "audit", "--state", "failed", "--json")
+            failed = ("webhooks", "deliveries", "audit", "--state", "failed", "--json")
             while not (page := hubbub(*failed).json()["deliveries"]):
                 pass  # the answer has been given, and is being written down
-            assert "410" in hubbub("webhook", "deliveries", "audit", "--limit", "1").out
-            assert "waiting again" in hubbub("webhook", "retry", str(page[0]["id"])).out
-            assert url in hubbub("webhook", "list").out
-            assert hubbub("webhook", "list", "--json").json()[0]["name"] == "audit"
+            assert "410" in hubbub("webhooks", "deliveries", "audit", "--limit", "1").out
+            assert "waiting again" in hubbub("webhooks", "retry", str(page[0]["id"])).out
+            assert url in hubbub("webhooks", "list").out
+            assert hubbub("webhooks", "list", "--json").json()["webhooks"][0]["name"] == "audit"
             assert (
                 hubbub.story(
-                    "webhook deliveries nobody",
-                    "webhook serve --config town.yaml",
+                    "webhooks deliveries nobody",
+                    "webhooks serve --config town.yaml",
                     "tasks list",
                 )
                 == snapshot

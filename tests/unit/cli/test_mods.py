@@ -155,7 +155,7 @@ def test_webhooks_are_taken_by_a_process_of_its_own(home: Path, hubbub: Shell) -
     inbound = {"listen": "127.0.0.1:0", "endpoints": [door]}
     mods = json.dumps([{"webhooks": {"inbound": inbound}}])
     with running(f"{NETWORK}\nmods: {mods}\n", home):
-        command = [sys.executable, "-m", "hubbub", "webhook", "serve", "--config", "town.yaml"]
+        command = [sys.executable, "-m", "hubbub", "webhooks", "serve", "--config", "town.yaml"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
         assert process.stdout is not None
         try:
@@ -164,7 +164,7 @@ def test_webhooks_are_taken_by_a_process_of_its_own(home: Path, hubbub: Shell) -
             request = Request(url, body, signed(secret, "e1", time.time(), body))
             with urlopen(request, timeout=20) as answer:
                 assert json.load(answer)["posted"]
-            assert "the build is red" in hubbub("log").out
+            assert "the build is red" in hubbub("messages", "list").out
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(20) == 0

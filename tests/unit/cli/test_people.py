@@ -24,9 +24,9 @@ AGENT = "from hubbub import Agent\n\n\nclass Notes(Agent):\n    pass\n"
 def test_people_talk_and_look_at_a_shell(
     town: str, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    assert hubbub("log").out == ""
+    assert hubbub("messages", "list").out == ""
     assert hubbub.story(
-        "who",
+        "agents list",
         "send --as bob --broadcast 'I am bob'",
         "send bob hello there",
     ) == snapshot(name="beginning")
@@ -36,34 +36,37 @@ def test_people_talk_and_look_at_a_shell(
         hubbub.story(
             "send --as eve general 'to some'",
             "send bob,eve 'hello both'",
-            "threads",
-            "log",
-            "log -n 1",
-            "log -n 0",
-            "log -t '#general'",
-            "log -t broadcast",
-            "log -t broadcast -n 0",
-            "log --as bob -t ann",
-            "threads --as eve",
+            "threads list",
+            "messages list",
+            "messages list -n 1",
+            "messages list -n 0",
+            "messages list -t '#general'",
+            "messages list -t broadcast",
+            "messages list -t broadcast -n 0",
+            "messages list --as bob -t ann",
+            "threads list --as eve",
         )
         == snapshot
     )
     for name in ("direct_bob", "bob", "@bob", "dm.ann.bob"):
-        assert hubbub("log", "-t", name).out.endswith("  hello there\n")
+        assert hubbub("messages", "list", "-t", name).out.endswith("  hello there\n")
     for name in ("general", "channel_general", "channel.general"):
-        assert hubbub("log", "-t", name, "-n", "1").out.endswith("  to some\n")
-    first = json.loads(hubbub("log", "--json").out.splitlines()[0])
+        assert hubbub("messages", "list", "-t", name, "-n", "1").out.endswith("  to some\n")
+    first = json.loads(hubbub("messages", "list", "--json").out.splitlines()[0])
     assert (first["sender_id"], first["content"]) == ("bob", "I am bob")
     card = {"description": "The mayor", "skills": []}
-    ann = {"id": "ann", "kind": "human", "present": False, "down": None, "card": card}
-    assert hubbub("who", "--json").json()[0] == ann
-    ids = [thread["id"] for thread in hubbub("threads", "--as", "bob", "--json").json()]
+    ann = {"id": "ann", "kind": "human", "present": False, "card": card}
+    assert hubbub("agents", "list", "--json").json()["participants"][0] == ann
+    ids = [
+        thread["id"]
+        for thread in hubbub("threads", "list", "--as", "bob", "--json").json()["threads"]
+    ]
     assert ids == ["dm.ann.bob.eve", "channel.general", "dm.ann.bob", "broadcast"]
     sent = hubbub("send", "--channel", "#general", "hi", "@nobody", "--json").json()
     assert (sent["thread_id"], sent["unresolved"]) == ("channel.general", ["nobody"])
-    status = hubbub("status", "--json").json()
+    status = hubbub("network", "status", "--json").json()
     assert (status["network"], status["head"], status["channels"]) == ("town", 6, 1)
-    assert "head" in hubbub("status").out
+    assert "head" in hubbub("network", "status").out
 
 
 def test_a_failure_is_one_sentence_with_its_exit_code(
@@ -82,37 +85,37 @@ def test_a_failure_is_one_sentence_with_its_exit_code(
         "send -b hi -c general",
         "send --as hub ann hi",
         "send --as 'a b' ann hi",
-        "threads --as 'a b'",
-        "threads --as anm",
-        "who --address 127.0.0.1:9",
-        "who --address elsewhere",
-        "log -t nonsense!",
-        "log -t direct_eve",
-        "log -t genral",
-        "log -t bob",
-        "agent run",
-        "agent run bot.py --config net.yaml",
-        "agent run gone.py",
-        "agent run empty.py",
-        "agent run --config gone.yaml",
-        "testing model-server gone.yaml",
+        "threads list --as 'a b'",
+        "threads list --as anm",
+        "agents list --address 127.0.0.1:9",
+        "agents list --address elsewhere",
+        "messages list -t nonsense!",
+        "messages list -t direct_eve",
+        "messages list -t genral",
+        "messages list -t bob",
+        "agents run",
+        "agents run bot.py --config net.yaml",
+        "agents run gone.py",
+        "agents run empty.py",
+        "agents run --config gone.yaml",
+        "prompts model-server gone.yaml",
     )
     told = hubbub.story(*lines)
     assert told == snapshot
     assert told.count("(exit code ") == len(lines)
     assert told.count("\n") == 3 * len(lines)
-    assert "anm" not in hubbub("who").out, "reading makes nobody a participant"
+    assert "anm" not in hubbub("agents", "list").out, "reading makes nobody a participant"
 
 
 def test_a_network_is_found_by_name_and_address(town: str, hubbub: Shell) -> None:
     place = town.removeprefix("ws://")
     for address in ("town", town, place, f"http://{place}/", f"HTTP://{place}/x?y#z"):
-        assert hubbub("who", "--address", address).code == 0
+        assert hubbub("agents", "list", "--address", address).code == 0
     assert (default_person(Target(), None), default_person(Target(), "bob")) == ("ann", "bob")
 
 
 def test_without_a_network_the_way_to_one_is_told(hubbub: Shell) -> None:
-    ran = hubbub("who")
+    ran = hubbub("agents", "list")
     assert (ran.code, ran.out) == (2, "")
     assert "hubbub up" in ran.err
 
@@ -124,7 +127,7 @@ def test_an_agent_that_is_connected_already_is_not_joined_by_another(
 
     async def while_it_runs() -> Ran:
         async with Client(WebSocketTransport(town), "notes", "agent"):
-            return await asyncio.to_thread(hubbub, "agent", "run", "notes.py")
+            return await asyncio.to_thread(hubbub, "agents", "run", "notes.py")
 
     ran = asyncio.run(while_it_runs())
     assert (ran.code, ran.out) == (2, "")
@@ -141,7 +144,7 @@ async def started(*args: str) -> asyncio.subprocess.Process:
 @pytest.mark.slow
 async def test_an_agent_says_what_it_joins_until_ctrl_c(town: str, home: Path) -> None:
     (home / "notes.py").write_text(AGENT)
-    process = await started("agent", "run", "notes.py")
+    process = await started("agents", "run", "notes.py")
     assert process.stdout is not None
     async with asyncio.timeout(30):
         said = (await process.stdout.readline()).decode()
@@ -160,7 +163,7 @@ async def test_following_shows_what_comes_until_ctrl_c(
     town: str, hubbub: Shell, thread: tuple[str, ...]
 ) -> None:
     await asyncio.to_thread(hubbub, "send", "-c", "general", "before")
-    process = await started("log", "-f", *thread)
+    process = await started("messages", "list", "-f", *thread)
     assert process.stdout is not None
     async with asyncio.timeout(30):
         assert (await process.stdout.readline()).endswith(b"before\n")

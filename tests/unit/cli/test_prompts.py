@@ -202,6 +202,6 @@ def test_what_is_no_file_is_not_waited_for(home: Path, hubbub: Shell) -> None:
 @pytest.mark.slow
 def test_check_tells_what_is_wrong_with_prompts(shop: Path, hubbub: Shell) -> None:
     write(shop, CONFIG.replace("variables: {shop: Acme}", "variables: {shopp: Acme}"))
-    ran = hubbub("check")
+    ran = hubbub("network", "check")
     assert ran.code == 2
     assert f"{FILE}:1: the prompt triage@1.9 needs the variable 'shop'" in ran.err

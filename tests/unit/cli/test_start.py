@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from hubbub.cli.app import COMMANDS
+from hubbub.cli.app import OWN
 
 HEAVY = (
-    "openai", "httpx", "httpx2", "rich", "prompt_toolkit", "textual", "structlog", "jinja2",
+    "openai", "httpx", "httpx2", "rich", "prompt_toolkit", "structlog", "jinja2",
     "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "pluggy", "prometheus_client",
 )  # fmt: skip
 ROOMS = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
@@ -49,8 +49,8 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("args", "own"),
     [
-        (["send", "bob", "hello", "--as", "ann", "--address", "127.0.0.1:1"], "people"),
-        (["status", "--address", "127.0.0.1:1"], "people"),
+        (["send", "bob", "hello", "--as", "ann", "--address", "127.0.0.1:1"], "talk"),
+        (["network", "status", "--address", "127.0.0.1:1"], "network"),
         (["--help"], None),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_plain_command_loads_only_what_it_uses(args: list[str], own: str | Non
     else:
         assert "hubbub.client.client" in loaded, "it has tried to reach the network"
         assert rooms == []
-        homes = {home for home in COMMANDS if f"hubbub.cli.{home}" in loaded}
+        homes = {home for _, home, _ in OWN.values() if f"hubbub.cli.{home}" in loaded}
         assert homes == {own}
 
 
@@ -83,7 +83,7 @@ def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "module", ["typer", "hubbub.cli.people", "hubbub.client", "websockets.asyncio.client"]
+    "module", ["typer", "hubbub.cli.talk", "hubbub.client", "websockets.asyncio.client"]
 )
 def test_ctrl_c_while_a_command_loads_ends_it_without_a_word(module: str) -> None:
     ran = python(INTERRUPTED.format(module=module))

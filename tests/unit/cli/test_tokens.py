@@ -29,7 +29,7 @@ def closed(home: Path) -> Path:
 def test_tokens_are_made_counted_and_revoked_and_stored_as_hashes(
     closed: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    ran = hubbub("token", "add", "ann")
+    ran = hubbub("tokens", "add", "ann")
     token = ran.out.strip()
     assert token.startswith("hub_")
     assert "not shown again" in ran.err
@@ -37,20 +37,20 @@ def test_tokens_are_made_counted_and_revoked_and_stored_as_hashes(
     with closing(sqlite3.connect("closed.db")) as database:
         rows = database.execute("SELECT participant, sha256 FROM token").fetchall()
     assert rows == [("ann", hashlib.sha256(token.encode()).hexdigest())]
-    hubbub("token", "add", "ann")
-    assert hubbub("token", "add", "bob", "--json").json()["token"].startswith("hub_")
+    hubbub("tokens", "add", "ann")
+    assert hubbub("tokens", "add", "bob", "--json").json()["token"].startswith("hub_")
     assert (
         hubbub.story(
-            "token list",
-            "token list --json",
-            "token revoke eve",
-            "token revoke amn",
-            "token revoke ann",
-            "token list",
-            "token revoke bob --json",
-            "token list --json",
-            "token list --config other.yaml",
-            "token show ann",
+            "tokens list",
+            "tokens list --json",
+            "tokens revoke eve",
+            "tokens revoke amn",
+            "tokens revoke ann",
+            "tokens list",
+            "tokens revoke bob --json",
+            "tokens list --json",
+            "tokens list --config other.yaml",
+            "tokens show ann",
         )
         == snapshot
     )
@@ -58,13 +58,13 @@ def test_tokens_are_made_counted_and_revoked_and_stored_as_hashes(
 
 def test_what_nobody_can_be_called_has_no_token(closed: Path, hubbub: Shell) -> None:
     for args in (("add", "hub"), ("add", "a b"), ("revoke", "t5"), ("revoke", "x" * 65)):
-        ran = hubbub("token", *args)
+        ran = hubbub("tokens", *args)
         assert ran.code == 2
         assert "nobody can be called" in ran.err
     assert not Path("closed.db").exists()
     closed.write_text("network: {store: 'sqlite::memory:'}\n", encoding="utf-8")
     for args in (("add", "ann"), ("list", "--json"), ("revoke", "ann")):
-        ran = hubbub("token", *args)
+        ran = hubbub("tokens", *args)
         assert ran.code == 2
         assert "a store in memory" in ran.err
 
@@ -72,22 +72,22 @@ def test_what_nobody_can_be_called_has_no_token(closed: Path, hubbub: Shell) -> 
 @pytest.mark.behaviour("D-2")
 def test_with_the_hub_running_a_token_works_at_once(home: Path, hubbub: Shell) -> None:
     with running(NETWORK.replace(":memory:", "town.db"), home) as url:
-        assert hubbub("token", "list", "--json").json() == []
-        token = str(hubbub("token", "add", "zoe", "--json").json()["token"])
+        assert hubbub("tokens", "list", "--json").json() == []
+        token = str(hubbub("tokens", "add", "zoe", "--json").json()["token"])
         assert hubbub("send", "--as", "zoe", "--broadcast", "hi").code == 2
         assert hubbub("send", "--as", "zoe", "--token", token, "--broadcast", "hi").code == 0
         address = url.removeprefix("ws://")
         text = f"network: {{auth: open, listen: '{address}', store: 'sqlite:town.db'}}\n"
         (home / "same.yaml").write_text(text, encoding="utf-8")
-        assert hubbub("token", "add", "zoe", "--config", "same.yaml").code == 0
+        assert hubbub("tokens", "add", "zoe", "--config", "same.yaml").code == 0
         for args in ((), ("--address", url), ("--config", "same.yaml")):
-            listed = hubbub("token", "list", "--json", *args).json()
+            listed = hubbub("tokens", "list", "--json", *args).json()
             assert listed == [{"participant": "zoe", "tokens": 2}]
-        ran = hubbub("token", "revoke", "zo")
+        ran = hubbub("tokens", "revoke", "zo")
         assert ran.err == "hubbub: zo has no tokens; did you mean zoe?\n"
-        assert hubbub("token", "revoke", "zoe").code == 0
+        assert hubbub("tokens", "revoke", "zoe").code == 0
         assert hubbub("send", "--as", "zoe", "--broadcast", "open again").code == 0
-        ran = hubbub("token", "show", "ann")
+        ran = hubbub("tokens", "show", "ann")
         assert ran.err == "hubbub: town is open: people join it without a token\n"
 
 
@@ -96,7 +96,7 @@ def test_the_token_of_this_run_opens_the_network_and_only_its_user_is_shown_it(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(NETWORK.replace("auth: open", "auth: tokens"), home) as url:
-        ran = hubbub("token", "show", "ann")
+        ran = hubbub("tokens", "show", "ann")
         token = ran.out.strip()
         assert token.startswith("hub_")
         assert "proves ann until the network stops" in ran.err
@@ -107,10 +107,10 @@ def test_the_token_of_this_run_opens_the_network_and_only_its_user_is_shown_it(
                 return ann.network
 
         assert asyncio.run(join()) == "town"
-        told = hubbub("token", "show", "ann", "--json", "--address", url)
+        told = hubbub("tokens", "show", "ann", "--json", "--address", url)
         assert told.json() == {"participant": "ann", "token": token}
-        wrong = hubbub.story("token show zoe", "token show amn", "token show 'a b'")
+        wrong = hubbub.story("tokens show zoe", "tokens show amn", "tokens show 'a b'")
         with monkeypatch.context() as another_user:
             another_user.setenv("HUBBUB_STATE_DIR", str(home / "elsewhere"))
-            wrong += hubbub.story(f"token show ann --address {url}")
+            wrong += hubbub.story(f"tokens show ann --address {url}")
     assert wrong == snapshot

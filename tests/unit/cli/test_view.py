@@ -22,7 +22,6 @@ from hubbub.app.happenings import (
     NetworkUp,
     Stopping,
 )
-from hubbub.cli.messages import message_line, where
 from hubbub.cli.view import (
     MOST_A_SECOND,
     MOST_COLUMNS,
@@ -31,6 +30,7 @@ from hubbub.cli.view import (
     TerminalView,
     happening_line,
 )
+from hubbub.people.messages import message_line, where
 from hubbub.protocol.messages import Attachment, Message, MessageType, Quote
 
 UP = NetworkUp(
@@ -93,7 +93,7 @@ def test_the_banner_tells_where_the_page_is_how_to_join_and_with_which_token(
     )
     assert "\n".join(map(shown, banners)) == snapshot
     told = shown(replace(guarded, humans=many[1:]))
-    assert told.count("token show person") == MOST_PEOPLE
+    assert told.count("tokens show person") == MOST_PEOPLE
 
 
 def test_a_message_tells_where_it_goes_and_is_one_line() -> None:
@@ -158,12 +158,12 @@ def test_of_many_messages_in_a_second_the_first_are_shown_and_the_others_counted
     view(Stopping("SIGINT"))
     assert out[-1] == "stopping …\n"
     tell()
-    assert out[-1] == "… 3 more messages; `hubbub log` shows them\n"
+    assert out[-1] == "… 3 more messages; `hubbub messages list` shows them\n"
     now += 0.99
     view(posted("one too many"))
     now += 0.01
     view(posted("the next second"))
-    assert out[-2] == "… 1 more message; `hubbub log` shows them\n"
+    assert out[-2] == "… 1 more message; `hubbub messages list` shows them\n"
     assert "the next second" in out[-1]
     timers[1][1]()
     assert "the next second" in out[-1]  # there is no more to tell

@@ -129,7 +129,11 @@ async def test_a_hole_or_a_cut_end_is_refused_at_start(tmp_path: Path) -> None:
         changed(path, statement)
         with pytest.raises(LogDamaged) as refused:
             await open_store(url).open()
-        for words in (f"{path} is damaged: ", said, "put a backup in its place (`hubbub restore`)"):
+        for words in (
+            f"{path} is damaged: ",
+            said,
+            "put a backup in its place (`hubbub network restore`)",
+        ):
             assert words in str(refused.value)
 
 

@@ -29,7 +29,7 @@ def test_it_names_the_network_and_how_to_get_in() -> None:
             assert tokens or f"hubbub chat{option}\n" in text
             assert f"Connect to ws://127.0.0.1:{port} with" in text
             assert ('"token"' in text) is ("HUBBUB_TOKEN" in text) is tokens
-    ast.parse(text[text.index("from hubbub import") : text.index("hubbub agent run")])
+    ast.parse(text[text.index("from hubbub import") : text.index("hubbub agents run")])
 
 
 def test_a_name_is_text_never_markup() -> None:

@@ -52,7 +52,7 @@ class Why:
             headline = (
                 f"Stopped by the breaker: {turns} turns began in this thread within {within_s:g} s."
                 f" Nobody is woken here until an owner releases it: "
-                f"hubbub breaker release {target}"
+                f"hubbub resume thread {target}"
             )
         else:
             told = f"stopped by {by}{words}"

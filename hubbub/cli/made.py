@@ -1,0 +1,239 @@
+"""Commands of the shell that are made of operations (`hubbub.people.commands`)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from inspect import Parameter as Place
+from inspect import Signature, signature
+from typing import Annotated, Any, Literal
+
+import typer
+from pydantic import JsonValue
+
+from hubbub.cli.joining import (
+    AddressOption,
+    AsOption,
+    Target,
+    TokenOption,
+    check_known,
+    default_person,
+    joined,
+    run_async,
+)
+from hubbub.cli.output import JsonFlag, help_if_alone, print_shown
+from hubbub.errors import HubbubError
+from hubbub.people.client import PersonClient
+from hubbub.people.commands import GROUPS, Command, commands_in, mod_commands, perform
+from hubbub.people.figures import SHELL
+from hubbub.people.parameters import Parameter, told_operations, value_of
+from hubbub.people.shown import Shown
+from hubbub.people.state import ClientState
+from hubbub.protocol.mods import ModStates
+from hubbub.protocol.operations import OperationSchemas
+
+__all__ = ["add_group", "group_of_mod"]
+
+LISTS = {
+    "t": "list_tasks", "p": "list_polls", "b": "list_boards", "f": "list_files",
+    "d": "list_documents", "r": "list_reminders",
+}  # fmt: skip
+"""What is asked for the ids that completion offers."""
+
+
+def add_group(app: typer.Typer, name: str) -> typer.Typer:
+    """Add the commands that begin with this word, which may be a whole command."""
+    commands = commands_in(name)
+    alone = [command for command in commands if command.path == name]
+    if alone:
+        app.command(name, help=alone[0].help)(shell_command(alone[0]))
+        return app
+    return _group(app, name, GROUPS[name].about, commands)
+
+
+def group_of_mod(app: typer.Typer, name: str) -> bool:
+    """Add the commands of a mod of the running network that does not come with Hubbub; returns
+    whether there is such a mod there."""
+    try:
+        about, commands = run_async(_mod(name))
+    except HubbubError:
+        return False  # no network, or none that lets us in: the word means nothing then
+    if commands:
+        _group(app, name, f"{about} (mod {name})", commands)
+    return bool(commands)
+
+
+async def _mod(name: str) -> tuple[str, tuple[Command, ...]]:
+    async with joined(Target.of_environment()) as client:
+        mods = ModStates.model_validate(await client.call("list_mods")).mods
+        mod = next((mod for mod in mods if mod.name == name), None)
+        if mod is None or not mod.operations:
+            return "", ()
+        told = await client.call("describe_operations", names=list(mod.operations))
+    found = OperationSchemas.model_validate(told).operations
+    return mod.about.partition("\n")[0], mod_commands(name, told_operations(found, name))
+
+
+def _group(app: typer.Typer, name: str, about: str, commands: Iterable[Command]) -> typer.Typer:
+    group = typer.Typer(help=about, invoke_without_command=True, callback=help_if_alone)
+    for command in commands:
+        if command.where != "chat":
+            group.command(command.word, help=command.help)(shell_command(command))
+    app.add_typer(group, name=name)
+    return group
+
+
+# One command --------------------------------------------------------------------------------------
+
+
+def _common(
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """The options of all: who does it, in which network, and how it is printed."""
+
+
+def shell_command(command: Command) -> Callable[..., None]:
+    """The function of a command, with the signature that typer reads."""
+
+    def run(
+        *, as_: str | None, address: str | None, token: str | None, as_json: bool, **typed: Any
+    ) -> None:  # Any: what typer has read
+        target = Target(address, token)
+        person = as_ if command.operator else default_person(target, as_)
+        if person is not None and command.described.permission == "read":
+            run_async(check_known(target.without_token(), person))
+        shown = run_async(_performed(command, target, person, _given(command, typed)))
+        print_shown(shown, as_json=as_json)
+
+    common = signature(_common, eval_str=True).parameters
+    own = [_place(command, parameter) for parameter in command.parameters]
+    last = (each.replace(kind=Place.KEYWORD_ONLY) for each in common.values())
+    run.__signature__ = Signature([*own, *last])  # type: ignore[attr-defined]
+    return run
+
+
+def _given(command: Command, typed: dict[str, Any]) -> dict[str, JsonValue]:
+    """What was typed, without what was left out."""
+    given: dict[str, JsonValue] = {}
+    for parameter in command.parameters:
+        value = typed[f"{parameter.name}_"]
+        if value is None or value is False or value == []:
+            continue
+        if isinstance(value, list) and not parameter.many:
+            value = _sentence(parameter, value)
+        if isinstance(value, list):
+            given[parameter.name] = [_read(parameter, each) for each in value]
+        else:
+            given[parameter.name] = _read(parameter, value)
+    return given
+
+
+def _read(parameter: Parameter, value: Any) -> JsonValue:
+    return value_of(parameter, value) if isinstance(value, str) else value
+
+
+def _sentence(parameter: Parameter, words: list[str]) -> str:
+    """Words as one text. In a search, one with blanks was quoted in the shell: it is a phrase."""
+    if parameter.name != "query" or len(words) == 1:
+        return " ".join(words)
+    return " ".join(f'"{w}"' if " " in w and '"' not in w else w for w in words)
+
+
+def _place(command: Command, parameter: Parameter) -> Place:
+    """A parameter as typer reads it."""
+    positional = parameter in command.positional
+    words = positional and parameter.prose and parameter == command.positional[-1]
+    kind = _type(parameter)
+    kind = list[kind] if parameter.many or words else kind  # type: ignore[valid-type]
+    about: dict[str, Any] = {"help": parameter.help, "show_default": False}  # of typer's own
+    if parameter.default is not None and not parameter.required:
+        about["help"] = f"{parameter.help} [default: {parameter.default}]".strip()
+    if parameter.kind in ("whole", "number"):
+        about |= {"min": parameter.least, "max": parameter.most}
+    elif parameter.kind != "flag":
+        about["autocompletion"] = _completer(command, parameter)
+    if positional:
+        info = typer.Argument(metavar=parameter.name.upper(), **about)
+    else:
+        names = [parameter.option, *([f"-{parameter.short}"] if parameter.short else [])]
+        info = typer.Option(*names, **about)
+    default = Place.empty if parameter.required else False if parameter.kind == "flag" else None
+    if not parameter.required and parameter.kind != "flag":
+        kind = kind | None
+    return Place(
+        f"{parameter.name}_", Place.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+    )
+
+
+def _type(parameter: Parameter) -> Any:  # a type that is made here
+    if parameter.choices and not parameter.many:
+        return Literal[parameter.choices]
+    return {"whole": int, "number": float, "flag": bool}.get(parameter.kind, str)
+
+
+async def _performed(
+    command: Command, target: Target, person: str | None, given: dict[str, JsonValue]
+) -> Shown:
+    async with joined(target, person) as client:
+        state = ClientState(client.participant)
+        state.know(client.ready)
+        return await perform(command, PersonClient(client, state, SHELL, here=False), given)
+
+
+# Completion ---------------------------------------------------------------------------------------
+
+
+def _completer(
+    command: Command, parameter: Parameter
+) -> Callable[[typer.Context, str], list[tuple[str, str]]]:
+    def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+        try:
+            found = run_async(_offered(command, parameter, ctx.params))
+        except (HubbubError, OSError):
+            return []  # a shell shows nothing then
+        return [(word, about) for word, about in found if word.startswith(incomplete)]
+
+    return complete
+
+
+async def _offered(
+    command: Command, parameter: Parameter, typed: dict[str, Any]
+) -> list[tuple[str, str]]:
+    """The words that may stand there in the network that is meant."""
+    from hubbub.people.chat.completion import IDS, IDS_OF, choices
+
+    target = Target.of_environment(typed.get("address"), typed.get("token"))
+    person = None if command.operator else default_person(target, typed.get("as_"))
+    async with joined(target, person) as client:
+        state = ClientState(client.participant)
+        state.know(client.ready)
+        client_ = PersonClient(client, state, SHELL, here=False)
+        group = command.path.partition(" ")[0]
+        kind = IDS_OF.get(group) if parameter.name == "id" else IDS.get(parameter.name)
+        if kind is not None:
+            await perform(Command("", LISTS[kind]), client_, {})
+        elif group == "approvals":
+            await _learn_approvals(client_)
+        elif group in ("resume",):
+            await _learn_stops(client_)
+        given = [str(typed[f"{p.name}_"]) for p in command.positional if typed.get(f"{p.name}_")]
+        found = list(choices(command, parameter, state, given))
+    return [(shlex.quote(word) if " " in word else word, about) for word, about in found]
+
+
+async def _learn_approvals(person: PersonClient) -> None:
+    from hubbub.protocol.control import Approvals
+
+    for approval in (await person.ask(Approvals, "list_approvals")).approvals:
+        person.state.oversight.note(approval)
+
+
+async def _learn_stops(person: PersonClient) -> None:
+    from hubbub.protocol.control import Breakers, Stops
+
+    oversight = person.state.oversight
+    oversight.stops = (await person.ask(Stops, "list_stops")).stops
+    oversight.latched = (await person.ask(Breakers, "list_breakers")).latched

@@ -1,0 +1,152 @@
+"""`network check | schema | doctor | backup | restore`: a network that one runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hubbub.cli.joining import run_async
+from hubbub.cli.output import (
+    DEFAULT_CONFIG,
+    ConfigArgument,
+    JsonFlag,
+    console,
+    counted,
+    emit_json,
+)
+from hubbub.config.problems import ConfigProblems
+from hubbub.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hubbub.app.doctor import Diagnosis
+
+__all__ = ["register"]
+
+ConfigOption = Annotated[
+    Path, typer.Option("--config", help="The network's YAML file.", show_default="hubbub.yaml")
+]
+_MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
+
+
+def register(group: typer.Typer, word: str) -> None:
+    for command in (check, schema, doctor, backup, restore):
+        group.command()(command)
+
+
+def check(config: ConfigArgument = DEFAULT_CONFIG, as_json: JsonFlag = False) -> None:
+    """Validate a network's YAML file: what is wrong, with line and nearest name."""
+    from hubbub.app.preflight import load_valid
+
+    try:
+        loaded = load_valid(config)
+    except ConfigError as error:
+        if not as_json:
+            raise
+        problems = error.problems if isinstance(error, ConfigProblems) else [error]
+        emit_json([{"path": str(p.path), "line": p.line, "message": p.message} for p in problems])
+        raise typer.Exit(2) from None
+    if as_json:
+        emit_json([])
+        return
+    file = loaded.file
+    counts = (
+        counted(len(file.agents), "agent", "agents"),
+        counted(len(file.humans), "person", "people"),
+        counted(len(file.channels), "channel", "channels"),
+        counted(len(file.mods), "mod", "mods"),
+    )
+    typer.echo(f"{config}: fine; network '{file.network.name}' with {', '.join(counts)}")
+
+
+def schema() -> None:
+    """Print the JSON Schema of the YAML, for editors."""
+    from hubbub.config.schema import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+def doctor(
+    config: Annotated[
+        Path | None,
+        typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml, if there"),
+    ] = None,
+    log: Annotated[
+        bool, typer.Option("--log", help="Read the whole log instead: is every message whole?")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Look at Python, port, database, tokens and models; each model is really called."""
+    from hubbub.app.doctor import diagnose, diagnose_log
+
+    path = config or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
+    found = diagnose_log(path or DEFAULT_CONFIG) if log else run_async(diagnose(path))
+    if as_json:
+        emit_json(
+            {
+                "healthy": found.healthy,
+                "findings": [vars(finding) for finding in found.findings],
+                "models": [vars(proposal) for proposal in found.proposals],
+            }
+        )
+    else:
+        _show(found)
+    if not found.healthy:
+        raise typer.Exit(1)
+
+
+def _show(found: Diagnosis) -> None:
+    from rich.text import Text
+
+    from hubbub.app.providers import models_section
+
+    screen = console()
+    for finding in found.findings:
+        mark, style = _MARKS[finding.verdict]
+        line = Text(f"{mark} ", style=style)
+        line.append(f"{finding.what:<10} ", style="bold")
+        line.append(finding.text)
+        screen.print(line)
+    if found.proposals:
+        screen.print("\nModels within reach; to use them put this into the network's YAML:\n")
+        screen.print(models_section(found.proposals))
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write; it must be new.")],
+    config: ConfigOption = DEFAULT_CONFIG,
+    as_json: JsonFlag = False,
+) -> None:
+    """Copy a network's store, with its attachments, while the network runs or not."""
+    from hubbub.network.store.backups import back_up
+
+    _copied(file, back_up(_store(config), file.absolute()), "backed up", as_json)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `hubbub network backup` has written.")],
+    config: ConfigOption = DEFAULT_CONFIG,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put it in the place of the store that is there.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Make a network's store what a backup has; the network must be stopped."""
+    from hubbub.network.store.backups import restore as put_back
+
+    _copied(file, put_back(_store(config), file.absolute(), replace=replace), "restored", as_json)
+
+
+def _store(config: Path) -> str:
+    from hubbub.config.loader import load
+
+    return load(config).file.network.store
+
+
+def _copied(file: Path, messages: int, what: str, as_json: bool) -> None:
+    if as_json:
+        emit_json({"file": str(file), "messages": messages})
+    else:
+        typer.echo(f"{what}: {messages} messages, {file}")

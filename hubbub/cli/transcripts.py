@@ -1,0 +1,280 @@
+"""`messages list | export | import`: what was said, on the screen, as a file, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from pydantic import BaseModel, JsonValue
+
+from hubbub.cli.joining import (
+    OPERATOR,
+    AddressOption,
+    AsOption,
+    Target,
+    TokenOption,
+    default_person,
+    joined,
+    run_async,
+)
+from hubbub.cli.output import JsonFlag, console, counted, emit_json
+from hubbub.errors import UserError
+from hubbub.people.messages import message_line
+from hubbub.people.names import find_thread
+from hubbub.protocol.frames import Cursor, Event
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import ThreadPage
+
+if TYPE_CHECKING:
+    from hubbub.client import Client
+
+__all__ = ["register"]
+
+MOST_LINES, MOST_BYTES = 100, 180_000
+"""Of one call that imports: a hub takes frames of 256 KiB."""
+_FORMATS = {".md": "markdown", ".jsonl": "jsonl", ".html": "html", ".htm": "html"}
+
+Format = Literal["md", "jsonl", "html"]
+Show = Callable[[Message], None]
+
+
+def register(group: typer.Typer, word: str) -> None:
+    for name, command in (("list", list_), ("export", export), ("import", import_)):
+        group.command(name)(command)
+
+
+def list_(
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Stay and show what comes, until Ctrl-C.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=0, help="How many messages of the past.")
+    ] = 20,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", "-t", help="Only this thread: #desk, bob, a,b or #desk.t42."),
+    ] = None,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the messages of the network, the last ones and, with --follow, those to come."""
+    target = Target(address, token)
+    reader = default_person(target, as_) if thread is not None else OPERATOR
+    try:
+        run_async(_list(target, limit, follow, (thread, reader), as_json))
+    except KeyboardInterrupt:
+        if not follow:
+            raise
+
+
+async def _list(
+    target: Target, limit: int, follow: bool, chosen: tuple[str | None, str], as_json: bool
+) -> None:
+    """`chosen`: the only thread to show, if any, as it is named from whose point of view."""
+    screen = console()
+
+    def show(message: Message) -> None:
+        if as_json:
+            emit_json(message)
+        else:
+            screen.print(message_line(message))
+
+    async with joined(target, observe=True) as client:
+        head, epoch = client.ready.head, client.hello.epoch
+        thread, reader = chosen
+        if thread is not None:
+            only = _canonical(client, thread, reader)
+            for message in await _page(client, only, limit):
+                show(message)
+            if follow:
+                await _follow(client, only, show)
+            return
+    start = Cursor(epoch=epoch, seq=max(0, head - limit))
+    async with joined(target, observe=True, cursor=start) as client:
+        await _follow(client, None, show, upto=None if follow else head)
+
+
+async def _page(client: Client, thread: str, limit: int) -> tuple[Message, ...]:
+    if not limit:
+        return ()
+    value = await client.call("read_thread", thread=thread, limit=min(limit, 100))
+    return ThreadPage.model_validate(value).messages
+
+
+async def _follow(client: Client, only: str | None, show: Show, upto: int | None = None) -> None:
+    """Show what comes; until the log's position `upto`, if given."""
+    if upto is not None and client.ready.cursor >= upto:
+        return
+    async for item in client.events():
+        if not isinstance(item, Event):
+            continue
+        if only is None or item.message.thread_id == only:
+            show(item.message)
+        await client.ack(item.seq)
+        if upto is not None and item.seq >= upto:
+            return
+
+
+def _canonical(client: Client, thread: str, reader: str) -> str:
+    """The thread that `reader` means; `dm.a.b` is one of others. Raises `UserError`."""
+    people = {person.id for person in client.ready.participants}
+    channels = {channel.name for channel in client.ready.channels}
+    return find_thread(thread, reader, people, channels)
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+class _Piece(BaseModel):
+    """Of an answer: what is written."""
+
+    text: str
+    messages: int
+    cursor: str | None = None
+
+
+class _Imported(BaseModel):
+    imported: int
+    before: int
+    skipped: int
+
+
+def export(
+    thread: Annotated[str | None, typer.Option("--thread", help="A thread, or a person.")] = None,
+    interaction: Annotated[
+        str | None, typer.Option("--interaction", help="What one message set in motion: i42.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="The whole network.")] = False,
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Left out: as the file is called, else md."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; left out: the screen.")
+    ] = None,
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Write a thread, an interaction or everything as Markdown, JSON lines or HTML."""
+    target = Target(address, token)
+    person = default_person(target, as_) if as_ is not None or not everything else None
+    kind = {"md": "markdown"}.get(format or "", format) or _format_of(output)
+    asked: dict[str, JsonValue] = {"format": kind}
+    if everything:
+        asked["everything"] = True
+    for name, value in (("thread", thread), ("interaction", interaction)):
+        if value is not None:
+            asked[name] = value
+    count = run_async(_export(target, person, asked, output))
+    if output is not None:
+        typer.echo(f"{counted(count, 'message', 'messages')} in {output}")
+
+
+def _format_of(output: Path | None) -> str:
+    return "markdown" if output is None else _FORMATS.get(output.suffix.lower(), "markdown")
+
+
+async def _export(
+    target: Target, person: str | None, asked: dict[str, JsonValue], output: Path | None
+) -> int:
+    async with joined(target, person) as client, aclosing(_pieces(client, asked)) as pieces:
+        if output is not None:
+            return await _write_whole(output, pieces)
+        count = 0
+        async for piece in pieces:
+            sys.stdout.write(piece.text)
+            count += piece.messages
+        return count
+
+
+async def _pieces(client: Client, asked: dict[str, JsonValue]) -> AsyncGenerator[_Piece, None]:
+    more: dict[str, JsonValue] = {}
+    while True:
+        answer = await client.call("export_transcript", cid=None, **asked, **more)
+        piece = _Piece.model_validate(answer)
+        yield piece
+        if piece.cursor is None:
+            return
+        more = {"cursor": piece.cursor}
+
+
+async def _write_whole(output: Path, pieces: AsyncIterator[_Piece]) -> int:
+    """The file has all of it, or is as it was before. Raises `UserError`."""
+    beside, count = output.with_name(f".{output.name}.{os.getpid()}.part"), 0
+    try:
+        with beside.open("x", encoding="utf-8", newline="\n") as file:
+            async for piece in pieces:
+                file.write(piece.text)
+                count += piece.messages
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(output)
+    except OSError as error:
+        raise UserError(f"{output} cannot be written: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+    return count
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A transcript as JSON lines.")],
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Import a transcript of another network into threads in which nothing was said yet. What was
+    imported before is not imported again: run it again if it was cut off."""
+    target = Target(address, token)
+    person = None if as_ is None else default_person(target, as_)
+    sums = run_async(_import(target, person, file))
+    text = f"{counted(sums.imported, 'message', 'messages')} imported"
+    if sums.before:
+        text += f", {sums.before} were there before"
+    if sums.skipped:
+        text += f", {sums.skipped} not taken over"
+    typer.echo(text)
+
+
+async def _import(target: Target, person: str | None, file: Path) -> _Imported:
+    imported = before = skipped = 0
+    try:
+        with file.open(encoding="utf-8", newline="\n") as lines:
+            header = lines.readline().rstrip("\n")
+            async with joined(target, person) as client:
+                for first, piece in _parts(lines):
+                    answer = await client.call(
+                        "import_transcript", cid=None, header=header, lines=piece, first=first
+                    )
+                    told = _Imported.model_validate(answer)
+                    imported += told.imported
+                    before += told.before
+                    skipped += told.skipped
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file} is no text in UTF-8") from error
+    return _Imported(imported=imported, before=before, skipped=skipped)
+
+
+def _parts(lines: Iterator[str]) -> Iterator[tuple[int, list[JsonValue]]]:
+    """The lines after the first, as many at a time as one call takes, with the number of the first
+    of them; at least one part, which may be empty."""
+    part, size, first = list[JsonValue](), 0, 2
+    for number, line in enumerate(lines, 2):
+        text = line.rstrip("\r\n")
+        more = len(json.dumps(text))
+        if part and (len(part) >= MOST_LINES or size + more > MOST_BYTES):
+            yield first, part
+            part, size, first = [], 0, number
+        part.append(text)
+        size += more
+    yield first, part

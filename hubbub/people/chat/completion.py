@@ -1,0 +1,290 @@
+"""What could come next while a person types: commands, names, threads, messages, files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hubbub.errors import UserError
+from hubbub.people.commands import Command, find_command
+from hubbub.people.messages import file_id
+from hubbub.people.text import clip, one_line
+
+if TYPE_CHECKING:
+    from hubbub.people.parameters import Parameter
+    from hubbub.people.state import ClientState
+    from hubbub.protocol.messages import Message
+
+__all__ = ["Candidate", "Choice", "candidates", "choices", "paths"]
+
+Choice = tuple[str, str]
+"""A word and what is to be known of it."""
+_MENTION = re.compile(r"(?:^|(?<=[^A-Za-z0-9_@]))@([A-Za-z0-9_-]*)\Z")
+EMOJI = (
+    ("👍", "thumbs up"), ("👎", "thumbs down"), ("❤️", "heart"), ("🎉", "hooray"), ("👀", "looking"),
+    ("✅", "done"), ("🙏", "thanks"), ("😄", "smile"), ("🚀", "rocket"), ("❓", "question"),
+)  # fmt: skip
+MOST = 100
+"""Files of a folder that are offered."""
+PEOPLE = frozenset({"owner", "to", "by", "participant", "who", "wakes", "members"})
+IDS = {"task": "t", "depends_on": "t", "board": "b", "poll": "p"}
+"""Parameters that take ids, and the letter that these begin with."""
+IDS_OF = {"files": "f", "documents": "d", "reminders": "r"}
+"""What `id` is in these groups."""
+_SCOPES = {
+    "turn": "the turn that runs here",
+    "thread": "this thread, until it is resumed",
+    "agent": "an agent, until it is resumed",
+    "all": "everything, until it is resumed",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A completion."""
+
+    text: str
+    replaces: int
+    """How many characters before the cursor it stands for."""
+    about: str = ""
+    last: bool = True
+    """Whether another word follows; False: more of the same, as below a folder."""
+
+
+def candidates(
+    before: str, state: ClientState, commands: Iterable[Command], local: Mapping[str, str]
+) -> list[Candidate]:
+    """The completions for a line that reads `before` up to the cursor, best first. `commands` are
+    those of this network, `local` the chat's own words and what they do. `/files attach` looks into
+    folders of this machine."""
+    if before.startswith("/"):
+        there = list(commands)
+        found = _first_words(before[1:], there, local)
+        if found or " " not in before:
+            return found
+        found = _arguments(before[1:], there, state)
+        if found:
+            return found
+    if (mention := _MENTION.search(before)) is not None:
+        return _starting(mention[1], _people(state), len(mention[1]))
+    return []
+
+
+def _first_words(typed: str, commands: list[Command], local: Mapping[str, str]) -> list[Candidate]:
+    """Commands, the groups' words first; after a group's word, those of the group."""
+    if " " in typed:
+        group, _, rest = typed.partition(" ")
+        if " " in rest:
+            return []
+        offered = [(c.word, c.help) for c in commands if c.path.startswith(f"{group} ")]
+        return _starting(rest, offered, len(rest))
+    words = dict(local)
+    for command in commands:
+        words.setdefault(command.path.partition(" ")[0], command.help)
+    short = [(c.word, c.help) for c in commands if c.word not in words]
+    return _starting(typed, [*words.items(), *dict(short).items()], len(typed), inside=False)
+
+
+def _arguments(typed: str, commands: list[Command], state: ClientState) -> list[Candidate]:
+    from hubbub.people.chat.slash import positional
+
+    *words, last = typed.split(" ")
+    names = [word for word in words if word]
+    found = _LOCAL_ARGUMENTS.get(names[0].lower()) if names else None
+    if found is not None:
+        return found(typed.partition(" ")[2], state)
+    try:
+        meant = find_command(names, commands) if names else None
+    except UserError:
+        meant = None
+    if meant is None:
+        return []
+    command, count = meant
+    given = names[count:]
+    if last.startswith("--"):
+        options = ((p.option, p.help) for p in command.parameters)
+        return _starting(last, options, len(last))
+    if given and given[-1].startswith("--"):
+        named = [p for p in command.parameters if p.option == given[-1] and p.kind != "flag"]
+        if named:
+            return _starting(last, choices(command, named[0], state, []), len(last))
+    given = [word for word in given if not word.startswith("--")]
+    places = positional(command)
+    at = min(len(given), len(places) - 1)
+    if not places or (len(given) > at and not places[at].many):
+        return []
+    if places[at].name == "path":
+        found_paths = paths(last)
+        return [Candidate(path, len(last), about, last=about == "") for path, about in found_paths]
+    return _starting(last, choices(command, places[at], state, given), len(last))
+
+
+def choices(
+    command: Command, parameter: Parameter, state: ClientState, given: list[str]
+) -> Iterable[Choice]:
+    """The words that a parameter may be, as far as the client knows them; `given` are those that
+    stand before it."""
+    group, name = command.path.partition(" ")[0], parameter.name
+    if group in ("stop", "resume"):
+        return _stops(group, name, given, state)
+    if group == "approvals" and name == "id":
+        waiting = state.oversight.approvals.values()
+        return ((one.id, f"{one.agent} asks to run {one.tool}") for one in waiting)
+    if command.path in ("agents release", "agents as"):
+        return ((agent, "you speak for it") for agent in state.oversight.spoken_for)
+    if command.path == "polls vote" and name == "options":
+        options = state.seen.options.get(given[0] if given else "", ())
+        return [(str(n), option) for n, option in enumerate(options, 1)]
+    if command.path == "turns interaction":
+        found = ((m.interaction_id, m.text) for m in _latest(state) if m.hop or m.cause_id)
+        return dict(found).items()
+    if parameter.choices:
+        return [(word, "") for word in parameter.choices]
+    match name:
+        case "emoji":
+            return EMOJI
+        case "agent":
+            return _people(state, "agent")
+        case "thread" | "threads":
+            return _threads(state)
+        case "message_id" | "id" if name == "message_id" or command.path == "messages why":
+            mine = command.word in ("edit", "delete")
+            return _messages(state, state.me if mine else None)
+        case "id" if group == "files":
+            return _files(state)
+        case "sure":
+            return [("yes", "it is gone for everybody")]
+        case "since":
+            return [("mark", "the next one begins behind this")]
+    if name in PEOPLE:
+        return _people(state)
+    kind = IDS_OF.get(group) if name == "id" else IDS.get(name)
+    return state.seen.of(kind) if kind is not None else ()
+
+
+def _stops(word: str, name: str, given: list[str], state: ClientState) -> Iterable[Choice]:
+    if name == "scope":
+        return [(s, about) for s, about in _SCOPES.items() if word == "stop" or s != "turn"]
+    scope = given[0] if given else ""
+    if word == "resume":
+        stops = [s for s in state.oversight.stops if s.scope == scope and s.target]
+        found = [(_target(state, s.target or ""), s.reason) for s in stops]
+        breakers = state.oversight.latched if scope == "thread" else ()
+        return [*found, *((state.shown(b.thread_id), "its breaker is open") for b in breakers)]
+    match name, scope:
+        case "target", "agent":
+            return _people(state, "agent")
+        case "target", "turn":
+            return ((turn, "runs here") for turn in sorted(state.activities.turns(state.current)))
+        case "target", "thread":
+            return ((state.shown(thread), "") for thread in state.threads)
+    return ()
+
+
+def _target(state: ClientState, target: str) -> str:
+    return state.shown(target) if target in state.threads else target
+
+
+def _starting(
+    typed: str, choices: Iterable[Choice], replaces: int, *, inside: bool = True
+) -> list[Candidate]:
+    """Those that begin with what was typed, then those that contain it."""
+    low = typed.lower()
+    found = [(name, about) for name, about in choices if low in name.lower()]
+    found = [each for each in found if inside or each[0].lower().startswith(low)]
+    found.sort(key=lambda choice: not choice[0].lower().startswith(low))
+    return [Candidate(name, replaces, clip(one_line(about), 60)) for name, about in found]
+
+
+def _people(state: ClientState, kind: str | None = None) -> Iterator[Choice]:
+    """Everybody but oneself (of this kind), those who are here first."""
+    people = (p for p in state.participants.values() if p.id != state.me)
+    for person in sorted(people, key=lambda p: (not p.present, p.id)):
+        away = "" if person.present else "(away) "
+        if kind in (None, person.kind):
+            yield person.id, away + (person.card.description or person.kind)
+
+
+def _threads(state: ClientState) -> Iterator[Choice]:
+    for thread in sorted(state.threads.values(), key=lambda t: -t.last_seq):
+        unread = f"{thread.unread} new  " if thread.unread else ""
+        yield state.shown(thread.id), unread + (thread.last.text if thread.last else "")
+
+
+def _latest(state: ClientState) -> Iterator[Message]:
+    """Messages of the current thread, the latest first."""
+    return reversed(list(state.thread(state.current).messages.values()))
+
+
+def _messages(state: ClientState, sender: str | None = None) -> Iterator[Choice]:
+    for message in _latest(state):
+        if sender in (None, message.sender_id) and message.amended != "deleted":
+            yield message.id, f"{message.sender_id}: {message.text}"
+
+
+def _files(state: ClientState) -> Iterable[Choice]:
+    """Those that were attached here, the latest first, then others that were seen."""
+    attached = ((file_id(item), item.name) for m in _latest(state) for item in m.attachments)
+    found = {file: name for file, name in attached if file is not None}
+    return (found | {id: name for id, name in state.seen.of("f") if id not in found}).items()
+
+
+def paths(typed: str) -> list[Choice]:
+    """Files and folders of this machine that begin as `typed`, hidden ones only if asked for. None
+    with a space in it: it would need quotes."""
+    folder, slash, begun = typed.rpartition("/")
+    place = Path(folder + slash).expanduser() if slash else Path()
+    try:
+        with os.scandir(place) as entries:
+            found = sorted(
+                (entry.name, entry.is_dir())
+                for entry in entries
+                if entry.name.startswith(begun)
+                and " " not in entry.name
+                and (begun or not entry.name.startswith("."))
+            )
+    except OSError:
+        return []
+    return [
+        (f"{folder}{slash}{name}{'/' if is_folder else ''}", "folder" if is_folder else "")
+        for name, is_folder in found[:MOST]
+    ]
+
+
+# The chat's own words -----------------------------------------------------------------------------
+
+
+def _of_open(rest: str, state: ClientState) -> list[Candidate]:
+    return _starting(rest, _threads(state), len(rest))
+
+
+def _of_dm(rest: str, state: ClientState) -> list[Candidate]:
+    names = re.sub(r" +,(?=\S)", ",", rest)
+    if " " in names:
+        return []
+    typed = names.rpartition(",")[2].lstrip("@")
+    named = {name.lstrip("@") for name in names.split(",")[:-1]}
+    return _starting(typed, (p for p in _people(state) if p[0] not in named), len(typed))
+
+
+def _of_channels(rest: str, state: ClientState, *, joined: bool) -> list[Candidate]:
+    typed = rest.lstrip("#")
+    there = ((n, c.description) for n, c in sorted(state.channels.items()) if c.joined is joined)
+    return _starting(typed, there, len(typed))
+
+
+def _of_reply(rest: str, state: ClientState) -> list[Candidate]:
+    return [] if " " in rest else _starting(rest, _messages(state), len(rest))
+
+
+_LOCAL_ARGUMENTS = {
+    "open": _of_open,
+    "dm": _of_dm,
+    "leave": lambda rest, state: _of_channels(rest, state, joined=True),
+    "join": lambda rest, state: _of_channels(rest, state, joined=False),
+    "reply": _of_reply,
+}

@@ -1,0 +1,638 @@
+"""A chat at work: what was typed becomes calls, what arrives becomes lines."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, assert_never
+
+from hubbub.client import Client, Disconnected
+from hubbub.clock import Clock, SystemClock
+from hubbub.errors import ConnectionLost, OperationError, UserError
+from hubbub.ids import parse_message_id
+from hubbub.people.chat import slash
+from hubbub.people.chat.completion import Candidate, candidates
+from hubbub.people.chat.session import HISTORY, Session
+from hubbub.people.client import PersonClient
+from hubbub.people.commands import (
+    Command,
+    Given,
+    all_commands,
+    in_commands,
+    mod_commands,
+    perform,
+)
+from hubbub.people.figures import CHAT
+from hubbub.people.names import names_in
+from hubbub.people.parameters import known_operations, told_operations
+from hubbub.people.reactions import ReactionsPage
+from hubbub.people.shown import Line, Note, notes
+from hubbub.people.text import clip, one_line
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frames import Event, Ready, Signal
+from hubbub.protocol.mods import ModStates
+from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadPage
+from hubbub.waiting import done_within
+
+__all__ = ["LOCAL", "Console", "Conversation", "Status", "run_chat"]
+
+FINISH_S = 5.0
+"""Seconds that leaving waits for answers to what was said."""
+BEGINNING = 80
+"""Columns of a message that is told of again, because it was not sent."""
+CAUGHT_UP_S = 0.3
+"""Silence after which what was missed while away has arrived."""
+Mode = Literal["queue", "steer", "interrupt"]
+
+
+class Status:
+    """What stands beside the messages at a moment: for a prompt and a status line."""
+
+    def __init__(self, session: Session, clock: Clock):
+        self.session = session
+        self.network = ""
+        self.sending = 0
+        """Messages whose answer has not come yet."""
+        self.carrying = ""
+        """How far a file is on its way: `photo.png 40 %`."""
+        self.lost: str | None = None
+        """Why there is no connection."""
+        self.others: Sequence[Command] = ()
+        """Commands of mods that do not come with Hubbub."""
+        self._retry_at = 0.0
+        self._clock = clock
+
+    def disconnected(self, item: Disconnected) -> None:
+        self.lost = item.reason or f"closed with {item.code}"
+        self._retry_at = self._clock.monotonic() + item.retry_in_s
+
+    def connected(self) -> None:
+        self.lost = None
+
+    @property
+    def prompt(self) -> str:
+        return f"{self.session.shown(self.session.current)}> "
+
+    def candidates(self, before: str) -> list[Candidate]:
+        """The completions for a line that reads `before` up to the cursor."""
+        everything = (*all_commands(), *self.others) if before.startswith("/") else ()
+        commands = slash.offered(everything, self.session.offers)
+        local = {name: each.help for name, each in LOCAL.items()}
+        return candidates(before, self.session, commands, local)
+
+    def notices(self) -> list[tuple[str, str]]:
+        """Parts of the status line: a kind (lost, unread, quiet) and a text."""
+        parts: list[tuple[str, str]] = []
+        if self.lost is not None:
+            left = max(0.0, self._retry_at - self._clock.monotonic())
+            when = f"trying again in {left:.0f} s" if left >= 1 else "trying again"
+            waiting = f", {self.sending} to send" if self.sending else ""
+            parts.append(("lost", f"not connected ({self.lost}), {when}{waiting}"))
+        elif self.sending:
+            parts.append(("quiet", "sending…"))
+        if self.carrying:
+            parts.append(("quiet", self.carrying))
+        parts += self.session.oversight.status()
+        if unread := self.session.unread:
+            parts.append(("unread", "unread: " + ", ".join(unread)))
+        doing = self.session.activities.now(self._clock.monotonic())
+        if doing:
+            parts.append(("quiet", ", ".join(doing)))
+        return parts
+
+
+class Console(Protocol):
+    """Where a person reads and types."""
+
+    def start(self, status: Status) -> None:
+        """Called once, before anything is shown."""
+        ...
+
+    async def read(self) -> str | None:
+        """The next line; None when there are no more."""
+        ...
+
+    def show(self, lines: Sequence[Line]) -> None: ...
+
+    def refresh(self) -> None:
+        """The status has changed."""
+        ...
+
+    @property
+    def patient(self) -> bool:
+        """Whether each line shall be done with before the next one is read (a script's input)."""
+        ...
+
+
+async def run_chat(
+    client: Client, console: Console, clock: Clock | None = None, *, opening: str | None = None
+) -> int:
+    """Chat until the person leaves or the hub closes for good. The client has joined already.
+
+    `opening` names the thread to begin in, as /open does; None: where everybody is. Returns an exit
+    code: 0; or 1 when the hub ended it, or when a line of a script (a patient console) was refused
+    or not sent.
+    """
+    chat = Conversation(client, console, clock or SystemClock(), opening)
+    console.start(chat.status)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(chat.follow())
+        working = tasks.create_task(chat.work())
+        typing = tasks.create_task(chat.read())
+        if not console.patient:  # so that the first slash is quick
+            tasks.create_task(asyncio.to_thread(all_commands))
+        await asyncio.wait({following, typing}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (following, working, typing):
+            task.cancel()
+    return 1 if chat.ended or (console.patient and chat.refused) else 0
+
+
+class Conversation:
+    """One person's chat over one client."""
+
+    def __init__(self, client: Client, console: Console, clock: Clock, opening: str | None = None):
+        self.session = Session(client.participant)
+        self.status = Status(self.session, clock)
+        self.ended = False
+        """Whether the hub closed for good."""
+        self.refused = False
+        """Whether something that was typed could not be done."""
+        self._opening = opening
+        self._client, self._console, self._clock = client, console, clock
+        self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
+        self._began = asyncio.Event()
+        self._heard = asyncio.Event()  # somebody else spoke in the current thread
+        self._summary: asyncio.TimerHandle | None = None
+        self._marked: dict[str, int] = {}  # how far the hub knows that threads are read
+        self._person = PersonClient(client, self.session, CHAT, here=True, progress=self._carrying)
+
+    # Arriving ---------------------------------------------------------------------------------
+
+    async def follow(self) -> None:
+        """Show what arrives, until the hub closes for good."""
+        try:
+            async for item in self._client.events():
+                self._take(item)
+                if isinstance(item, Event):
+                    await self._client.ack(item.seq)
+        except ConnectionLost as lost:
+            self.ended = True
+            self._show([Note(f"the hub closed the connection: {lost.reason or lost}", "error")])
+
+    def _take(self, item: Ready | Event | Signal | Disconnected) -> None:
+        match item:
+            case Event():
+                self._show(self.session.take(item))
+                self._mark_read(item.message.thread_id)
+                self._summarise_soon()
+                here = item.message.thread_id == self.session.current
+                spoken = item.message.amends is None
+                if here and spoken and item.message.sender_id != self.session.me:
+                    self._heard.set()
+            case Signal():
+                self.session.hear(item, self._clock.monotonic())
+                self._show(self.session.signalled(item))
+                if item.thread_id is not None:
+                    self._mark_read(item.thread_id)
+            case Disconnected():
+                if self.status.lost is None:
+                    why = item.reason or f"closed with {item.code}"
+                    self._show([Note(f"connection lost ({why}); trying again", "error")])
+                self.status.disconnected(item)
+            case Ready():
+                self._ready(item)
+            case _:
+                assert_never(item)
+        self._console.refresh()
+
+    def _ready(self, ready: Ready) -> None:
+        self.status.network = self._client.network
+        self.status.connected()
+        self._show(self.session.begin(ready))
+        if not ready.resumed:
+            self._marked = {id: thread.read for id, thread in self.session.threads.items()}
+        if not self._began.is_set():
+            self._began.set()
+            self._begin_in(self._opening)
+            self._do(lambda: self._open(self.session.current, first=True))
+            if self.session.offers - known_operations().keys():
+                self._do(self._describe)
+
+    def _begin_in(self, name: str | None) -> None:
+        try:
+            if name is not None:
+                self.session.switch(self.session.find(name))
+        except UserError as exc:
+            self._refuse(str(exc))
+
+    async def _describe(self) -> None:
+        """Ask what the operations of mods take that do not come with Hubbub."""
+        known = known_operations().keys()
+        mods = await self._person.ask(ModStates, "list_mods")
+        found: list[Command] = []
+        for mod in mods.mods:
+            if names := [name for name in mod.operations if name not in known]:
+                told = await self._person.ask(
+                    OperationSchemas, "describe_operations", names=[*names]
+                )
+                found += mod_commands(mod.name, told_operations(told.operations, mod.name))
+        self.status.others = found
+
+    def _summarise_soon(self) -> None:
+        """Say what was missed once nothing more of it comes for a moment."""
+        if self._summary is not None:
+            self._summary.cancel()
+        loop = asyncio.get_running_loop()
+        self._summary = loop.call_later(CAUGHT_UP_S, lambda: self._show(self.session.missed()))
+
+    # Typing -----------------------------------------------------------------------------------
+
+    async def read(self) -> None:
+        """Obey what is typed, until the person leaves; then wait for what is under way."""
+        await self._began.wait()
+        if self._console.patient:
+            await self._jobs.join()
+        while (line := await self._console.read()) is not None:
+            try:
+                if not self._obey(line.strip()):
+                    break
+            except UserError as exc:
+                self._refuse(str(exc))
+            if self._console.patient:
+                await self._jobs.join()
+        await self._finish()
+
+    def _obey(self, line: str) -> bool:
+        """Do what a line says; False: the person leaves. Raises `UserError`."""
+        if not line.startswith("/") or line.startswith("//"):
+            if line:
+                self.say(line.removeprefix("/"))
+            return True
+        word, _, rest = line[1:].partition(" ")
+        if word.lower() == "quit":
+            return False
+        local = LOCAL.get(word.lower())
+        if local is not None and not self._is_more(word, rest):
+            try:
+                local.do(self, rest.strip())
+            except UserError as exc:
+                raise UserError(f"/{word} {exc}: {local.usage}") from None
+            return True
+        command, rest = slash.find(line[1:], self.session.offers, self.status.others, LOCAL)
+        given = slash.read(command, rest)
+        self._ask(lambda: self._perform(command, given))
+        return True
+
+    def _is_more(self, word: str, rest: str) -> bool:
+        """Whether a word of the chat's own begins a longer command: `/threads mute`."""
+        both = f"{word} {rest.partition(' ')[0]}".lower()
+        return any(command.path == both for command in all_commands())
+
+    async def _finish(self) -> None:
+        """Wait for answers to what was said, unless there is no connection to hear them from."""
+        within = FINISH_S if self.status.lost is None else 0
+        if not await done_within(self._jobs.join(), within) and self.status.sending:
+            self._refuse(f"{self.status.sending} not sent")
+
+    async def work(self) -> None:
+        """Do what the commands ask of the hub, one after the other."""
+        while True:
+            job = await self._jobs.get()
+            try:
+                await job()
+            except (OperationError, UserError) as exc:
+                self._refuse(_why(exc))
+            except ConnectionLost:
+                return  # `follow` says so
+            finally:
+                self._jobs.task_done()
+
+    def _do(self, job: Callable[[], Awaitable[None]]) -> None:
+        self._jobs.put_nowait(job)
+
+    def _ask(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Do what shows nothing before the hub has answered."""
+        if self.status.lost is not None:
+            self._show([Note("not connected; the answer comes later")])
+        self._do(job)
+
+    async def _perform(self, command: Command, given: Given) -> None:
+        answer = await perform(command, self._person, given)
+        if answer.spoken is not None:
+            self._show(self.session.sent(answer.spoken))
+            self._mark_read(answer.spoken.thread_id)
+        self._show(answer.notes)
+
+    def _carrying(self, so_far: str) -> None:
+        self.status.carrying = so_far
+        self._console.refresh()
+
+    # The chat's own words ---------------------------------------------------------------------
+
+    def threads(self, rest: str) -> None:
+        _nothing(rest)
+        self._show(self.session.lists())
+
+    def who(self, rest: str) -> None:
+        _nothing(rest)
+        command, _ = slash.find("agents list", self.session.offers, (), LOCAL)
+        self._ask(lambda: self._perform(command, {}))
+
+    def open(self, rest: str) -> None:
+        if not rest:
+            raise UserError("takes a number of /threads or the name of a thread")
+        self._switch(self.session.find(rest))
+
+    def direct(self, rest: str) -> None:
+        # Completion puts a space after each name: `bob ,carol hi`.
+        names, _, text = re.sub(r"^((?:\S+ +,)*\S+) +,(?=\S)", _joined, rest).partition(" ")
+        found = names_in(names)
+        if not found:
+            raise UserError("takes a name, or several with commas")
+        self._switch(self.session.direct(found))
+        if text.strip():
+            self.say(text.strip())
+
+    def join(self, rest: str) -> None:
+        name = _one_word(rest).lstrip("#")
+        self._ask(lambda: self._enter("join_channel", name, "channel"))
+
+    def create(self, rest: str) -> None:
+        name = _one_word(rest).lstrip("#")
+        self._ask(lambda: self._enter("create_channel", name, "name"))
+
+    async def _enter(self, operation: str, channel: str, argument: str) -> None:
+        await self._client.call(operation, **{argument: channel})
+        self.session.joined(channel)
+        self.session.switch(thread_ids.channel(channel))
+        await self._open(self.session.current)
+
+    def leave(self, rest: str) -> None:
+        if len(rest.split()) > 1:
+            raise UserError("takes one channel, or nothing for the current one")
+        channel = rest.lstrip("#")
+        root = thread_ids.root(self.session.current)
+        if not channel and not root.startswith("channel."):
+            raise UserError("leaves channels, and this is none")
+        self._ask(lambda: self._leave(channel or root.partition(".")[2]))
+
+    async def _leave(self, channel: str) -> None:
+        await self._client.call("leave_channel", channel=channel)
+        self._show(self.session.left(channel))
+
+    def reply(self, rest: str) -> None:
+        message_id, _, text = rest.partition(" ")
+        if parse_message_id(message_id) is None or not text.strip():
+            raise UserError("takes a message's id and a text")
+        self._send(text.strip(), "reply", message_id=message_id)
+
+    def more(self, rest: str) -> None:
+        _nothing(rest)
+        self._ask(self._more)
+
+    def wait(self, rest: str) -> None:
+        try:
+            seconds = float(rest) if rest else 10.0
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds <= 3600:
+            raise UserError("takes a number of seconds, at most 3600")
+        self._do(lambda: self._wait(seconds))
+
+    def help(self, rest: str) -> None:
+        self._show(_help(rest, [*all_commands(), *self.status.others], self.session.offers))
+
+    # Speaking ---------------------------------------------------------------------------------
+
+    def say(self, text: str, mode: Mode | None = None) -> None:
+        """Say it in the open thread."""
+        if not text:
+            raise UserError("takes a text")
+        current = self.session.current
+        if thread_ids.kind_of(current) == "mod":
+            raise UserError("only the network itself speaks here; /open another thread")
+        operation, where = self.session.way_to(current)
+        self._send(text, operation, mode, **where)
+
+    def _send(self, text: str, operation: str, mode: Mode | None = None, **args: str) -> None:
+        self.status.sending += 1
+        if self.status.lost is not None:
+            self._show([Note(f"not connected; will be sent later: {_beginning(text)}")])
+        self._do(lambda: self._deliver(text, operation, args, mode))
+        self._console.refresh()
+
+    def _other_way(self, exc: OperationError, args: dict[str, str]) -> str:
+        """How to speak in a thread that only an agent is in, for whom this person speaks."""
+        thread = thread_ids.root(args.get("to", ""))
+        if exc.code != ErrorCode.UNKNOWN_THREAD or not thread.startswith("dm."):
+            return ""
+        members = thread_ids.members_of(thread)
+        agents = [agent for agent in self.session.oversight.spoken_for if agent in members]
+        return f"; you speak there by /as {agents[0]} <text>" if agents else ""
+
+    async def _deliver(
+        self, text: str, operation: str, args: dict[str, str], mode: Mode | None
+    ) -> None:
+        self._heard.clear()
+        wish = {} if mode is None else {"mode": mode}
+        try:
+            value = await self._client.call(operation, text=text, **args, **wish)
+            result = SendResult.model_validate(value)
+            self._show(self.session.sent(result))
+            self._mark_read(result.thread_id)
+        except OperationError as exc:
+            why = _why(exc) + self._other_way(exc, args)
+            self._refuse(f"✗ not sent: {why}: {_beginning(text)}")
+        finally:
+            self.status.sending -= 1
+            self._console.refresh()
+
+    # Threads ----------------------------------------------------------------------------------
+
+    def _switch(self, thread_id: str) -> None:
+        """What is typed from now on goes to this thread; its history is shown when it is here."""
+        self.session.switch(thread_id)
+        self._heard.clear()
+        if self.status.lost is None:
+            self._do(lambda: self._open(thread_id))
+        else:
+            self._show(self.session.open(thread_id))
+            self._mark_read(thread_id)
+        self._console.refresh()
+
+    async def _open(self, thread_id: str, *, first: bool = False) -> None:
+        await self._read(thread_id, None)
+        if thread_id != self.session.current:
+            return  # the person has gone on already
+        self._show(self.session.open(thread_id))
+        self._mark_read(thread_id)
+        if first and (hint := self.session.hint()) is not None:
+            self._show([hint])
+        self._console.refresh()
+
+    def _mark_read(self, thread_id: str) -> None:
+        """Tell the hub, and so this person's other windows, what has been shown here."""
+        thread = self.session.thread(thread_id)
+        if thread.read > self._marked.get(thread_id, 0):
+            self._marked[thread_id] = thread.read
+            answered = self.session.marking(thread_id, thread.read)
+            asked = self._client.post("mark_read", thread=thread_id, upto=thread.read)
+            asked.add_done_callback(answered)
+
+    async def _more(self) -> None:
+        thread = self.session.thread(self.session.current)
+        asked: int | None = None
+        # A page may have nothing but edits.
+        while thread.more and thread.shown_from <= thread.first and thread.oldest != asked:
+            asked = thread.oldest
+            await self._read(thread.id, asked or None)
+        self._show(self.session.older())
+
+    async def _read(self, thread_id: str, before: int | None) -> None:
+        """Ask for a page of a thread. One that nobody has written to does not exist yet."""
+        try:
+            page = await self._client.call(
+                "read_thread", thread=thread_id, before=before, limit=HISTORY
+            )
+        except OperationError as exc:
+            if exc.code != ErrorCode.UNKNOWN_THREAD:
+                raise
+        else:
+            found = ThreadPage.model_validate(page)
+            self.session.learn(found)
+            await self._read_reactions(found)
+
+    async def _read_reactions(self, page: ThreadPage) -> None:
+        """What stands below the messages of a page, if the network has reactions."""
+        if page.messages and "list_reactions" in self.session.offers:
+            first, last = page.messages[0].tseq, page.messages[-1].tseq
+            answer = await self._client.call(
+                "list_reactions", thread=page.thread_id, first=first, last=last
+            )
+            self.session.reactions.learn(ReactionsPage.model_validate(answer).messages)
+
+    async def _wait(self, seconds: float) -> None:
+        """Until somebody else has spoken here since this person did."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._heard.wait()
+        except TimeoutError:
+            pass  # nobody said anything, which is an answer too
+        self._heard.clear()
+
+    def _refuse(self, why: str) -> None:
+        self.refused = True
+        self._show([Note(why, "error")])
+
+    def _show(self, lines: Sequence[Line]) -> None:
+        if lines:
+            self._console.show(lines)
+
+
+@dataclass(frozen=True)
+class ChatWord:
+    """A word that only a chat has."""
+
+    usage: str
+    help: str
+    do: Callable[[Conversation, str], None]
+
+
+LOCAL: dict[str, ChatWord] = {
+    "threads": ChatWord("/threads", "your threads, unread ones marked", Conversation.threads),
+    "open": ChatWord(
+        "/open <n or name>", "open a thread of that list, @someone or #channel", Conversation.open
+    ),
+    "dm": ChatWord(
+        "/dm <who>[,<who>] [text]", "talk to somebody directly, or to a group", Conversation.direct
+    ),
+    "who": ChatWord("/who", "who is in the network, and what they do", Conversation.who),
+    "reply": ChatWord(
+        "/reply <m42> <text>", "reply under a message, in a thread of its own", Conversation.reply
+    ),
+    "more": ChatWord("/more", "older messages of this thread", Conversation.more),
+    "join": ChatWord("/join <name>", "join a channel and open it", Conversation.join),
+    "create": ChatWord("/create <name>", "create a channel and open it", Conversation.create),
+    "leave": ChatWord("/leave [name]", "leave a channel, this one by default", Conversation.leave),
+    "queue": ChatWord(
+        "/queue <text>",
+        "say it for the next turn, not the one that runs",
+        lambda chat, text: chat.say(text, "queue"),
+    ),
+    "steer": ChatWord(
+        "/steer <text>",
+        "say it to the turn that runs",
+        lambda chat, text: chat.say(text, "steer"),
+    ),
+    "interrupt": ChatWord(
+        "/interrupt <text>",
+        "end the turn that runs and begin with this",
+        lambda chat, text: chat.say(text, "interrupt"),
+    ),
+    "wait": ChatWord(
+        "/wait [seconds]", "wait until somebody answers here (for scripts; 10 s)", Conversation.wait
+    ),
+    "help": ChatWord("/help [word]", "this list; or what a command takes", Conversation.help),
+    "quit": ChatWord("/quit", "leave (Ctrl-D does too)", lambda chat, rest: None),
+}
+
+
+def _joined(found: re.Match[str]) -> str:
+    return re.sub(r" +,", ",", found[0])
+
+
+def _nothing(rest: str) -> None:
+    if rest:
+        raise UserError("takes nothing after it")
+
+
+def _one_word(rest: str) -> str:
+    words = rest.split()
+    if len(words) != 1:
+        raise UserError("takes one name")
+    return words[0]
+
+
+def _beginning(text: str) -> str:
+    return clip(one_line(text), BEGINNING)
+
+
+def _why(error: OperationError | UserError) -> str:
+    """Why something failed, with the words of the chat in place of the hub's operations."""
+    return (
+        in_commands(error.message, CHAT, chat=True)
+        if isinstance(error, OperationError)
+        else str(error)
+    )
+
+
+def _help(word: str, commands: Sequence[Command], offers: Collection[str]) -> list[Note]:
+    """What can be typed; of one word, in detail."""
+    there = list(slash.offered(commands, offers))
+    if word:
+        return _help_of(word.lstrip("/").lower(), there)
+    lines = [(each.usage, each.help) for each in LOCAL.values()]
+    lines += [(slash.usage(command), command.help) for command in there]
+    width = max(len(usage) for usage, _ in lines if len(usage) <= 40)
+    return [
+        *notes(f"{usage:<{width}}  {about}" for usage, about in lines),
+        Note("the first word may be left out where one command only ends so: /claim t3"),
+        Note("anything else is said in the current thread; @name mentions somebody"),
+        Note("//text says /text; /help <word> says what a command takes"),
+    ]
+
+
+def _help_of(word: str, commands: Sequence[Command]) -> list[Note]:
+    found: list[Note] = []
+    if word in LOCAL:
+        found.append(Note(f"{LOCAL[word].usage}: {LOCAL[word].help}"))
+    for command in commands:
+        if word in (command.path, command.word, command.path.partition(" ")[0]):
+            found.append(Note(f"{slash.usage(command)}: {command.help}"))
+            if word in (command.path, command.word):
+                options = (p for p in command.parameters if p.help)
+                found += [Note(f"    {p.option}  {p.help}") for p in options]
+    return found or [Note(f"there is no command {word!r}; /help lists them", "error")]

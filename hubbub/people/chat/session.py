@@ -1,0 +1,276 @@
+"""The state of a chat: threads, what is unread, who does what. Pure: time is passed in.
+
+Every method that takes something in returns the lines to show for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import tzinfo
+
+from hubbub.errors import UserError
+from hubbub.people.figures import CHAT, kept_back
+from hubbub.people.messages import amendment_words
+from hubbub.people.notices import notice
+from hubbub.people.shown import Day, Elsewhere, Line, Note, Opened, Said
+from hubbub.people.state import ClientState
+from hubbub.people.text import clip, one_line
+from hubbub.people.thread import Thread
+from hubbub.protocol import thread_ids
+from hubbub.protocol.frames import Event, Ready, Signal
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import SendResult
+
+__all__ = ["HISTORY", "Session"]
+
+HISTORY = 20
+"""Messages shown when a thread is opened."""
+PREVIEW = 200
+"""Columns of a last message in the list of threads; a narrow terminal shows less."""
+
+
+class Session(ClientState):
+    """One person's chat, line by line."""
+
+    def __init__(self, me: str, zone: tzinfo | None = None):
+        """`zone` is where days begin and end; None means the machine's."""
+        super().__init__(me)
+        self.listing: list[str] = []
+        """Ids of the last list of threads, for `/open 2`."""
+        self._zone = zone
+        self._head = 0  # events up to here were missed while away
+        self._missed: dict[str, int] = {}
+        self._told_away: dict[str, tuple[str, ...]] = {}
+        self._told_overheard: set[str] = set()
+        self._opening = False
+        self._day: object = None
+
+    # What arrives -----------------------------------------------------------------------------
+
+    def begin(self, ready: Ready) -> list[Line]:
+        """A connection stands. The first one, and one that did not resume, start afresh."""
+        self._head = ready.head
+        first = not self.threads
+        if not self.know(ready):
+            return [Note("connected again", "good")]
+        self._missed.clear()
+        if not first:
+            note = Note("connected again; the network has started anew", "good")
+            return [note, *self.open(self.current)]
+        self.switch(thread_ids.BROADCAST)
+        return []
+
+    def take(self, event: Event) -> list[Line]:
+        """A message arrived."""
+        message = event.message
+        if not self.note(message):
+            return []
+        thread = self.thread(message.thread_id)
+        if message.amends is not None:
+            return self._amended(message)
+        if thread.id == self.current:
+            # Until the thread has been opened its history is on the way; older than what is shown
+            # is what was missed while away, which `older` shows.
+            if self._opening or message.tseq < thread.shown_from:
+                return []
+            return self._said([message])
+        if message.tseq <= thread.read:
+            return []  # said or read in another window
+        if event.seq <= self._head:
+            self._missed[thread.id] = self._missed.get(thread.id, 0) + 1
+            return []
+        elsewhere = Elsewhere(message, self.shown(thread.id), self._mentions_me(message))
+        return [*self.missed(), elsewhere]
+
+    def _amended(self, amendment: Message) -> list[Line]:
+        """One line for what has become of a message that is shown here; else nothing."""
+        thread = self.thread(amendment.thread_id)
+        if thread.id != self.current or self._opening:
+            return []
+        if thread.read >= amendment.tseq - 1:
+            thread.read = max(thread.read, amendment.tseq)  # nothing of it is left to be seen
+        assert amendment.amends is not None, "is an amendment"
+        if not self._shows(amendment.amends.message_id):
+            return []
+        return [Note(amendment_words(amendment))]
+
+    def _shows(self, message_id: str) -> bool:
+        """Whether a message of the open thread has been shown since that was opened."""
+        thread = self.thread(self.current)
+        shown = thread.shown_from
+        return not self._opening and any(
+            message.id == message_id and shown and message.tseq >= shown
+            for message in thread.messages.values()
+        )
+
+    def missed(self) -> list[Line]:
+        """One line about what arrived while this person was away; nothing the second time."""
+        if not self._missed:
+            return []
+        parts = [self._count(self.threads[name], count) for name, count in self._missed.items()]
+        self._missed.clear()
+        return [Note(f"while you were away: {', '.join(parts)}")]
+
+    def signalled(self, signal: Signal) -> list[Line]:
+        """News of approvals, stops and take-overs, and what reaches an agent that this person
+        speaks for."""
+        lines: list[Line] = [*map(Note, self.notices(signal)), *self._of_mods(signal)]
+        if (heard := self.overhear(signal)) is None:
+            return lines
+        message = heard.message
+        if message.amends is not None:
+            return [*lines, *self._amended(message)]
+        if message.thread_id == self.current and not self._opening:
+            return [*lines, *self._said([message])]
+        lines.append(Elsewhere(message, f"{heard.agent} hears {self.shown(message.thread_id)}"))
+        if message.thread_id not in self._told_overheard:
+            self._told_overheard.add(message.thread_id)
+            ways = f"/open {message.thread_id}, then /as {heard.agent} <text>"
+            lines.append(Note(f"to answer there: {ways}"))
+        return lines
+
+    def _of_mods(self, signal: Signal) -> list[Line]:
+        """One quiet line for what others do by means of mods, if it is to be told at all."""
+        if (change := self.reactions.hear(signal)) is not None:
+            under, kind = change
+            if under.by == self.me or not self._shows(under.message_id):
+                return []
+            did = "reacted" if kind == "added" else "took back"
+            now = f" ({under.words})" if under.words else ""
+            line = f"{under.message_id} {one_line(under.by)} {did} {one_line(under.emoji)}{now}"
+            return [Note(line)]
+        found = notice(signal, self.me, self.seen)
+        if found is None or (found.thread_id != self.current and not found.anywhere):
+            return []
+        where = "" if found.thread_id == self.current else f"[{self.shown(found.thread_id)}] "
+        return [Note(f"{where}{found.text}")]
+
+    def sent(self, result: SendResult) -> list[Line]:
+        """One's own message is in the log."""
+        message, thread = result.message, self.thread(result.thread_id)
+        lines: list[Line] = []
+        if not self.note(message):
+            pass  # its event came first, after a reconnection
+        elif thread.id == self.current:
+            lines += self._said([message])
+        else:
+            lines.append(Elsewhere(message, self.shown(thread.id), mine=True))
+        if result.absent and self._told_away.get(thread.id) != result.absent:
+            are = "are" if len(result.absent) > 1 else "is"
+            lines.append(Note(f"{', '.join(result.absent)} {are} away; the message waits"))
+        self._told_away[thread.id] = result.absent
+        if result.unresolved:
+            names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
+            lines.append(Note(f"nobody here is called {names}"))
+        lines += map(Note, kept_back(result, CHAT))
+        return lines
+
+    # Threads ----------------------------------------------------------------------------------
+
+    def switch(self, thread_id: str) -> None:
+        """Make a thread the current one; nothing of it is shown until `open`."""
+        self.current, self._opening = thread_id, True
+
+    def open(self, thread_id: str) -> list[Line]:
+        """Show a thread from here on: its header and last messages."""
+        thread = self.thread(thread_id)
+        self.current, self._opening = thread_id, False
+        thread.read = max(thread.read, thread.head)
+        self._missed.pop(thread_id, None)
+        self._day = None
+        messages = list(thread.messages.values())[-HISTORY:]
+        thread.shown_from = messages[0].tseq if messages else 0
+        return [Opened(self.shown(thread_id)), *self._said(messages)]
+
+    def older(self) -> list[Line]:
+        """The page of messages before those that are shown."""
+        thread = self.thread(self.current)
+        before = [m for m in thread.messages.values() if m.tseq < (thread.shown_from or 1 << 62)]
+        if not before:
+            return [Note("that was the beginning of this thread")]
+        page = before[-HISTORY:]
+        thread.shown_from = page[0].tseq
+        self._day = None
+        lines = self._said(page)
+        self._day = None
+        return [*lines, Note("— up to here; newer messages stand above —")]
+
+    def lists(self) -> list[Line]:
+        """All threads, the most recently active first, with numbers for `/open`."""
+        found = sorted(self.threads.values(), key=lambda t: (-t.last_seq, t.id))
+        self.listing = [thread.id for thread in found]
+        width = max(len(self.shown(thread.id)) for thread in found)
+        lines: list[Line] = [
+            Note(self._listed(n, thread, width), cut=True) for n, thread in enumerate(found, 1)
+        ]
+        if any(thread.unread and thread.mentioned for thread in found):
+            lines.append(Note("! somebody mentioned you there; /open <n> opens a thread"))
+        return lines
+
+    def _listed(self, number: int, thread: Thread, width: int) -> str:
+        last = thread.last
+        here = "*" if thread.id == self.current else " "
+        unread = f"{thread.unread} new{'!' if thread.mentioned else ''}" if thread.unread else ""
+        said = f"{last.sender_id}: {clip(one_line(last.text), PREVIEW)}" if last else "nothing yet"
+        return f"{here}{number:>3}  {self.shown(thread.id):<{width}}  {unread:>7}  {said}"
+
+    def find(self, target: str) -> str:
+        """As `ClientState.find`; besides, a number of the last list."""
+        return self._numbered(int(target)) if target.isdecimal() else super().find(target)
+
+    def _numbered(self, number: int) -> str:
+        if not self.listing:
+            self.lists()
+        if not 1 <= number <= len(self.listing):
+            raise UserError(f"/threads lists 1 to {len(self.listing)}, not {number}")
+        return self.listing[number - 1]
+
+    def left(self, name: str) -> list[Line]:
+        """This person is not in a channel any more."""
+        self.parted(name)
+        lines: list[Line] = [Note(f"you left {name}", "good")]
+        if thread_ids.root(self.current) == thread_ids.channel(name):
+            lines += self.open(thread_ids.BROADCAST)
+        return lines
+
+    # What stands around the messages ----------------------------------------------------------
+
+    @property
+    def unread(self) -> list[str]:
+        """Threads with something unread, for the status line: `@bob 2`, `#x 1!`."""
+        found = [thread for thread in self.threads.values() if thread.unread]
+        found.sort(key=lambda t: (not t.mentioned, -t.last_seq))
+        return [self._count(thread, thread.unread) for thread in found]
+
+    def _count(self, thread: Thread, count: int) -> str:
+        return f"{self.shown(thread.id)} {count}{'!' if thread.mentioned else ''}"
+
+    def hint(self) -> Line | None:
+        """For somebody who has not said anything yet: how to ask an agent."""
+        messages = (m for thread in self.threads.values() for m in thread.messages.values())
+        if any(message.sender_id == self.me for message in messages):
+            return None
+        agents = sorted(p.id for p in self.participants.values() if p.kind == "agent" and p.present)
+        if not agents:
+            return Note("/help lists the commands; no agent is here at the moment")
+        name = "concierge" if "concierge" in agents else agents[0]
+        return Note(f"ask an agent: `@{name} …` here, or `/dm {name}`; /help lists the commands")
+
+    def _mentions_me(self, message: Message) -> bool:
+        return self.me in message.mentions
+
+    def _said(self, messages: Iterable[Message]) -> list[Line]:
+        lines: list[Line] = []
+        for message in messages:
+            day = message.sent_at.astimezone(self._zone).date()
+            if self._day is not None and day != self._day:
+                lines.append(Day(day))
+            self._day = day
+            mine = message.sender_id == self.me
+            mentions_me = self._mentions_me(message) and not mine
+            below = self.reactions.of(message.id)
+            lines.append(Said(message, mine, mentions_me, self.me, below))
+            shown = self.thread(message.thread_id)
+            shown.shown_from = min(shown.shown_from or message.tseq, message.tseq)
+            shown.read = max(shown.read, message.tseq)
+        return lines

@@ -1,0 +1,169 @@
+"""What is typed after a slash: which command that is, and what it is given. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Iterator
+
+from pydantic import JsonValue
+
+from hubbub.errors import UserError
+from hubbub.people.commands import Command, all_commands, find_command
+from hubbub.people.parameters import Parameter, known_operations, value_of
+
+__all__ = ["find", "offered", "positional", "read", "unquoted", "usage"]
+
+_QUOTED = re.compile(r"""(?P<quote>["'])(?P<text>.*?)(?P=quote)(?=\s|$)""")
+_OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)(?:=|\s+|$)")
+
+
+def offered(commands: Iterable[Command], offers: Collection[str]) -> Iterator[Command]:
+    """Those that a chat has where the hub offers these operations."""
+    for command in commands:
+        if command.where != "shell" and (not command.operation or command.operation in offers):
+            yield command
+
+
+def find(
+    line: str, offers: Collection[str], others: Iterable[Command], local: Collection[str]
+) -> tuple[Command, str]:
+    """The command in a line without its slash, and the rest of the line. `others`: of mods that do
+    not come with Hubbub; `local`: words that mean something besides. Raises `UserError`."""
+    words, everything = line.split(), (*all_commands(), *others)
+    there = list(offered(everything, offers))
+    found = find_command(words, there)
+    if found is None:
+        absent = find_command(words, (c for c in everything if c.where != "shell"))
+        if absent is not None:
+            raise UserError(f"/{absent[0].path} is not to be had here: {_missing(absent[0])}")
+        known = {*local, *(word for c in there for word in c.path.split())}
+        near = difflib.get_close_matches(words[0].lower(), known, n=1) if words else []
+        hint = f"did you mean /{near[0]}?" if near else "/help lists them"
+        raise UserError(f"there is no command /{words[0] if words else ''}; {hint}")
+    command, count = found
+    rest = line
+    for _ in range(count):
+        rest = rest.lstrip().partition(" ")[2]
+    return command, rest.strip()
+
+
+def _missing(command: Command) -> str:
+    mod = known_operations()[command.operation].mod if command.spec is None else ""
+    if not mod:
+        return f"the network offers no {command.operation}"
+    return missing_mod(mod)
+
+
+def missing_mod(mod: str) -> str:
+    """What to do about a mod that the network does not have."""
+    return (
+        f"this network does not have the mod {mod}; add `- {mod}` to `mods` in its YAML, "
+        "and start it again"
+    )
+
+
+def positional(command: Command) -> list[Parameter]:
+    """What is typed without its name: not the thread where the open one is meant."""
+    return [p for p in command.positional if not (command.here and p.name == "thread")]
+
+
+def usage(command: Command) -> str:
+    """`/tasks claim <task>`."""
+    parts = [f"/{command.path}"]
+    required = {p.name for p in command.parameters if p.required}
+    for each in positional(command):
+        shown = f"{each.name.replace('_', ' ')}{' …' if each.many else ''}"
+        parts.append(f"<{shown}>" if each.name in required else f"[{shown}]")
+    return " ".join(parts)
+
+
+def read(command: Command, rest: str) -> dict[str, JsonValue]:
+    """What a command is given: options first, then what stands without a name, the last of it to
+    the end of the line. Raises `UserError` with how to write it."""
+    try:
+        return _read(command, rest)
+    except UserError as exc:
+        colon = "" if str(exc).startswith(("takes", "has")) else ":"
+        raise UserError(f"/{command.path}{colon} {exc}: {usage(command)}") from None
+
+
+def _read(command: Command, rest: str) -> dict[str, JsonValue]:
+    given: dict[str, JsonValue] = {}
+    waiting, known = positional(command), {p.name: p for p in command.parameters}
+    while rest:
+        if (option := _OPTION.match(rest)) is not None:
+            rest = rest[option.end() :]
+            parameter = known.get(option["name"].replace("-", "_"))
+            if parameter is None:
+                raise UserError(f"has no option --{option['name']}")
+            if parameter.kind == "flag":
+                given[parameter.name] = True
+                continue
+            value, rest = _word(rest)
+            many = given.get(parameter.name) if parameter.many else None
+            before = many if isinstance(many, list) else []
+            one = value_of(parameter, value)
+            given[parameter.name] = [*before, one] if parameter.many else one
+            continue
+        if not waiting and _may_name_thread(command, given):
+            waiting = [known["thread"]]
+        if not waiting:
+            raise UserError("takes nothing after it" if not given else "takes no more than that")
+        parameter = waiting.pop(0)
+        if not waiting and (parameter.prose or parameter.many or parameter.kind == "object"):
+            given[parameter.name] = _last(parameter, rest)
+            rest = ""
+        else:
+            if parameter.name == "question" and "?" in rest and not _QUOTED.match(rest):
+                value, mark, rest = (part.strip() for part in rest.partition("?"))
+                value += mark
+            else:
+                value, rest = _word(rest)
+            given[parameter.name] = value_of(parameter, value)
+    missing = [p.name for p in command.parameters if p.required and p.name not in given]
+    missing = [name for name in missing if not (command.here and name == "thread")]
+    if missing:
+        raise UserError(f"takes {' and '.join(_named(known[name]) for name in missing)}")
+    return given
+
+
+def _may_name_thread(command: Command, given: dict[str, JsonValue]) -> bool:
+    """Whether a thread may stand where the open one is meant: `/mute #desk`."""
+    return command.here and "thread" not in given and "thread" in (command.order or ())
+
+
+def _named(parameter: Parameter) -> str:
+    if parameter.many:
+        return parameter.name
+    name = {"message_id": "message's id"}.get(parameter.name, parameter.name.replace("_", " "))
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def _word(rest: str) -> tuple[str, str]:
+    """The first word, or what stands in quotes, and what comes after it."""
+    if (quoted := _QUOTED.match(rest)) is not None:
+        return quoted["text"], rest[quoted.end() :].lstrip()
+    word, _, more = rest.partition(" ")
+    return word, more.lstrip()
+
+
+def _last(parameter: Parameter, rest: str) -> JsonValue:
+    if not parameter.many:
+        return value_of(parameter, unquoted(rest))
+    if "|" in rest:
+        words = [word.strip() for word in rest.split("|")]
+    elif re.fullmatch(r"[\d\s,]+", rest):
+        words = re.split(r"[\s,]+", rest)
+    else:
+        words, more = [], rest
+        while more:
+            word, more = _word(more)
+            words.append(word)
+    return [value_of(parameter, word) for word in words if word]
+
+
+def unquoted(text: str) -> str:
+    """Without the quotes around all of it."""
+    quoted = _QUOTED.fullmatch(text)
+    return text if quoted is None else quoted["text"]

@@ -1,0 +1,133 @@
+"""A console on a terminal: a line editor that stays whole while messages arrive above it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from datetime import tzinfo
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.renderer import print_formatted_text
+from prompt_toolkit.styles import Style
+
+from hubbub.people.chat.conversation import Status
+from hubbub.people.chat.render import STYLES, Fragments, render
+from hubbub.people.shown import Line
+
+__all__ = ["TerminalConsole"]
+
+REFRESH_S = 1.0
+"""Seconds between looks at the clock: activities grow old, attempts come nearer."""
+
+
+class TerminalConsole:
+    """prompt_toolkit's line editor: completion, history, a status line below."""
+
+    patient = False
+
+    def __init__(
+        self,
+        zone: tzinfo | None = None,
+        input: Input | None = None,
+        output: Output | None = None,
+    ):
+        """`input` and `output`: other terminals than this process's own."""
+        self._zone, self._input, self._output = zone, input, output
+        self._style = Style.from_dict(STYLES)
+        self._depth = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
+
+    def start(self, status: Status) -> None:
+        self._status = status
+        self._prompt: PromptSession[str] = PromptSession(
+            message=lambda: FormattedText([("class:prompt", status.prompt)]),
+            bottom_toolbar=self._toolbar,
+            completer=ChatCompleter(status),
+            complete_while_typing=True,
+            erase_when_done=True,
+            key_bindings=_keys(),
+            style=self._style,
+            color_depth=self._depth,
+            refresh_interval=REFRESH_S,
+            input=self._input,
+            output=self._output,
+        )
+
+    async def read(self) -> str | None:
+        try:
+            return await self._prompt.prompt_async()
+        except (EOFError, KeyboardInterrupt):
+            return None
+
+    def refresh(self) -> None:
+        self._prompt.app.invalidate()
+
+    def show(self, lines: Sequence[Line]) -> None:
+        width = shutil.get_terminal_size().columns
+        fragments: Fragments = []
+        for line in lines:
+            fragments += [*render(line, self._zone, width), ("", "\n")]
+        app = self._prompt.app
+        if not app.is_running:
+            self._print(fragments)
+            return
+        # As prompt_toolkit's own `run_in_terminal`, but without leaving raw mode: a key that is
+        # pressed at that moment would be swallowed by the terminal's line discipline.
+        app.renderer.erase()
+        self._print(fragments)
+        app.renderer.reset()
+        app.renderer.request_absolute_cursor_position()
+        app.invalidate()
+
+    def _print(self, fragments: Fragments) -> None:
+        text = FormattedText(fragments)
+        print_formatted_text(self._prompt.app.output, text, self._style, color_depth=self._depth)
+
+    def _toolbar(self) -> FormattedText:
+        status = self._status
+        fragments: Fragments = [("", f"{status.network} as {status.session.me}")]
+        for kind, text in status.notices():
+            style = "" if kind == "quiet" else f"class:toolbar.{kind}"
+            fragments += [("", "  ·  "), (style, text)]
+        return FormattedText(fragments)
+
+
+class ChatCompleter(Completer):
+    """The chat's completions in prompt_toolkit's words."""
+
+    def __init__(self, status: Status):
+        self._status = status
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        # What is typed next is another word, unless a space stands there already.
+        space = "" if document.text_after_cursor.startswith(" ") else " "
+        for found in self._status.candidates(document.text_before_cursor):
+            yield Completion(
+                found.text + (space if found.last else ""),
+                start_position=-found.replaces,
+                display=found.text,
+                display_meta=found.about,
+            )
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("c-c")
+    def _(event: KeyPressEvent) -> None:
+        """Throw the line away; on an empty one, leave."""
+        buffer = event.app.current_buffer
+        if buffer.text:
+            buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt)
+
+    return keys

@@ -1,0 +1,142 @@
+"""Participants: who is here, what they can do, and speaking for an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hubbub.config.units import span
+from hubbub.errors import UserError
+from hubbub.mods.directory.schemas import AgentCard, FoundAgents
+from hubbub.people.client import PersonClient
+from hubbub.people.commands import Command
+from hubbub.people.figures import kept_back
+from hubbub.people.oversight import takeover_words
+from hubbub.people.parameters import Parameter
+from hubbub.people.shown import Note, Shown, done, notes, paged, table
+from hubbub.people.text import clip, one_line
+from hubbub.protocol import thread_ids
+from hubbub.protocol.control import Takeover, Takeovers
+from hubbub.protocol.operations import Done, Participants, SendResult
+
+__all__ = ["COMMANDS", "TAKEN"]
+
+ABOUT = 60
+"""Columns of a description in a list."""
+
+
+def listed(found: Participants, person: PersonClient) -> list[Note]:
+    rows = (
+        (
+            p.id,
+            p.kind,
+            "present" if p.present else "away",
+            clip(one_line(p.card.description), ABOUT),
+        )
+        for p in found.participants
+    )
+    more = f"there are others: --after {found.participants[-1].id}" if found.more else ""
+    return paged(table(("NAME", "KIND", "", "ABOUT"), rows), found.more, more)
+
+
+def fitting(found: FoundAgents, person: PersonClient) -> list[Note]:
+    """Who fits, the best first; or what to do if nobody does."""
+    if not found.agents:
+        return [Note(found.advice.replace("list_agents", person.typed("agents list")))]
+    rows = ((a.id, _state(a.present, a.open), ", ".join(a.why), a.cost, a.description)
+            for a in found.agents)  # fmt: skip
+    return table(("NAME", "STATE", "FITS", "COST", ""), rows)
+
+
+def _state(present: bool, open: int) -> str:
+    """Whether it is there, and how much it has to do."""
+    if not present:
+        return f"away, {open} waiting" if open else "away"
+    return f"busy ({open})" if open else "free"
+
+
+def card(found: AgentCard, person: PersonClient) -> list[Note]:
+    rows: Sequence[tuple[str, str]] = [
+        ("name", found.id),
+        ("kind", found.kind),
+        ("state", _state(found.present, found.open)),
+        ("description", found.description),
+        ("skills", ", ".join(found.skills)),
+        ("inputs", found.inputs),
+        ("cost", found.cost),
+        ("availability", found.availability),
+        *((name, str(value)) for name, value in found.more.items()),
+    ]
+    return table((), [row for row in rows if row[1]])
+
+
+# Speaking for an agent ----------------------------------------------------------------------------
+
+
+async def take_over(person: PersonClient, given: dict[str, Any]) -> Shown:
+    agent, time = person.agent(given["agent"]), given.get("for")
+    minutes = None if time is None else _minutes(time)
+    value = await person.call("take_over", agent=agent, minutes=minutes)
+    held = Takeover.model_validate(value)
+    return Shown(value, done(takeover_words(held, person.me, person.typed)))
+
+
+def _minutes(text: str) -> float:
+    """`15m`, `1h` in minutes. Raises `UserError`."""
+    try:
+        seconds = span(text)
+    except ValueError:
+        seconds = None
+    if not isinstance(seconds, float) or not 0 < seconds <= 86400:
+        raise UserError(f"{text!r} is no time up to a day; they look like 15m or 1h")
+    return seconds / 60
+
+
+async def release(person: PersonClient, given: dict[str, Any]) -> Shown:
+    """Let an agent speak for itself; none named: the only one that this person speaks for."""
+    held = (await person.ask(Takeovers, "list_takeovers")).takeovers
+    mine = [each.agent for each in held if each.by == person.me]
+    if given.get("agent"):
+        agent = person.agent(given["agent"])
+    elif len(mine) == 1:
+        agent = mine[0]
+    else:
+        raise UserError(f"name one of {', '.join(mine)}" if mine else "you speak for no agent")
+    if agent not in [each.agent for each in held]:
+        return Shown({"released": agent}, done(f"nobody speaks for {agent}"))
+    heard = person.state.oversight.tells_end("takeover", agent)
+    await person.ask(Done, "hand_back", agent=agent)
+    line = f"{agent} speaks for itself again"
+    return Shown({"released": agent}, [] if heard else done(line))
+
+
+async def speak_as(person: PersonClient, given: dict[str, Any]) -> Shown:
+    """Say something in the open thread as an agent that this person has taken over."""
+    agent, text = person.agent(given["agent"]), given["text"]
+    operation, where = person.state.way_to(person.state.current)
+    value = await person.call(operation, text=text, speak_as=agent, **where)
+    sent = SendResult.model_validate(value)
+    line = f"{sent.id} said as {agent} in {person.shown(sent.thread_id)}"
+    top = thread_ids.root(sent.thread_id)
+    if top.startswith("dm.") and person.me not in thread_ids.members_of(top):
+        line += f": {one_line(text)}"  # the hub brings it to the thread's members only
+    return Shown(value, [*done(line), *notes(kept_back(sent, person.typed))])
+
+
+COMMANDS = (
+    Command("agents list", "list_participants", listed, operator=True,
+            about="List who is in the network, and whether they are here."),
+    Command("agents find", "find_agent", fitting,
+            about="Find who can do something, the best first."),
+    Command("agents card", "read_card", card, about="Show what somebody says of itself."),
+    Command("agents takeover", "take_over", do=take_over, order=("agent", "for?"),
+            without=("minutes",),
+            about="Speak for an agent for a while; nothing wakes it meanwhile.",
+            more=(Parameter("for", "How long, for example 15m or 1h."),)),
+    Command("agents release", "hand_back", do=release, order=("agent?",),
+            about="Let an agent speak for itself again."),
+    Command("agents as", "take_over", do=speak_as, where="chat", order=("agent", "text"),
+            without=("minutes",), about="Say something here as an agent that you have taken over.",
+            more=(Parameter("text", required=True),)),
+)  # fmt: skip
+TAKEN = frozenset({"list_agents"})

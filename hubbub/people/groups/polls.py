@@ -1,0 +1,85 @@
+"""Polls, votes and their results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hubbub.mods.polls.schemas import Poll, Polls, PollSummary, Voted
+from hubbub.people.client import PersonClient
+from hubbub.people.commands import Command, remember
+from hubbub.people.figures import moment
+from hubbub.people.shown import Note, Shown, done, paged, table
+from hubbub.people.text import counted, one_line
+
+__all__ = ["COMMANDS", "TAKEN"]
+
+
+def listed(found: Polls, person: PersonClient) -> list[Note]:
+    if not found.polls:
+        return [Note("no polls")]
+    rows = [
+        (poll.id, poll.state, str(poll.voters), _until(poll), person.shown(poll.thread_id),
+         poll.question)
+        for poll in found.polls
+    ]  # fmt: skip
+    notes = table(("POLL", "STATE", "VOTERS", "UNTIL", "THREAD", ""), rows)
+    return paged(notes, found.more, f"there are earlier ones: --before {found.polls[-1].id}")
+
+
+def _until(poll: PollSummary) -> str:
+    end = poll.closed_at or poll.deadline
+    return "" if end is None else moment(end)
+
+
+def result(found: Poll, person: PersonClient) -> list[Note]:
+    """A poll, its options, one's own marked, and the outcome."""
+    poll = found.poll
+    person.state.seen.offer(poll.id, tuple(option.text for option in found.options))
+    secret = ", secret" if poll.secret else ""
+    several = ", several options" if poll.multiple else ""
+    until = f", until {_until(poll)}" if poll.deadline and not poll.closed_at else ""
+    voted = counted(poll.voters, "vote", "votes")
+    head = f"{poll.id} {poll.state}, {voted}{secret}{several}{until}: {one_line(poll.question)}"
+    rows = (
+        (
+            "*" if option.number in found.mine else "",
+            str(option.number),
+            option.text,
+            "" if option.votes is None else str(option.votes),
+            ", ".join(option.voters),
+        )
+        for option in found.options
+    )
+    notes = [Note(head), *table(("", "", "OPTION", "VOTES", ""), rows)]
+    if found.outcome is not None:
+        winners = f": {one_line(', '.join(found.winners))}" if found.winners else ""
+        notes.append(Note(f"{found.outcome.replace('_', ' ')}{winners}", "plain"))
+    elif not found.mine:
+        notes.append(Note(f"{person.typed(f'polls vote {poll.id}')} <number> votes"))
+    return notes
+
+
+def asked(poll: PollSummary, person: PersonClient) -> list[Note]:
+    return done(f"{poll.id} is asked; {person.typed(f'polls show {poll.id}')} shows how it stands")
+
+
+async def vote(person: PersonClient, given: dict[str, Any]) -> Shown:
+    """Vote, or take the vote back, then show how the poll stands."""
+    if given.get("options") in (None, [], ["none"]):
+        await person.ask(Voted, "retract_vote", poll=given["poll"])
+    else:
+        await person.ask(Voted, "vote", poll=given["poll"], options=given["options"])
+    value = await person.call("read_poll", poll=given["poll"])
+    remember(person, value)
+    return Shown(value, result(Poll.model_validate(value), person))
+
+
+COMMANDS = (
+    Command("polls list", "list_polls", listed),
+    Command("polls show", "read_poll", result),
+    Command("polls ask", "create_poll", asked, here=True),
+    Command("polls vote", "vote", do=vote,
+            about="Vote for options or their numbers, in place of your last vote; or none."),
+    Command("polls close", "close_poll", result),
+)  # fmt: skip
+TAKEN = frozenset({"retract_vote"})

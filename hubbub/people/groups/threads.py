@@ -1,0 +1,84 @@
+"""Threads: listed, titled, resolved, followed, muted."""
+
+from __future__ import annotations
+
+from hubbub.mods.threads.schemas import ThreadChoice, ThreadInfo, ThreadInfos, ThreadState
+from hubbub.people.client import PersonClient
+from hubbub.people.commands import Command
+from hubbub.people.figures import moment
+from hubbub.people.shown import Note, done, paged, table
+from hubbub.people.text import clip, one_line
+from hubbub.protocol.operations import Threads
+
+__all__ = ["COMMANDS", "TAKEN"]
+
+LAST = 60
+"""Columns of a thread's last message."""
+
+
+def listed(found: Threads, person: PersonClient) -> list[Note]:
+    """Threads and their last messages, most recently active first."""
+    rows = (
+        (
+            person.shown(each.id),
+            str(each.head),
+            moment(each.messages[-1].sent_at),
+            f"{each.messages[-1].sender_id}: {clip(one_line(each.messages[-1].text), LAST)}",
+        )
+        for each in found.threads
+        if each.messages
+    )
+    notes = table(("THREAD", "MESSAGES", "LAST", ""), rows)
+    return paged(notes, found.more, "there are others; see --limit")
+
+
+def replies(found: ThreadInfos, person: PersonClient) -> list[Note]:
+    """Reply threads with their titles and states."""
+    rows = (
+        (
+            person.shown(each.thread_id),
+            _state(each),
+            str(each.replies),
+            "" if each.last_at is None else moment(each.last_at),
+            each.title or each.automatic or "",
+        )
+        for each in found.threads
+    )
+    notes = table(("THREAD", "STATE", "REPLIES", "LAST", ""), rows)
+    return paged(notes, found.more, "there are others; see --limit")
+
+
+def _state(info: ThreadInfo) -> str:
+    words = ["resolved" if info.resolved_by is not None else "open"]
+    words += [word for word, holds in (("followed", info.followed), ("muted", info.muted)) if holds]
+    return ", ".join(words)
+
+
+def state(found: ThreadState, person: PersonClient) -> list[Note]:
+    is_ = "open" if found.resolved_by is None else f"resolved by {found.resolved_by}"
+    called = f": {one_line(found.title)}" if found.title else ""
+    return done(f"{person.shown(found.thread_id)} is {is_}{called}")
+
+
+def choice(found: ThreadChoice, person: PersonClient) -> list[Note]:
+    """Whether it is followed or muted, and where that was said."""
+    is_ = "followed" if found.followed else "muted" if found.muted else "neither followed nor muted"
+    above = found.chosen_in if found.chosen_in != found.thread_id else None
+    where = f", as {person.shown(above)} is" if above is not None else ""
+    return done(f"{person.shown(found.thread_id)} is {is_}{where}")
+
+
+COMMANDS = (
+    Command("threads list", "list_threads", listed, where="shell",
+            about="List your threads, most recently active first."),
+    Command("threads replies", "list_thread_info", replies, here=True,
+            about="List reply threads: titles, and which are resolved, followed or muted."),
+    Command("threads title", "set_thread_title", state, here=True, order=("thread", "title")),
+    Command("threads resolve", "resolve_thread", state, here=True, order=("thread",)),
+    Command("threads reopen", "reopen_thread", state, here=True, order=("thread",)),
+    Command("threads follow", "follow_thread", choice, here=True, order=("thread",)),
+    Command("threads unfollow", "unfollow_thread", choice, here=True, order=("thread",)),
+    Command("threads mute", "mute_thread", choice, here=True, order=("thread",)),
+    Command("threads unmute", "unmute_thread", choice, here=True, order=("thread",)),
+)  # fmt: skip
+TAKEN = frozenset[str]()

@@ -1,0 +1,249 @@
+"""Turns of agents: what they did, who caused what, and what it has cost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import JsonValue
+
+from hubbub.errors import OperationError, UserError
+from hubbub.ids import parse_interaction_id, parse_message_id
+from hubbub.people.client import PersonClient
+from hubbub.people.commands import Command
+from hubbub.people.figures import dollars, left_words, moment, sums_words, thousands, took_words
+from hubbub.people.parameters import Parameter
+from hubbub.people.shown import Note, Shown, notes, paged, table
+from hubbub.people.text import clip, one_line, visible
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.control import Requests
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import Turns, TurnSummary
+from hubbub.protocol.spending import Spending, SpendingRow
+from hubbub.protocol.turns import Step, ToolCallRecord, Turn, Window
+
+__all__ = ["COMMANDS", "TAKEN"]
+
+CUT = 2000
+"""Characters of a prompt or result that are shown without --full."""
+REASON = 60
+"""Columns of a turn's reason, and of a request's task, in a list."""
+
+
+def listed(found: Turns, person: PersonClient) -> list[Note]:
+    if not found.turns:
+        return [Note("no turns")]
+    head = ("TURN", "STARTED", "TOOK", "OUTCOME", "STEPS", "TOKENS", "COST", "MODEL", "")
+    lines = table(head, map(_row, found.turns))
+    return paged(lines, found.more, f"there are earlier ones: --before {found.turns[-1].id}")
+
+
+def _row(turn: TurnSummary) -> tuple[str, ...]:
+    waits = f"waits for approval {', '.join(turn.waits_for)}" if turn.waits_for else ""
+    return (
+        turn.id,
+        moment(turn.started_at),
+        took_words(turn.duration_ms) if turn.duration_ms is not None else "",
+        turn.outcome or ("parked" if waits else "running"),
+        str(turn.steps),
+        f"{turn.tokens_in}+{turn.tokens_out}",
+        _cost(turn.cost_usd).strip(),
+        turn.model or "",
+        waits or clip(turn.reason, REASON),
+    )
+
+
+# One turn -----------------------------------------------------------------------------------------
+
+
+async def show(person: PersonClient, given: dict[str, Any]) -> Shown:
+    """The record of a turn."""
+    value = await person.call("read_turn", id=given["id"])
+    lines = _lines(Turn.model_validate(value))
+    if not given.get("full"):
+        lines = [s if len(s) <= CUT else f"{s[:CUT]}… (--full shows all)" for s in lines]
+    return Shown(value, notes(map(visible, lines), "plain"))
+
+
+def _lines(turn: Turn) -> list[str]:
+    from hubbub.agents.turn.recording import step_names
+
+    start, end = turn.start, turn.end
+    changes = (f", {step.dialect} from step {step.n} on" for step in turn.steps if step.dialect)
+    outcome = "running" if end is None else end.outcome + (f": {end.reason}" if end.reason else "")
+    lines = [
+        f"turn      {start.id}  by {turn.agent}  in {start.thread_id}",
+        *([f"goes on   with {start.continues}"] if start.continues else []),
+        f"woken by  {', '.join(start.messages)}",
+        f"started   {turn.started_at.astimezone():%Y-%m-%d %H:%M:%S}  attempts {turn.attempts}",
+        f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}"
+        f"{_cost(turn.cost_usd)}",
+        f"dialect   {start.dialect or '-'}{''.join(changes)}",
+        f"prompt    {start.prompt_id or '-'}  {', '.join(start.components)}".rstrip(),
+        f"tools     {', '.join(start.tools) or '-'}",
+        f"outcome   {outcome}",
+        f"sent      {', '.join(turn.sent) or 'nothing'}",
+    ]
+    if end and end.text:
+        lines += ["", "--- text that was not published", end.text]
+    for title, text in (("system prompt", start.system_prompt), ("prompt", start.prompt)):
+        if text:
+            lines += ["", f"--- {title}", text]
+    names = step_names(turn.steps)
+    for step in turn.steps:
+        lines += ["", *_step(step, names.get(step.n, str(step.n)))]
+    return lines + [f"note: {note}" for note in end.notes] if end else lines
+
+
+def _step(step: Step, name: str) -> list[str]:
+    tokens = f"tokens {step.tokens_in}+{step.tokens_out}{_cost(step.cost_usd)}"
+    lines = [f"--- step {name}{_times(step.at_ms, step.duration_ms)}  {tokens}"]
+    if step.window is not None:
+        lines.append(_window(step.window))
+    lines += [f"steered by {s.message}: {s.text}" for s in step.steered]
+    lines += [f"note: {note}" for note in step.remarks]
+    if step.reasoning:
+        lines.append(f"thought: {step.reasoning}")
+    if step.text:
+        lines.append(step.text)
+    if step.wait != "all":
+        lines.append(f"waits for {step.wait} of its calls")
+    for call in step.calls:
+        times = _times(call.at_ms, call.duration_ms)
+        times += f"  attempt {call.attempts}" if call.attempts > 1 else ""
+        lines.append(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)}){times}")
+        lines += _changes(call)
+        result = call.result if call.result is not None else "has not run"
+        lines.append(f"  → {call.error + ': ' if call.error else ''}{result}")
+    return lines
+
+
+def _changes(call: ToolCallRecord) -> list[str]:
+    """What a person has changed of the call, and what it ran with then."""
+    from hubbub.agents.turn.chat import told_changes
+
+    if call.changed is None:
+        return []
+    return [
+        f"  {told_changes(call)}",
+        f"  ran with {json.dumps(call.ran_with, ensure_ascii=False)}",
+    ]
+
+
+def _window(window: Window) -> str:
+    """What the question was made of, and what of it had to be left out."""
+    used = sum(layer.tokens for layer in window.layers)
+    layers = ", ".join(
+        f"{layer.name} {layer.tokens}" + (f" ({layer.cut} cut)" if layer.cut else "")
+        for layer in window.layers
+        if layer.tokens or layer.cut
+    )
+    how = "counted" if window.exact else "estimated"
+    if window.size is None:
+        return f"window    not known, nothing is cut: {used} tokens, {how}: {layers}"
+    room = f"{used} of {window.size} tokens, {window.reserve} kept for the answer"
+    return f"window    {room}, {how}: {layers}"
+
+
+def _times(at_ms: float | None, duration_ms: float | None) -> str:
+    """How long it took, and how long after the turn's start it began, as far as that is known."""
+    took = f"  {took_words(duration_ms)}" if duration_ms is not None else ""
+    return took + (f"  at {at_ms / 1000:.1f} s" if at_ms is not None else "")
+
+
+def _cost(usd: float | None) -> str:
+    """`  $0.0042`, to two digits that count; nothing where it is not known."""
+    return "" if usd is None else f"  {dollars(usd)}"
+
+
+# What work was asked for, and what it has cost ----------------------------------------------------
+
+
+def requests(found: Requests, person: PersonClient) -> list[Note]:
+    if not found.requests:
+        return [Note("no requests")]
+    rows = (
+        (
+            each.id,
+            f"{each.requester} → {each.worker}",
+            f"failed: {each.outcome}" if each.state == "failed" and each.outcome else each.state,
+            moment(each.deadline),
+            person.shown(each.thread_id),
+            clip(one_line(each.task), REASON),
+        )
+        for each in found.requests
+    )
+    return table(("REQUEST", "WHO", "STATE", "DEADLINE", "THREAD", "TASK"), rows)
+
+
+def spending(spent: Spending, person: PersonClient) -> list[Note]:
+    """A row for each day, agent and thread, the sum, and the day's limits."""
+    head = ("DAY", "AGENT", "THREAD", "TURNS", "WAKES", "TOKENS", "COST")
+    lines = table(head, (_spent(row, person) for row in spent.rows)) if spent.rows else []
+    lines.append(Note(f"together: {sums_words(spent.total)}", "plain"))
+    return [*lines, *notes(map(left_words, spent.today), "plain")]
+
+
+def _spent(row: SpendingRow, person: PersonClient) -> tuple[str, ...]:
+    sums = row.sums
+    return (
+        row.day,
+        row.agent,
+        person.shown(row.thread_id),
+        str(sums.turns),
+        str(sums.wakes),
+        f"{thousands(sums.tokens_in)}+{thousands(sums.tokens_out)}",
+        dollars(sums.usd) if sums.usd else "",
+    )
+
+
+# Who caused what ----------------------------------------------------------------------------------
+
+
+async def interaction(person: PersonClient, given: dict[str, Any]) -> Shown:
+    """Who caused what, and the budget."""
+    from hubbub.people.interaction import drawn, lines_of, read_whole  # rich draws it
+
+    whole = await read_whole(person, await _interaction_id(person, given.get("id")))
+    tree = drawn(whole)
+    budget = None if whole.budget is None else whole.budget.model_dump(mode="json")
+    value: JsonValue = {"interaction": whole.as_page().model_dump(mode="json"), "budget": budget}
+    return Shown(value, [Note(line, "plain", cut=True) for line in lines_of(tree)], tree)
+
+
+async def _interaction_id(person: PersonClient, name: str | None) -> str:
+    """Its own id, or that of a message of it; none: what was last set in motion here."""
+    if name is not None:
+        if parse_interaction_id(name) is not None:
+            return name
+        if parse_message_id(name) is None:
+            raise UserError(f"{name!r} is no interaction (i42) and no message (m42)")
+    else:
+        last = person.state.thread(person.state.current).last if person.here else None
+        if last is None:
+            raise UserError("name an interaction (i42) or a message of it (m42)")
+        name = last.id
+    # One's own messages are noted before the hub tells them back.
+    try:
+        return (await person.ask(Message, "read_message", id=name)).interaction_id
+    except OperationError as exc:
+        if exc.code != ErrorCode.UNKNOWN_MESSAGE:
+            raise
+        raise UserError(exc.message) from exc
+
+
+COMMANDS = (
+    Command("turns list", "list_turns", listed, operator=True,
+            about="List the latest turns of agents, newest first."),
+    Command("turns show", "read_turn", do=show, operator=True, more=(
+                Parameter("full", "Do not cut long texts.", "flag"),),
+            about="Show a turn: its prompt, steps, tool calls and results, and its outcome."),
+    Command("turns interaction", "read_interaction", do=interaction, operator=True, order=("id?",),
+            without=("after",),
+            about="Draw who caused what: messages, whom they woke, what that cost, the budget."),
+    Command("turns requests", "list_requests", requests, operator=True,
+            about="List the work that agents have asked of each other."),
+    Command("turns spending", "read_spending", spending, operator=True,
+            about="Show what agents have spent: turns, tokens, money; what is left of today."),
+)  # fmt: skip
+TAKEN = frozenset[str]()

@@ -1,0 +1,106 @@
+"""Names of people and threads as somebody types them: `bob`, `a,b`, `#general`, `direct_bob`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from hubbub.config.problems import closest
+from hubbub.errors import UserError
+from hubbub.people.text import one_line
+from hubbub.protocol import thread_ids
+
+__all__ = ["check_name", "default_name", "did_you_mean", "find_thread", "label", "names_in"]
+
+_REPLIES = re.compile(r"(?P<top>.+?)(?P<replies>(?:\.t[1-9]\d*|\s*›\s*m[1-9]\d*)+)")
+
+
+def check_name(name: str) -> str:
+    """`name`, if somebody can be called that. Raises `UserError`."""
+    if not thread_ids.is_participant_id(name):
+        raise UserError(
+            f"{name!r} cannot be a name: letters, digits, - and _, at most 64, and no reserved word"
+        )
+    return name
+
+
+def default_name(humans: Sequence[str], user: str) -> str:
+    """Who this probably is: a person whom the config names, else the user's name made legal."""
+    if humans:
+        return humans[0]
+    legal = re.sub(r"[^A-Za-z0-9_-]+", "-", user).strip("-")[:64]
+    return legal if thread_ids.is_participant_id(legal) else "guest"
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """The end of a sentence about a wrong name; empty if nothing is near."""
+    near = closest(name.lstrip("@#"), known)
+    return f"; did you mean {near}?" if near else ""
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in `bob`, `@bob, @carol` or `bob+carol`, each once."""
+    names = (part.strip().lstrip("@") for part in re.split(r"[,+]", text))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def label(thread_id: str, reader: str) -> str:
+    """A thread as `reader` is shown it: `#general`, `@bob`, `@bob,@carol`, `#general › m13`."""
+    top = thread_ids.root(thread_id)
+    if top.startswith("dm."):
+        others = [member for member in thread_ids.members_of(top) if member != reader]
+        shown = ",".join(f"@{member}" for member in others)
+    elif top.startswith("channel."):
+        shown = "#" + top.partition(".")[2]
+    else:
+        shown = thread_ids.relative(top, reader)
+    replies = thread_id.removeprefix(top).split(".t")[1:]
+    return "".join([shown, *(f" › m{seq}" for seq in replies)])
+
+
+def find_thread(text: str, reader: str, people: Collection[str], channels: Collection[str]) -> str:
+    """The canonical id of the thread that `reader` means by `text`, in any of its forms.
+
+    A bare name is a participant, else a channel. Raises `UserError` with the nearest name.
+    """
+    text = text.strip()
+    found = _conversation(text, reader, people, channels)
+    if found is not None:
+        return found
+    if (match := _REPLIES.fullmatch(text)) is not None:
+        replies = "".join(f".t{seq}" for seq in re.findall(r"\d+", match["replies"]))
+        return find_thread(match["top"], reader, people, channels) + replies
+    if "hub" in names_in(text.removeprefix("direct_")):
+        raise UserError(_HUB)
+    known = [*people, *channels, *(f"#{name}" for name in channels), *(f"@{p}" for p in people)]
+    raise UserError(f"there is no thread {one_line(text)!r}{did_you_mean(text, known)}")
+
+
+_HUB = (
+    "hub is the network itself: its notices need no answer, and nobody would read one; "
+    "write to a participant (`hubbub agents list` names them)"
+)
+
+
+def _conversation(
+    text: str, reader: str, people: Collection[str], channels: Collection[str]
+) -> str | None:
+    """A conversation that is no reply thread; None if `text` names none."""
+    canonical = thread_ids.canonical(text, reader)
+    if canonical is not None:
+        return canonical if _exists(canonical, people, channels) else None
+    if text.startswith("#"):
+        return thread_ids.channel(text[1:]) if text[1:] in channels else None
+    if text.lstrip("@") == reader:
+        raise UserError("nobody sends messages to itself")
+    others = [name for name in names_in(text.removeprefix("direct_")) if name != reader]
+    if others and set(others) <= set(people):
+        return thread_ids.direct({*others, reader}) if len(others) < thread_ids.MAX_GROUP else None
+    return thread_ids.channel(text) if text in channels else None
+
+
+def _exists(thread_id: str, people: Collection[str], channels: Collection[str]) -> bool:
+    top = thread_ids.root(thread_id)
+    if top.startswith("dm."):
+        return set(thread_ids.members_of(top)) <= {*people, "operator"}
+    return not top.startswith("channel.") or top.partition(".")[2] in channels

@@ -1,0 +1,198 @@
+"""Operations as people's commands see them: what they take, read from their JSON Schemas.
+
+Those that come with Hubbub stand in `operations.json`, which `make docs` writes from their
+declarations: a command starts without importing a mod. Those of other mods are told by the hub.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import JsonValue
+
+from hubbub.config.problems import nearest
+from hubbub.errors import UserError
+
+if TYPE_CHECKING:
+    from hubbub.protocol.messages import OperationInfo
+
+__all__ = [
+    "OperationSpec",
+    "Parameter",
+    "known_operations",
+    "spec_of",
+    "told_operations",
+    "value_of",
+]
+
+Kind = Literal["text", "whole", "number", "flag", "object"]
+Schema = Mapping[str, Any]  # Any: a JSON Schema
+PROSE = frozenset(
+    [
+        "text",
+        "title",
+        "reason",
+        "result",
+        "note",
+        "question",
+        "description",
+        "need",
+        "query",
+        "name",
+    ]
+)  # what people write in several words
+HIDDEN = frozenset({"cause", "outside", "awaits", "attachments", "quote", "hash"})
+"""Arguments that programs give."""
+SHORTS = {
+    "thread": "t", "limit": "n", "board": "b", "owner": "o", "description": "d", "kinds": "k",
+    "reason": "r", "wakes": "w",
+}  # fmt: skip
+_KINDS: Mapping[str, Kind] = {
+    "string": "text", "integer": "whole", "number": "number", "boolean": "flag", "object": "object",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One thing that a command takes."""
+
+    name: str
+    help: str = ""
+    kind: Kind = "text"
+    many: bool = False
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    default: JsonValue = None
+    """What the operation takes when it is left out; None: nothing worth saying."""
+
+    @property
+    def option(self) -> str:
+        """`--depends-on`."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def short(self) -> str:
+        return SHORTS.get(self.name, "")
+
+    @property
+    def prose(self) -> bool:
+        """Whether it is written in words, with blanks between them."""
+        return self.kind == "text" and not self.many and self.name in PROSE
+
+
+@dataclass(frozen=True)
+class OperationSpec:
+    """An operation: what it does, which mod adds it (empty: none), and what it takes."""
+
+    name: str
+    about: str
+    mod: str = ""
+    permission: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    complete: bool = True
+    """Whether everything that it requires can be typed."""
+
+    @property
+    def sentence(self) -> str:
+        """The first sentence of what it does."""
+        head, _, _ = self.about.partition(". ")
+        return head.removesuffix(".") + "."
+
+
+def spec_of(
+    name: str, about: str, schema: Schema, mod: str = "", permission: str = ""
+) -> OperationSpec:
+    """An operation by its declared input."""
+    required = frozenset(schema.get("required", ()))
+    found, complete = [], True
+    for key, property in schema.get("properties", {}).items():
+        parameter = _parameter(key, property)
+        if parameter is None or key in HIDDEN or property.get("x-runtime"):
+            complete = complete and key not in required
+        else:
+            found.append(replace(parameter, required=key in required))
+    return OperationSpec(name, about, mod, permission, tuple(found), complete)
+
+
+def _parameter(name: str, property: Schema) -> Parameter | None:
+    """None for what cannot be typed: objects of a shape of their own."""
+    default, about = property.get("default"), " ".join(property.get("description", "").split())
+    alternatives = [each for each in property.get("anyOf", ()) if each.get("type") != "null"]
+    if "anyOf" in property:
+        plain = [each for each in alternatives if each.get("type") == "string"]
+        if len(alternatives) != 1 and not plain:
+            return None
+        property = (plain or alternatives)[0]
+    many = property.get("type") == "array"
+    inner = property.get("items", {}) if many else property
+    kind = _KINDS.get(inner.get("type", "string" if "enum" in inner else ""))
+    if kind is None or (many and kind == "object"):
+        return None
+    return Parameter(
+        name,
+        about,
+        kind,
+        many,
+        choices=tuple(inner.get("enum", ())),
+        least=inner.get("minimum"),
+        most=inner.get("maximum"),
+        default=default if isinstance(default, int | float | str) and default else None,
+    )
+
+
+@cache
+def known_operations() -> Mapping[str, OperationSpec]:
+    """The operations that come with Hubbub, by name."""
+    told = json.loads(files("hubbub.people").joinpath("operations.json").read_text("utf-8"))
+    return {
+        name: spec_of(name, each["about"], each["input"], each["mod"], each["permission"])
+        for name, each in told.items()
+    }
+
+
+def told_operations(found: Iterable[OperationInfo], mod: str) -> list[OperationSpec]:
+    """Those of a mod of which only the hub knows."""
+    return [
+        spec_of(each.name, each.description, each.input_schema, mod, each.permission)
+        for each in found
+    ]
+
+
+def value_of(parameter: Parameter, text: str) -> JsonValue:
+    """What somebody has typed, as the operation takes it. Raises `UserError`."""
+    if parameter.kind == "object":
+        return _object(text)
+    if parameter.choices and text not in parameter.choices:
+        raise UserError(f"there is no {parameter.name} {text!r}{nearest(text, parameter.choices)}")
+    if parameter.kind in ("whole", "number"):
+        return _number(parameter, text)
+    return text
+
+
+def _number(parameter: Parameter, text: str) -> int | float:
+    try:
+        value = int(text) if parameter.kind == "whole" else float(text)
+    except ValueError:
+        raise UserError(f"{parameter.name} is a number, not {text!r}") from None
+    least, most = parameter.least, parameter.most
+    if (least is not None and value < least) or (most is not None and value > most):
+        bounds = f"{least:g} to {most:g}" if most is not None else f"at least {least:g}"
+        raise UserError(f"{parameter.name} is {bounds}, not {text}")
+    return value
+
+
+def _object(text: str) -> dict[str, JsonValue]:
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError as exc:
+        raise UserError(f"the arguments are no JSON: {exc}") from None
+    if not isinstance(value, dict):
+        raise UserError('the arguments are a JSON object, for example {"path": "a.txt"}')
+    return value

@@ -1,0 +1,250 @@
+"""What a person's client knows of the network: threads, people, channels, read marks. Pure.
+
+The snapshot of `ready` with everything after it applied is what a fresh `ready` would tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hubbub.errors import UserError
+from hubbub.ids import parse_message_id
+from hubbub.people.activity import Activities
+from hubbub.people.names import did_you_mean, find_thread, label
+from hubbub.people.notices import Seen
+from hubbub.people.oversight import Oversight, overheard
+from hubbub.people.reactions import ReactionState
+from hubbub.people.text import one_line
+from hubbub.people.thread import Thread
+from hubbub.protocol import thread_ids
+from hubbub.protocol.control import Overheard
+from hubbub.protocol.frames import Ready, Signal
+from hubbub.protocol.messages import Channel, Message, Participant, ThreadSummary
+from hubbub.protocol.operations import ThreadPage
+
+__all__ = ["ClientState"]
+
+
+class ClientState:
+    """The network as one person's client knows it."""
+
+    def __init__(self, me: str):
+        self.me = me
+        self.current = thread_ids.BROADCAST
+        """The thread that is open."""
+        self.threads: dict[str, Thread] = {}
+        self.participants: dict[str, Participant] = {}
+        self.channels: dict[str, Channel] = {}
+        self.activities = Activities()
+        self.oversight = Oversight(me)
+        self.offers: frozenset[str] = frozenset()
+        """Names of the operations that the hub has for this person."""
+        self.reactions = ReactionState()
+        self.seen = Seen()
+        self._marking: dict[str, int] = {}
+        """Marks that the hub has been asked for and has not answered, by thread."""
+
+    # What arrives -----------------------------------------------------------------------------
+
+    def know(self, ready: Ready) -> bool:
+        """A connection stands. Returns whether that is a fresh start: the first one is, and one
+        that did not resume.
+        """
+        self.participants = {person.id: person for person in ready.participants}
+        self.channels = {channel.name: channel for channel in ready.channels}
+        self.offers = frozenset(operation.name for operation in ready.operations)
+        self.oversight.renew()
+        if ready.resumed and self.threads:
+            for summary in ready.threads:  # what another window has read meanwhile
+                self.thread(summary.id).read = self._marking.get(summary.id, summary.read)
+            return False
+        self.threads = {thread_ids.BROADCAST: Thread(thread_ids.BROADCAST)}
+        self.activities.clear()
+        for summary in ready.threads:
+            self.summarised(summary)
+        for name in sorted(name for name, channel in self.channels.items() if channel.joined):
+            self.thread(thread_ids.channel(name))
+        return True
+
+    def summarised(self, summary: ThreadSummary) -> None:
+        """The hub has told of a thread."""
+        thread = self.thread(summary.id)
+        thread.add(summary.messages, self.me)
+        thread.head = max(thread.head, summary.head)
+        thread.last_seq = max(thread.last_seq, summary.last_seq)
+        thread.read = self._marking.get(summary.id, summary.read)
+
+    def marking(self, thread_id: str, read: int) -> Callable[[object], None]:
+        """The hub is being asked to note that a thread is read up to here. Until what is returned
+        is called, what it tells of the thread may be older than that.
+        """
+        self.thread(thread_id).read = self._marking[thread_id] = read
+
+        def answered(_: object) -> None:
+            if self._marking.get(thread_id) == read:
+                del self._marking[thread_id]
+
+        return answered
+
+    def note(self, message: Message) -> bool:
+        """A message that is in the log; returns whether it was new here."""
+        thread = self.thread(message.thread_id)
+        if thread.has(message.tseq):
+            return False  # one's own, known from the answer to the call
+        thread.append(message, self.me)
+        if message.amends is None:
+            self.activities.over(message.sender_id, message.thread_id)
+        if message.sender_id == self.me:
+            thread.read = max(thread.read, message.tseq)  # who speaks in a thread has read it
+        top = thread_ids.root(thread.id)
+        if top.startswith("channel."):
+            self._member(top.partition(".")[2])
+        return True
+
+    def _member(self, channel: str) -> None:
+        """Messages of a channel go to its members."""
+        known = self.channels.get(channel)
+        if known is None or not known.joined:
+            self.joined(channel)
+
+    def hear(self, signal: Signal, now: float) -> None:
+        """Presence, channels, read marks and activity; `now` is monotonic seconds."""
+        if signal.type == "presence" and isinstance(signal.data, dict):
+            self._presence(signal.data.get("online"), signal.data.get("offline"))
+        elif signal.type == "channel" and isinstance(signal.data, dict):
+            self._channel(Channel.model_validate(signal.data))
+        elif signal.type == "read" and isinstance(signal.data, dict):
+            upto = signal.data.get("upto")
+            if signal.sender == self.me and signal.thread_id and isinstance(upto, int):
+                self.thread(signal.thread_id).read = upto
+        elif signal.sender is not None and signal.sender != self.me:
+            self.activities.take(signal, now)
+
+    def notices(self, signal: Signal) -> Sequence[str]:
+        """What a signal tells this person about stops, approvals and take-overs, in words."""
+        return self.oversight.hear(signal, self.shown)
+
+    def overhear(self, signal: Signal) -> Overheard | None:
+        """A message that reached an agent which this person speaks for, and not this person; None
+        if the signal tells no such thing."""
+        heard = overheard(signal)
+        if heard is None or self._reads(heard.message.thread_id):
+            return None
+        message = heard.message
+        thread = self.thread(message.thread_id)
+        if thread.has(message.tseq):
+            return None
+        if not thread.head:
+            thread.read = message.tseq - 1  # what was said there before is not new
+        thread.append(message, self.me)
+        return heard
+
+    def _reads(self, thread_id: str) -> bool:
+        """Whether this person is told by itself what is said in a thread."""
+        top = thread_ids.root(thread_id)
+        if top.startswith("dm."):
+            return self.me in thread_ids.members_of(top)
+        known = self.channels.get(top.partition(".")[2])
+        return not top.startswith("channel.") or (known is not None and known.joined)
+
+    def _presence(self, online: object, offline: object) -> None:
+        for described in online if isinstance(online, list) else ():
+            person = Participant.model_validate(described)
+            self.participants[person.id] = person
+        for name in offline if isinstance(offline, list) else ():
+            if (known := self.participants.get(name)) is not None:
+                self.participants[name] = known.model_copy(update={"present": False})
+                self.activities.left(name)
+
+    def _channel(self, told: Channel) -> None:
+        """A channel is new or has other members; whether this person is one of them follows."""
+        before = self.channels.get(told.name)
+        joined = self.me in told.members
+        self.channels[told.name] = told.model_copy(update={"joined": joined})
+        if joined:
+            self.thread(thread_ids.channel(told.name))
+        elif before is not None and before.joined:
+            self.parted(told.name)  # in another window
+
+    def learn(self, page: ThreadPage) -> None:
+        """Messages of a thread that the hub was asked for."""
+        thread = self.thread(page.thread_id)
+        if not page.messages or page.messages[0].tseq <= (thread.oldest or 1):
+            thread.more = page.more
+        thread.add(page.messages, self.me)
+
+    # Threads ----------------------------------------------------------------------------------
+
+    def thread(self, thread_id: str) -> Thread:
+        """The thread of this canonical id, known from now on."""
+        return self.threads.setdefault(thread_id, Thread(thread_id))
+
+    def shown(self, thread_id: str) -> str:
+        """A thread as this person is shown it: `#general`, `@bob`, `#general › m13`."""
+        return label(thread_id, self.me)
+
+    def message(self, seq: int) -> Message | None:
+        """A message by its position in the log, if it is known here."""
+        for thread in self.threads.values():
+            for message in thread.messages.values():
+                if message.seq == seq:
+                    return message
+        return None
+
+    def find(self, target: str) -> str:
+        """The canonical id that a person means: a message's id for the replies under it, or a
+        thread as `find_thread` has them. Raises `UserError`.
+        """
+        if (seq := parse_message_id(target)) is not None:
+            if (message := self.message(seq)) is None:
+                raise UserError(f"there is no message {target} in what you have read")
+            return thread_ids.reply_thread(message.thread_id, seq)
+        found = find_thread(target, self.me, self.participants, self.channels)
+        top = thread_ids.root(found)
+        if top.startswith("channel."):
+            self.channel(top.partition(".")[2])
+        return found
+
+    def way_to(self, thread_id: str) -> tuple[str, dict[str, str]]:
+        """The operation that speaks in a thread, and the argument that names it: a reply thread
+        exists from the first reply on."""
+        above = thread_ids.parent(thread_id)
+        if above is None or self.thread(thread_id).head:
+            return "send_text_message", {"to": thread_id}
+        return "reply", {"message_id": f"m{thread_id.removeprefix(above + '.t')}"}
+
+    def direct(self, names: Sequence[str]) -> str:
+        """The direct thread with these participants. Raises `UserError`."""
+        others = [name for name in names if name != self.me]
+        for name in others:
+            if name not in self.participants:
+                hint = did_you_mean(name, self.participants)
+                raise UserError(f"nobody here is called {one_line(name)!r}{hint}")
+        if not others:
+            raise UserError("a direct conversation needs somebody else")
+        if len(others) >= thread_ids.MAX_GROUP:
+            raise UserError(f"a group has at most {thread_ids.MAX_GROUP} members")
+        return thread_ids.direct({*others, self.me})
+
+    def channel(self, name: str) -> str:
+        """The thread of a channel that this person is in. Raises `UserError`."""
+        channel = self.channels.get(name)
+        if channel is None:
+            raise UserError(
+                f"there is no channel {one_line(name)!r}{did_you_mean(name, self.channels)}"
+            )
+        if not channel.joined:
+            raise UserError(f"you are not in {name}; /join {name} first")
+        return thread_ids.channel(name)
+
+    def joined(self, name: str) -> None:
+        """This person is in a channel now."""
+        known = self.channels.get(name) or Channel(name=name)
+        self.channels[name] = known.model_copy(update={"joined": True})
+
+    def parted(self, name: str) -> None:
+        """This person is not in a channel any more."""
+        if (known := self.channels.get(name)) is not None:
+            self.channels[name] = known.model_copy(update={"joined": False})
+        gone = thread_ids.channel(name)
+        self.threads = {id: t for id, t in self.threads.items() if thread_ids.root(id) != gone}

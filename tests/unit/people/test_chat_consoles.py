@@ -1,0 +1,224 @@
+"""The two consoles: a pipe and a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from hubbub.clock import SystemClock
+from hubbub.people.chat.conversation import Console, Status, run_chat
+from hubbub.people.chat.pipe import PipeConsole
+from hubbub.people.chat.terminal import ChatCompleter, TerminalConsole
+from hubbub.people.shown import Note, Said
+from hubbub.testing.network import LocalNetwork
+from tests.unit.people.chatroom import DEADLINE_S, town
+from tests.unit.people.chatting import begun, said
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    read, write = os.pipe()
+    yield read, write
+    os.close(read)
+
+
+async def lines_of(console: PipeConsole) -> list[str]:
+    found = []
+    async with asyncio.timeout(DEADLINE_S):
+        while (line := await console.read()) is not None:
+            found.append(line)
+    return found
+
+
+async def test_a_pipe_gives_its_lines_however_they_are_cut(pipe: tuple[int, int]) -> None:
+    read, write = pipe
+    console = PipeConsole(read, io.StringIO())
+    reading = asyncio.create_task(lines_of(console))
+    for part in (b"one\ntw", b"o\n\nthr", b"ee \xc3\xbc\nlast\xff"):
+        os.write(write, part)
+        await asyncio.sleep(0)
+    os.close(write)
+    assert await reading == ["one", "two", "", "three ü", "last\ufffd"]
+    assert await lines_of(PipeConsole(read, io.StringIO())) == [], "an empty input is no line"
+
+
+async def test_a_file_gives_its_lines_too(tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_bytes(b"one\ntwo\n")
+    with path.open("rb") as file:
+        assert await lines_of(PipeConsole(file.fileno(), io.StringIO())) == ["one", "two"]
+
+
+async def test_reading_a_pipe_can_be_cancelled(pipe: tuple[int, int]) -> None:
+    reading = asyncio.create_task(PipeConsole(pipe[0], io.StringIO()).read())
+    await asyncio.sleep(0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    os.write(pipe[1], b"later\n")
+    os.close(pipe[1])
+    assert await lines_of(PipeConsole(pipe[0], io.StringIO())) == ["later"]
+
+
+def test_a_pipe_is_shown_plain_and_whole_lines() -> None:
+    out = io.StringIO()
+    PipeConsole(0, out).show([Note("x" * 300, "error"), Said(said(1, "\x1b[31mhi"))])
+    first, second = out.getvalue().splitlines()
+    assert first == "x" * 300
+    assert second.endswith("bob: <U+001B>[31mhi")
+
+
+async def test_an_output_that_nobody_reads_ends_the_input(pipe: tuple[int, int]) -> None:
+    unread, out = os.pipe()
+    os.close(unread)
+    with os.fdopen(out, "w") as writer:
+        console = PipeConsole(pipe[0], writer)
+        reading = asyncio.create_task(console.read())
+        await asyncio.sleep(0)
+        console.show([Note("to nobody")])
+        console.show([Note("to nobody again")])
+        async with asyncio.timeout(DEADLINE_S):
+            assert await reading is None
+        with contextlib.suppress(BrokenPipeError):
+            writer.close()
+    os.close(pipe[1])
+
+
+class Drawing(io.StringIO):
+    """A text that says when it has grown, and answers where the cursor is when asked."""
+
+    def __init__(self, keys: PipeInput) -> None:
+        super().__init__()
+        self.grown = asyncio.Event()
+        self._keys = keys
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        for _ in range(text.count("\x1b[6n")):
+            self._keys.send_text("\x1b[1;1R")
+        self.grown.set()
+        return super().write(text)
+
+
+class Screen:
+    """A terminal that is a string."""
+
+    def __init__(self, keys: PipeInput) -> None:
+        self.keys = keys
+        self._drawn = Drawing(keys)
+        output = Vt100_Output(self._drawn, lambda: Size(rows=30, columns=100), term="xterm")
+        self.console = TerminalConsole(input=keys, output=output)
+
+    def types(self, text: str) -> None:
+        self.keys.send_text(text)
+
+    async def shows(self, text: str) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while text not in self._drawn.getvalue():
+                self._drawn.grown.clear()
+                await self._drawn.grown.wait()
+
+    @property
+    def drawn(self) -> str:
+        return self._drawn.getvalue()
+
+
+@asynccontextmanager
+async def screen(network: LocalNetwork) -> AsyncIterator[Screen]:
+    """Ann at a terminal; at the end of the block she presses Ctrl-D."""
+    ann = await network.join("ann", "human")
+    with create_pipe_input() as keys:
+        screen = Screen(keys)
+        console: Console = screen.console
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(run_chat(ann, console, opening="#general"))
+            await screen.shows("#general")
+            await screen.shows("town as ann")
+            yield screen
+            screen.types("\x03\x04")
+            async with asyncio.timeout(DEADLINE_S):
+                assert await running == 0
+
+
+@pytest.fixture
+async def network() -> AsyncIterator[LocalNetwork]:
+    async with town() as network:
+        yield network
+
+
+async def test_lines_are_typed_completed_and_sent(network: LocalNetwork) -> None:
+    await network.join("bob", "human")
+    async with screen(network) as ann:
+        ann.types("hello there\r")
+        await ann.shows("✓")
+        ann.types("@bo")
+        await ann.shows("human")  # in the menu
+        ann.types("\thow are you\r")
+        await ann.shows("@bob how are you")
+        ann.types("/dm bo")
+        await ann.shows("/dm bo")
+        ann.types("\t,oops\x7f\x7f\x7f\x7f\x7f\r")
+        await ann.shows("── @bob ──")
+        ann.types("never mind\x03said instead\r")
+        await ann.shows("said instead")
+        ann.types("\x03")
+    assert "never mind ✓" not in ann.drawn
+
+
+def test_a_completion_ends_with_one_space() -> None:
+    for before, after, completion in (
+        ("hi @bo", "", "bob "),
+        ("/dm bo", "", "bob "),
+        ("/who", "", "who "),
+        ("@bo", " x", "bob"),
+    ):
+        document = Document(before + after, len(before))
+        found = ChatCompleter(Status(begun(), SystemClock())).get_completions(
+            document, CompleteEvent()
+        )
+        assert [item.text for item in found] == [completion]
+
+
+async def test_what_arrives_while_typing_leaves_the_line_whole_and_the_terminal_alone(
+    network: LocalNetwork,
+) -> None:
+    bob = await network.join("bob", "human")
+    async with screen(network) as ann:
+        ann.types("half a sen")
+        await ann.shows("half a sen")
+        await bob.call("post_to_channel", channel="general", text="\x1b[2J\x1b]0;owned\x07")
+        await ann.shows("<U+001B>[2J<U+001B>]0;owned<U+0007>")
+        ann.types("tence\r")
+        await ann.shows("half a sentence")
+        await ann.shows("✓")
+        await bob.call("send_text_message", to="ann", text="\x1b]0;owned\x07\x9b2J")
+        await ann.shows("unread: @bob 1")
+        await bob.signal("activity", "channel.general", "typing away")
+        await ann.shows("bob is typing away")
+    assert "\x1b]0;owned" not in ann.drawn
+    assert "\x9b" not in ann.drawn
+
+
+async def test_without_colour_nothing_is_coloured(
+    network: LocalNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with screen(network) as ann:
+        ann.types("hello\r")
+        await ann.shows("✓")
+    assert "\x1b[38" not in ann.drawn
+    assert ";38;" not in ann.drawn

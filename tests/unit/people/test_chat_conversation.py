@@ -1,0 +1,236 @@
+"""A chat at work: what is said, opened, listed and refused, with and without a connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from hubbub.client import Client, MemoryTransport
+from hubbub.protocol.codes import CloseCode
+from hubbub.testing.network import LocalNetwork
+from tests.unit.people.chatroom import chatting, next_text, town
+
+
+@pytest.fixture
+async def network() -> AsyncIterator[LocalNetwork]:
+    async with town() as network:
+        yield network
+
+
+@pytest.fixture
+async def bob(network: LocalNetwork) -> Client:
+    return await network.join("bob", "human")
+
+
+async def test_a_newcomer_sees_where_she_is_and_how_to_begin(network: LocalNetwork) -> None:
+    await network.join("calculator")
+    async with chatting(network, opening=None) as chat:
+        await chat.ann.sees("── broadcast ──")
+        await chat.ann.sees("@calculator")
+        assert chat.ann.status.prompt == "broadcast> "
+        assert chat.ann.status.network == "town"
+    assert chat.code == 0
+    async with chatting(network, opening="#genral") as chat:
+        await chat.ann.sees("did you mean general?")
+        await chat.ann.sees("── broadcast ──")
+
+
+async def test_what_is_said_reaches_the_thread_and_is_shown_once(
+    network: LocalNetwork, bob: Client
+) -> None:
+    async with chatting(network) as chat:
+        chat.ann.types("hello all")
+        assert await next_text(bob) == "hello all"
+        await chat.ann.sees("ann: hello all ✓")
+        await bob.call("post_to_channel", channel="general", text="hello ann")
+        await chat.ann.sees("bob: hello ann")
+        await bob.call("send_text_message", to="ann", text="psst")
+        await chat.ann.sees("[@bob] bob: psst")
+        await chat.ann.status_says("unread: @bob 1")
+        chat.ann.types("/dm bob yes?")
+        await chat.ann.sees("── @bob ──")
+        await chat.ann.sees("bob: psst")
+        await chat.ann.sees("ann: yes? ✓")
+        assert await next_text(bob) == "yes?"
+        assert chat.ann.status.notices() == []
+        chat.ann.types("/opne")
+        await chat.ann.sees("did you mean /open?")
+    assert chat.code == 0, "this is no script"
+    assert not any("hello all" in line for line in chat.ann.shown)
+
+
+async def test_history_is_there_when_a_thread_is_opened_and_more_on_request(
+    network: LocalNetwork, bob: Client
+) -> None:
+    for n in range(1, 46):
+        await bob.call("post_to_channel", channel="general", text=f"text {n}.")
+    async with chatting(network) as chat:
+        await chat.ann.sees("text 26.")
+        await chat.ann.sees("text 45.")
+        for first, last in ((6, 25), (1, 5)):
+            chat.ann.types("/more")
+            assert f"text {first}." in await chat.ann.sees(": text ")
+            await chat.ann.sees(f"text {last}.")
+        chat.ann.types("/more", "/dm bob", "/more")
+        await chat.ann.sees("beginning of this thread")
+        await chat.ann.sees("── @bob ──")
+        await chat.ann.sees("beginning of this thread")
+
+
+async def test_replies_channels_lists_and_mistakes_stand_below_what_was_typed(
+    network: LocalNetwork, bob: Client, snapshot: SnapshotAssertion
+) -> None:
+    for question in ("a question", "another"):
+        await bob.call("post_to_channel", channel="general", text=question)
+    await bob.call("create_channel", name="loft")
+    async with chatting(network, patient=True) as chat:
+        await chat.ann.plays(
+            "/reply m1 an answer", "/open #general › m1", "and more", "/open m2", "first there",
+        )  # fmt: skip
+        heard = [await next_text(bob) for _ in range(3)]
+        assert heard == ["an answer", "and more", "first there"]
+        await chat.ann.plays(
+            "/open #loft", "/join loft", "/create attic", "/leave", "/leave", "/join nowhere",
+            "/create general", "/who", "/threads", "/open 1", "/help",
+            "/opne 1", "/dm nobody", "/open #nothing", "/open m999", "/reply m999 x",
+            "/dm calculator hello @nobody",
+        )  # fmt: skip
+        assert chat.ann.transcript == snapshot
+        await chat.ann.plays("x" * 70_000)
+        told = await chat.ann.sees("✗ not sent: text: at most 65536 bytes")
+        assert told.endswith("xxx…")
+        assert len(told) < 200
+    assert chat.code == 1
+
+
+async def test_a_script_of_which_a_line_was_refused_fails(network: LocalNetwork) -> None:
+    for line, code in (
+        ("/dm nobody", 1), ("/join nowhere", 1), ("/frobnicate", 1), ("x" * 70_000, 1), ("/who", 0),
+    ):  # fmt: skip
+        async with chatting(network, patient=True) as chat:
+            chat.ann.types(line, "fine", "/quit")
+            await chat.ann.sees("ann: fine ✓")
+        assert chat.code == code
+
+
+async def test_a_script_is_obeyed_line_by_line_and_waits_for_answers(network: LocalNetwork) -> None:
+    """Each line is done with before the next one is read: answers stand below their commands."""
+    calculator = await network.join("calculator")
+
+    async def answer() -> None:
+        await next_text(calculator)
+        await calculator.call("send_text_message", to="ann", text="4")
+
+    async with asyncio.TaskGroup() as tasks, chatting(network, patient=True) as chat:
+        tasks.create_task(answer())
+        chat.ann.types("/dm calculator 2+2", "/wait 10", "/who", "/wait 0.001", "on", "/quit")
+        for told in ("── @calculator ──", "ann: 2+2 ✓", "calculator: 4", "  human  ", "on ✓"):
+            await chat.ann.sees(told)
+
+
+async def test_activity_shows_beside_the_messages(network: LocalNetwork) -> None:
+    calculator = await network.join("calculator")
+    async with chatting(network) as chat:
+        chat.ann.types("/dm calculator 2+2")
+        await chat.ann.sees("2+2 ✓")
+        await calculator.signal("activity", "dm.ann.calculator", {"state": "thinking"})
+        await chat.ann.status_says("calculator is thinking")
+        await calculator.call("send_text_message", to="ann", text="4")
+        await chat.ann.sees("calculator: 4")
+        await calculator.signal("activity", "dm.ann.calculator", {"state": "idle"})
+        await chat.ann.status_is_quiet()
+
+
+# The connection -----------------------------------------------------------------------------------
+
+
+async def test_a_lost_connection_is_told_once_and_what_is_said_meanwhile_arrives(
+    network: LocalNetwork, bob: Client
+) -> None:
+    async with chatting(network) as chat:
+        await chat.ann.sees("#general")
+        chat.away = True
+        chat.cut()
+        await chat.ann.sees("connection lost (cut by the test)")
+        await chat.ann.status_says("Connection refused")
+        chat.ann.types("/who", "said in the dark", "/dm bob", "/threads")
+        await chat.ann.sees("not connected; the answer comes later")
+        await chat.ann.sees("not connected; will be sent later: said in the dark")
+        await chat.ann.sees("── @bob ──")
+        await chat.ann.status_says("1 to send")
+        chat.away = False
+        await chat.ann.sees("connected again")
+        assert await next_text(bob) == "said in the dark"
+        chat.ann.types("/open #general", "/who")
+        await chat.ann.sees("said in the dark ✓")
+        await chat.ann.sees("  human  ")
+    assert not any("connection lost" in line for line in chat.ann.shown)
+
+
+async def test_leaving_without_a_connection_says_what_was_not_sent(network: LocalNetwork) -> None:
+    async with chatting(network) as chat:
+        await chat.ann.sees("#general")
+        chat.away = True
+        chat.cut()
+        await chat.ann.status_says("Connection refused")
+        chat.ann.types("lost words", "/quit")
+        await chat.ann.sees("1 not sent")
+    assert chat.code == 0
+
+
+async def test_a_hub_that_closes_for_good_ends_the_chat(network: LocalNetwork) -> None:
+    async with chatting(network) as chat:
+        await chat.ann.sees("#general")
+        chat.cut(CloseCode.REVOKED)
+        await chat.ann.sees("the hub closed the connection: cut by the test")
+    assert chat.code == 1
+
+
+# What was read ------------------------------------------------------------------------------------
+
+
+async def read_marks(network: LocalNetwork) -> dict[str, int]:
+    """How far the hub thinks that ann has read."""
+    transport = MemoryTransport(network.hub.gateway.attach)
+    async with Client(transport, "ann", "human", latest=True) as another_window:
+        return {thread.id: thread.read for thread in another_window.ready.threads}
+
+
+async def test_what_is_shown_is_read_and_what_is_announced_is_not(
+    network: LocalNetwork, bob: Client
+) -> None:
+    await bob.call("post_to_channel", channel="general", text="before")
+    async with chatting(network) as chat:
+        await chat.ann.sees("bob: before")
+        await bob.call("post_to_channel", channel="general", text="while she looks")
+        await chat.ann.sees("while she looks")
+        await bob.call("send_text_message", to="ann", text="elsewhere")
+        await chat.ann.sees("elsewhere")
+        chat.ann.types("my answer")
+        await chat.ann.sees("my answer ✓")
+        chat.ann.types("/who")
+        await chat.ann.sees("bob")  # what was posted before it has arrived
+        assert await read_marks(network) == {"channel.general": 3, "dm.ann.bob": 0}
+        chat.ann.types("/open @bob", "/who")
+        await chat.ann.sees("bob: elsewhere")
+        await chat.ann.sees("  human  ")
+        assert await read_marks(network) == {"channel.general": 3, "dm.ann.bob": 1}
+
+
+async def test_what_another_window_has_read_is_not_unread_here_and_what_was_missed_is_told(
+    network: LocalNetwork, bob: Client
+) -> None:
+    async with chatting(network) as chat:
+        await chat.ann.sees("── #general")
+        await bob.call("send_text_message", to="ann", text="psst")
+        await chat.ann.status_says("unread: @bob 1")
+        async with Client(MemoryTransport(network.hub.gateway.attach), "ann", "human") as other:
+            await other.call("mark_read", thread="direct_bob", upto=1)
+        await chat.ann.status_is_quiet()
+    for n in range(30):
+        await bob.call("send_text_message", to="ann", text=f"missed {n}")
+    async with chatting(network) as chat:
+        await chat.ann.sees("while you were away: @bob 30")

@@ -1,0 +1,186 @@
+"""What mods bring, at the chat: a scripted person, the real client, a real hub with real mods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+from syrupy.assertion import SnapshotAssertion
+
+from hubbub.client import Client
+from hubbub.errors import UserError
+from hubbub.mods.files.schemas import File
+from hubbub.people.client import PersonClient
+from hubbub.people.figures import CHAT
+from hubbub.people.state import ClientState
+from hubbub.people.transfer import save
+from tests.unit.people.chatroom import chatting, town
+
+GENERAL = "channel.general"
+
+
+async def ask(client: Client, name: str, /, **args: Any) -> dict[str, Any]:
+    answer: JsonValue = await client.call(name, **args)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def in_folder(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.behaviour("M-310", "M-311", "M-319")
+async def test_messages_are_edited_and_deleted_live_and_deletion_is_asked_about(
+    snapshot: SnapshotAssertion,
+) -> None:
+    async with town("edits") as network, chatting(network, patient=True) as chat:
+        bob = await network.join("bob", "human")
+        await chat.ann.plays("/help", "/tasks", "mine")
+        await bob.call("post_to_channel", channel="general", text="helo")
+        await chat.ann.sees("bob: helo")
+        await bob.call("edit_message", message_id="m2", text="hello")
+        await chat.ann.sees("m2 bob edited: hello")
+        await chat.ann.plays("/edit m1 mine and better", "/history m1")
+        await bob.call("delete_message", message_id="m2")
+        await chat.ann.sees("m2 bob deleted it")
+        await chat.ann.plays("/open #general", "/delete m1", "/delete m1 yes")
+        assert chat.ann.status.session.unread == []
+    assert chat.ann.transcript == snapshot
+
+
+async def test_edits_are_neither_answers_nor_pages_of_history() -> None:
+    async with town("edits") as network:
+        bob = await network.join("bob", "human")
+        said = await ask(bob, "post_to_channel", channel="general", text="first")
+        for n in range(45):
+            await bob.call("edit_message", message_id=said["id"], text=f"version {n}.")
+        async with chatting(network, patient=True) as chat:
+            await chat.ann.plays("/more", "well?")
+            await chat.ann.sees("bob [edited]: version 44.")
+            await chat.ann.sees("ann: well?")
+            chat.ann.types("/wait 30", "/agents list")
+            for text in ("hallo", "hullo", "hello"):
+                await bob.call("edit_message", message_id=said["id"], text=text)
+                await chat.ann.sees(f"bob edited: {text}")
+                assert not any("human" in line for line in chat.ann.shown), "ann still waits"
+            await bob.call("post_to_channel", channel="general", text="yes")
+            await chat.ann.sees("human")
+
+
+@pytest.mark.behaviour("M-312", "M-319")
+async def test_reactions_stand_below_and_threads_are_titled_resolved_and_muted(
+    snapshot: SnapshotAssertion,
+) -> None:
+    async with town("reactions", "threads") as network:
+        bob = await network.join("bob", "human")
+        await bob.call("post_to_channel", channel="general", text="hello")
+        async with chatting(network, patient=True) as chat:
+            await chat.ann.plays("/react m1 👍")
+            await bob.call("add_reaction", message_id="m1", emoji="👍")
+            await chat.ann.sees("bob reacted")
+            await chat.ann.plays(
+                "/open #general", "/react m1 👍", "/reply m1 here", "/open m1",
+                "/title Where it is", "/resolve", "/reopen", "/mute", "/unmute", '/title ""',
+            )  # fmt: skip
+            await bob.call("set_thread_title", thread=f"{GENERAL}.t1", title="Lost")
+            await bob.call("resolve_thread", thread=f"{GENERAL}.t1")
+            await chat.ann.sees("bob has resolved this thread")
+            assert chat.ann.transcript == snapshot
+        async with chatting(network) as later:
+            assert (await later.ann.sees("bob: hello")).endswith("\n      👍 1")
+
+
+@pytest.mark.behaviour("M-313", "M-314")
+async def test_tasks_and_polls_go_their_way(snapshot: SnapshotAssertion) -> None:
+    async with town("tasks", "polls") as network, chatting(network, patient=True) as chat:
+        bob = await network.join("bob", "human")
+        await chat.ann.plays(
+            "/tasks", "/tasks board", "/tasks add Write", "/claim t1", "/tasks list --owner ann",
+            "/finish t1 it is in d1", "/tasks show t1", "/tasks board", "/tasks list --ready",
+            '/ask "Lunch?" soup | hot rice', "/vote p1 2",
+        )  # fmt: skip
+        await bob.call("vote", poll="p1", options=["hot rice"])
+        await chat.ann.plays("/vote p1 none", "/polls", "/close p1", "/open broadcast")
+        await bob.call("create_task", title="Print", thread=GENERAL, owner="ann")
+        await chat.ann.sees("bob gives you t2")
+    assert chat.ann.transcript == snapshot
+
+
+@pytest.mark.behaviour("M-315", "M-316")
+async def test_files_are_sent_in_parts_shown_and_saved_and_replace_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    content = b"a,b\n" * 100_000  # three parts
+    (tmp_path / "my plan.csv").write_bytes(content)
+    (tmp_path / "empty").touch()
+    (tmp_path / "a.txt").write_text("mine")
+    progress: list[str] = []
+    async with town("files") as network, chatting(network, patient=True) as chat:
+        bob = await network.join("bob", "human")
+        refresh = chat.ann.refresh
+
+        def look() -> None:
+            if (carrying := chat.ann.status.carrying) and carrying not in progress:
+                progress.append(carrying)
+            refresh()
+
+        monkeypatch.setattr(chat.ann, "refresh", look)
+        await chat.ann.plays('/attach "my plan.csv" the plan', "/files")
+        assert progress == ["my plan.csv 0 %", "my plan.csv 38 %", "my plan.csv 76 %"]
+        assert chat.ann.status.carrying == ""
+        page = await ask(bob, "read_thread", thread=GENERAL)
+        assert page["messages"][-1]["attachments"][0]["uri"] == "file:f1"
+        await chat.ann.plays("/get f1", "/get f1 b.csv", "/get f1 b.csv", "/get f7")
+        assert (tmp_path / "b.csv").read_bytes() == content
+        await chat.ann.plays("/attach none", "/attach empty", "/open m1", "/attach a.txt")
+        assert chat.ann.transcript == snapshot
+        before = in_folder(tmp_path)
+        file = File.model_validate(await ask(bob, "write_file", name="c.txt", text="theirs"))
+        person = PersonClient(bob, ClientState("bob"), CHAT, here=True)
+        other = file.model_copy(update={"sha256": "0" * 64})
+        for kept, place, why in (
+            (file, "a.txt", "is there already"),  # it has come to stand there meanwhile
+            (other, "c.txt", "is not what was kept"),
+        ):
+            with pytest.raises(UserError, match=why):
+                await save(person, kept, tmp_path / place)
+        assert (tmp_path / "a.txt").read_text() == "mine"
+        assert in_folder(tmp_path) == before
+
+
+@pytest.mark.behaviour("M-317")
+async def test_documents_are_shown_with_what_has_changed(snapshot: SnapshotAssertion) -> None:
+    async with town("documents") as network, chatting(network, patient=True) as chat:
+        bob = await network.join("bob", "human")
+        await chat.ann.plays("/documents")
+        await bob.call("create_document", title="Plan", text="one\ntwo\n", thread=GENERAL)
+        await chat.ann.plays("/diff d1")
+        await bob.call("write_document", id="d1", base_version=1, text="one\ntwo and a half\n")
+        await chat.ann.plays(
+            "/documents",
+            "/documents show d1",
+            "/documents show --version 1 d1",
+            "/diff d1",
+            "/documents show d9",
+        )
+    assert chat.ann.transcript == snapshot
+
+
+@pytest.mark.behaviour("M-318")
+async def test_messages_news_and_agents_are_found(snapshot: SnapshotAssertion) -> None:
+    async with town("search", "digest", "directory") as network:
+        bob = await network.join("bob", "human")
+        for n in range(6):
+            await bob.call("post_to_channel", channel="general", text=f"rice {n}.")
+        writer = await network.join("writer", "agent")
+        await writer.call("update_card", description="translates German contracts")
+        async with chatting(network, patient=True) as chat:
+            await chat.ann.plays("/search", "/search rice", "/search noodles")
+            await chat.ann.plays("/find german", "/find a plumber", "/digest mark")
+            await bob.call("send_text_message", to="ann", text="psst")
+            await chat.ann.sees("psst")
+            await chat.ann.plays("/digest", "/digest mark", "/digest")
+    assert chat.ann.transcript == snapshot

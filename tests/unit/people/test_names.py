@@ -1,0 +1,115 @@
+"""Names of people and threads as somebody types them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.errors import UserError
+from hubbub.people.names import check_name, default_name, did_you_mean, find_thread, label, names_in
+from hubbub.protocol import thread_ids
+
+PEOPLE = ("ann", "bob", "carol", "general-smith", "desk")
+CHANNELS = ("general", "desk")
+
+
+def test_a_thread_is_found_by_all_its_names() -> None:
+    for text, found in {
+        "bob": "dm.ann.bob",
+        "@bob": "dm.ann.bob",
+        "direct_bob": "dm.ann.bob",
+        "dm.ann.bob": "dm.ann.bob",
+        "dm.bob.carol": "dm.bob.carol",
+        "carol,bob": "dm.ann.bob.carol",
+        "@bob, @carol": "dm.ann.bob.carol",
+        "ann,bob": "dm.ann.bob",
+        "general": "channel.general",
+        " #general ": "channel.general",
+        "channel_general": "channel.general",
+        "desk": "dm.ann.desk",
+        "#desk": "channel.desk",
+        "broadcast": "broadcast",
+        "mod_tasks": "mod.tasks",
+        "broadcast.t4": "broadcast.t4",
+        "bob.t4": "dm.ann.bob.t4",
+        "#general › m4 › m9": "channel.general.t4.t9",
+    }.items():
+        assert find_thread(text, "ann", PEOPLE, CHANNELS) == found, text
+
+
+def test_what_is_no_thread_is_one_sentence_with_the_nearest_name() -> None:
+    for text, says in {
+        "bbo": "there is no thread 'bbo'; did you mean bob?",
+        "#genral": "there is no thread '#genral'; did you mean general?",
+        "bob,nobody": "there is no thread",
+        "direct_nobody": "there is no thread",
+        "dm.ann.nobody": "there is no thread",
+        "channel_nothing": "there is no thread",
+        "#nothing.t4": "there is no thread '#nothing'",
+        "": "there is no thread ''",
+        "ann": "nobody sends messages to itself",
+        "hub": "hub is the network itself",
+        "direct_hub": "hub is the network itself",
+    }.items():
+        with pytest.raises(UserError) as caught:
+            find_thread(text, "ann", PEOPLE, CHANNELS)
+        assert str(caught.value).startswith(says), text
+
+
+def test_a_group_has_at_most_eight_members() -> None:
+    people = [f"p{n}" for n in range(8)]
+    assert find_thread(",".join(people[:7]), "ann", people, ()).count(".") == 8
+    with pytest.raises(UserError):
+        find_thread(",".join(people), "ann", people, ())
+
+
+replies = st.lists(st.integers(1, 10**6), max_size=3)
+tops = st.one_of(
+    st.just("broadcast"),
+    st.sampled_from(CHANNELS).map(thread_ids.channel),
+    st.sets(st.sampled_from(PEOPLE[1:]), min_size=1).map(lambda o: thread_ids.direct({*o, "ann"})),
+)
+
+
+@given(tops, replies)
+def test_a_thread_is_found_by_what_it_is_shown_as(top: str, replies: list[int]) -> None:
+    thread = top + "".join(f".t{seq}" for seq in replies)
+    assert find_thread(label(thread, "ann"), "ann", PEOPLE, CHANNELS) == thread
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_a_thread_or_one_sentence(text: str) -> None:
+    try:
+        found = find_thread(text, "ann", PEOPLE, CHANNELS)
+    except UserError as error:
+        found, told = "", str(error)
+    else:
+        told = ""
+    assert "\n" not in told
+    assert not found or thread_ids.canonical(found, "ann") == found
+
+
+def test_names_are_split_checked_and_compared() -> None:
+    assert names_in("@bob, carol+bob,,") == ("bob", "carol")
+    assert check_name("ann") == "ann"
+    for name in ("a b", "", "hub", "operator", "t5", "direct_bob", "x" * 65):
+        with pytest.raises(UserError, match="cannot be a name"):
+            check_name(name)
+    assert did_you_mean("bbo", PEOPLE) == "; did you mean bob?"
+    assert did_you_mean("xyz", PEOPLE) == ""
+
+
+def test_the_default_name_is_a_person_of_the_network_or_this_user() -> None:
+    for humans, user, name in (
+        (("ann", "bob"), "root", "ann"),
+        ((), "carol", "carol"),
+        ((), "Jean Paul", "Jean-Paul"),
+        ((), "müller", "m-ller"),
+        ((), "operator", "guest"),
+        ((), "t5", "guest"),
+        ((), "漢字", "guest"),
+        ((), "x" * 80, "x" * 64),
+    ):
+        assert default_name(humans, user) == name
+        assert thread_ids.is_participant_id(name)

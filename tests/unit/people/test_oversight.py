@@ -1,0 +1,292 @@
+"""Amounts, bars, codes and trees in words, and what a client in charge tells of signals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from syrupy.assertion import SnapshotAssertion
+
+from hubbub.network.wakes import Reason
+from hubbub.people.chat.session import Session
+from hubbub.people.figures import (
+    BAR,
+    CHAT,
+    OUTCOMES,
+    SHELL,
+    bar,
+    budget_line,
+    kept_back,
+    moment,
+    outcome_words,
+    sentence,
+    span_words,
+    thousands,
+    took_words,
+)
+from hubbub.people.interaction import Whole, drawn, lines_of
+from hubbub.protocol.control import Approval, BreakerState, Overheard, Stopped, Takeover
+from hubbub.protocol.messages import Message, RequestMark
+from hubbub.protocol.operations import Envelope, InteractionWake, Receipt, SendResult, TurnSummary
+from hubbub.protocol.spending import BudgetState, Sums
+from hubbub.protocol.turns import Outcome
+from tests.unit.people.chatting import (
+    NOON,
+    approval,
+    begun,
+    event,
+    latched,
+    ready,
+    said,
+    shown,
+    signal,
+    stopped,
+    takeover,
+)
+
+
+def test_numbers_and_times_are_told_as_people_say_them() -> None:
+    assert list(map(thousands, (0, 999, 9999, 12_345, 200_000, 1.5e7))) == [
+        "0", "999", "9999", "12.3k", "200k", "15M",
+    ]  # fmt: skip
+    assert list(map(span_words, (8, 119, 720, 10_800, 200_000))) == [
+        "8 s", "119 s", "12 min", "3 h", "2 d",
+    ]  # fmt: skip
+    assert list(map(took_words, (0, 7.4, 999.4, 999.6, 28_304))) == [
+        "0 ms", "7 ms", "999 ms", "1.0 s", "28.3 s",
+    ]  # fmt: skip
+    now = datetime.now(UTC)
+    assert moment(now - timedelta(days=40), UTC).startswith(f"{now - timedelta(days=40):%d %b}")
+    assert moment(now, UTC) in (f"{now:%H:%M}", f"{now:%d %b %H:%M}")
+
+
+def test_every_code_has_its_words() -> None:
+    assert set(get_args(Outcome)) <= set(OUTCOMES)
+    assert outcome_words(None) == "at work"
+    assert outcome_words("budget_exhausted", "usd") == "has used up its budget: usd"
+    assert outcome_words("of_a_newer_hub") == "of a newer hub"
+    for code in Reason:
+        assert sentence(code) != code
+    assert (SHELL.name("#desk"), CHAT.name("#desk")) == ("'#desk'", "#desk")
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9))
+def test_a_bar_is_full_only_when_the_limit_is_reached(used: float, of: float) -> None:
+    drawn = bar(used, of)
+    assert len(drawn) == BAR
+    assert ("░" not in drawn) == (used >= of)
+    if used > 0:
+        assert drawn[0] == "█"
+
+
+def test_a_limit_that_is_reached_says_so() -> None:
+    assert budget_line("fan_out", 2, 8).startswith("fan out     ████░")
+    assert budget_line("usd", 0.5, 0.5).endswith("$0.50 of $0.50  reached")
+    assert budget_line("wakes", 3, 8, reached=True).endswith("3 of 8  reached")
+
+
+@pytest.mark.behaviour("H-132")
+def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do(
+    snapshot: SnapshotAssertion,
+) -> None:
+    mine = said(1, sender="ann")
+    result = SendResult(
+        id="m1",
+        seq=1,
+        thread_id="channel.general",
+        tseq=1,
+        message=mine,
+        queued={"bob": 3, "eve": 1},
+        not_woken={"dan": "stopped", "fay": "daily_agent", "hal": "of_a_mod"},
+    )
+    assert "\n".join(kept_back(result, CHAT)) == snapshot
+    assert "hubbub resume lifts it" in kept_back(result, SHELL)[0]
+
+
+# Trees --------------------------------------------------------------------------------------------
+
+
+def entry(seq: int, sender: str, text: str, cause: str | None = None, to: str = "bob") -> Message:
+    message = said(seq, text, sender=sender, thread=f"dm.{'.'.join(sorted((sender, to)))}")
+    return message.model_copy(update={"cause_id": cause, "interaction_id": "i1"})
+
+
+def wake(seq: int, agent: str, turn: str) -> InteractionWake:
+    return InteractionWake(
+        message_id=f"m{seq}", agent=agent, reason="direct", reply="required", turn=turn,
+        state="ended",
+    )  # fmt: skip
+
+
+def turn(id: str, agent: str, **more: object) -> TurnSummary:
+    told: dict[str, object] = {"id": id, "agent": agent, "thread_id": "x", "started_at": NOON}
+    return TurnSummary.model_validate({**told, **more})
+
+
+@pytest.mark.behaviour("H-120")
+def test_a_tree_has_what_was_said_under_the_turn_that_said_it_and_ends_with_the_budget(
+    snapshot: SnapshotAssertion,
+) -> None:
+    caused = Whole("i1", more=False)
+    caused.messages = [
+        entry(1, "ann", "go"),
+        entry(2, "bob", "help", "bob-m1", to="eve"),
+        entry(3, "eve", "no", "m2", to="bob"),
+        entry(4, "ann", "and that", "m1"),
+    ]
+    caused.wakes = [wake(1, "bob", "bob-m1"), wake(4, "bob", "bob-m1"), wake(2, "eve", "eve-m2")]
+    caused.turns = {
+        "bob-m1": turn("bob-m1", "bob", outcome="finished", steps=2, tokens_in=9, cost_usd=0.5),
+        "eve-m2": turn("eve-m2", "eve", waits_for=("a1",), steps=1),
+    }
+    hidden = Whole("i1", more=True, hidden=3)
+    hidden.messages = [entry(1, "ann", "go\x07\nnow")]
+    hidden.envelopes = [
+        Envelope(id="m2", seq=2, thread_id="dm.bob.eve", sender_id="bob", sender_kind="agent",
+                 type="direct", recipients=("eve",), cause_id="m1", hop=1, sent_at=NOON)
+    ]  # fmt: skip
+    asleep = Receipt(participant="bob", kind="agent", present=True, delivered=True, woken=False,
+                     reason="stopped", explanation="a person has stopped it")  # fmt: skip
+    hidden.kept = {"m1": [asleep]}
+    spent = Whole("i1", more=False)
+    spent.messages = [entry(1, "ann", "go")]
+    spent.budget = BudgetState(
+        interaction="i1", opened_by="ann", opened_at=NOON, limits={"wakes": 2, "fan_out": 8},
+        used={"wakes": 2}, reached=("wakes", "fan_out"), sums=Sums(turns=1, usd=0.5), active=False,
+    )  # fmt: skip
+    told = ("\n".join(lines_of(drawn(whole))) for whole in (caused, hidden, spent))
+    assert "\n\n".join(told) == snapshot
+
+
+# Signals ------------------------------------------------------------------------------------------
+
+
+def dumped(values: Sequence[BaseModel]) -> list[object]:
+    return [value.model_dump(mode="json") for value in values]
+
+
+def asks(session: Session, told: Approval) -> list[str]:
+    data = told.model_dump(mode="json", by_alias=True)
+    return shown(session.signalled(signal("approval", data)))
+
+
+def stops(
+    session: Session, found: Sequence[Stopped], broken: Sequence[BreakerState] = ()
+) -> list[str]:
+    data = {"stops": dumped(found), "latched": dumped(broken)}
+    return shown(session.signalled(signal("stops", data)))
+
+
+def held(session: Session, *takeovers: Takeover) -> list[str]:
+    return shown(session.signalled(signal("takeovers", {"takeovers": dumped(takeovers)})))
+
+
+def hears(session: Session, seq: int, text: str, thread: str) -> list[str]:
+    message = said(seq, text, sender="eve", thread=thread)
+    heard = Overheard(agent="bob", message=message)
+    return shown(session.signalled(signal("overheard", heard.model_dump(mode="json"))))
+
+
+@pytest.mark.behaviour("H-128")
+def test_an_approval_is_told_once_with_what_to_type_and_then_how_it_was_decided() -> None:
+    session = begun()
+    lines = asks(session, approval(reason="it is gone then", description="Deletes\nit"))
+    assert lines[:4] == [
+        "bob asks to run delete_file in #general",
+        "   Deletes it",
+        "   because: it is gone then",
+        '   path: "a.txt"',
+    ]
+    assert lines[4].startswith("   /approve a1 or /deny a1 <reason>; no word by ")
+    assert asks(session, approval()) == []
+    assert session.oversight.status() == [("unread", "1 to approve")]
+    done = approval(state="denied", decided_by="eve", verdict="no\x07")
+    assert asks(session, done) == ["delete_file of bob (a1) is denied by eve: no<U+0007>"]
+    assert session.oversight.status() == []
+    assert asks(session, done) == []
+    asks(session, approval("a2"))
+    runs = approval("a2", state="started", decided_by="ann", final={"path": "b.txt"})
+    approved = "delete_file of bob (a2) is approved by ann with other arguments"
+    assert asks(session, runs) == [approved]
+    assert asks(begun(), approval(may_decide=False, approvers=("eve",)))[-1] == "   a1: eve decides"
+
+
+@pytest.mark.behaviour("H-129")
+def test_stops_latches_takeovers_and_what_goes_on_again_are_told_once() -> None:
+    session = begun()
+    found = [stopped("agent", "bob"), stopped("thread", "channel.general"), stopped("all")]
+    assert stops(session, found, [latched("channel.desk")]) == [
+        "eve has stopped bob: too loud; /resume agent bob lets it go on",
+        "eve has stopped #general: too loud; /resume thread #general lets it go on",
+        "eve has stopped everything: too loud; /resume all lets it go on",
+        "#desk is stopped by its breaker: 61 turns began in 60 s; "
+        "/resume thread #desk lets it go on",
+    ]
+    assert stops(session, found, [latched("channel.desk")]) == []
+    assert ("lost", "everything is stopped, 1 breaker open") in session.oversight.status()
+    assert stops(session, found[:1]) == [
+        "#general may go on",
+        "everything may go on",
+        "#desk may go on",
+    ]
+    assert session.oversight.status() == [("lost", "1 stopped")]
+    assert stops(begun(), [stopped("agent", "bob", by="ann")]) == [], "one's own is no news"
+    assert held(begun(), takeover("bob", "ann")) == []
+    assert held(session, takeover("bob", "eve"))[0].startswith("eve speaks for bob until ")
+    assert ("unread", "eve speaks for bob") in session.oversight.status()
+    assert held(session) == ["bob speaks for itself again"]
+
+
+def test_after_a_reconnection_only_what_is_new_is_told() -> None:
+    session = begun()
+    stops(session, [stopped("agent", "bob")])
+    held(session, takeover("bob", "eve"))
+    asks(session, approval())
+    session.begin(ready(resumed=True))
+    assert session.oversight.status() == []
+    assert asks(session, approval()) == []
+    assert held(session, takeover("bob", "eve")) == []
+    assert stops(session, [stopped("agent", "bob"), stopped("agent", "concierge")]) == [
+        "eve has stopped concierge: too loud; /resume agent concierge lets it go on"
+    ]
+    assert ("unread", "1 to approve") in session.oversight.status()
+
+
+@pytest.mark.behaviour("H-130")
+def test_what_reaches_an_agent_that_one_speaks_for_is_shown_once() -> None:
+    session = begun()
+    held(session, takeover("bob", "ann"))
+    assert hears(session, 9, "psst", "dm.bob.eve") == [
+        "12:09 m9 [bob hears @bob,@eve] eve: psst",
+        "to answer there: /open dm.bob.eve, then /as bob <text>",
+    ]
+    assert hears(session, 9, "psst", "dm.bob.eve") == []
+    session.open("dm.bob.eve")
+    assert hears(session, 10, "well?", "dm.bob.eve") == ["12:10 m10 eve: well?"]
+    for thread in ("channel.general", "broadcast", "dm.ann.bob"):
+        assert hears(begun(), 9, "said to ann anyway", thread) == []
+
+
+@pytest.mark.behaviour("H-131")
+def test_messages_say_who_speaks_what_is_from_outside_and_what_is_asked() -> None:
+    timeout = RequestMark(id="m7", kind="failed", outcome="timeout")
+    cases: tuple[tuple[dict[str, object], str], ...] = (
+        ({"spoken_by": "ann"}, "12:01 m1 [ann as bob]: hi"),
+        ({"outside": True}, "12:01 m1 bob [outside]: hi"),
+        ({"mode": "interrupt"}, "12:01 m1 bob [interrupt]: hi"),
+        ({"request": RequestMark(id="", kind="task", deadline=NOON)},
+         "12:01 m1 bob [task until 12:00]: hi"),
+        ({"request": RequestMark(id="m7", kind="result")}, "12:01 m1 bob [result of m7]: hi"),
+        ({"request": timeout, "outside": True},
+         "12:01 m1 bob [outside] [m7 failed: timeout]: hi"),
+    )  # fmt: skip
+    for marks, line in cases:
+        message = said(1).model_copy(update=marks)
+        assert shown(begun().take(event(message))) == [line]
+        elsewhere = message.model_copy(update={"thread_id": "dm.ann.bob"})
+        assert shown(begun().take(event(elsewhere))) == [line.replace("m1 ", "m1 [@bob] ", 1)]

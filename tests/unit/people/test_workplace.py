@@ -1,0 +1,275 @@
+"""What mods bring, in words: made of what the hub tells, and safe for a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import UserError
+from hubbub.mods.digest.schemas import Digest
+from hubbub.mods.documents.schemas import DocumentDiff
+from hubbub.mods.search.schemas import SearchHits
+from hubbub.people.client import PersonClient
+from hubbub.people.commands import all_commands
+from hubbub.people.commands import shown as viewed
+from hubbub.people.figures import CHAT, size_words
+from hubbub.people.groups.documents import difference
+from hubbub.people.groups.messages import _digest, _hits
+from hubbub.people.messages import attachment_words, file_id
+from hubbub.people.notices import MOST as SEEN
+from hubbub.people.notices import Seen, notice
+from hubbub.people.reactions import MOST as REACTED
+from hubbub.people.reactions import MessageReactions, ReactionCount, ReactionState
+from hubbub.people.shown import Note
+from hubbub.people.state import ClientState
+from hubbub.people.text import visible
+from hubbub.people.thread import KEPT, Thread
+from hubbub.people.transfer import free_place, local_file
+from hubbub.protocol.messages import Amendment, Attachment, Message
+from tests.unit.people.chatting import NOON, begun, event, said, shown, signal, thread
+
+EVIL = "a\x1b[2J\u202eb\nc"
+"""Clears the screen, turns the text around, begins a line."""
+
+
+def amending(seq: int, of: int, text: str = "", sender: str = "bob") -> Message:
+    kind = "edited" if text else "deleted"
+    amends = Amendment.model_validate({"message_id": f"m{of}", "kind": kind})
+    return said(seq, text, sender=sender).model_copy(update={"amends": amends})
+
+
+# Edits and deletions ------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-311")
+def test_an_edit_of_what_is_shown_is_one_line_and_no_message() -> None:
+    session = begun(thread(said(1, "yse"), said(2, "oops")))
+    assert shown(session.take(event(amending(3, 1, "yes")))) == ["m1 bob edited: yes"]
+    assert shown(session.take(event(amending(4, 2)))) == ["m2 bob deleted it"]
+    assert session.unread == []
+    opened = shown(session.open("channel.general"))[1:]
+    assert opened == ["12:01 m1 bob [edited]: yes", "12:02 m2 bob [deleted]: "]
+    assert session.thread("channel.general").last is not None
+
+
+@pytest.mark.behaviour("M-311")
+def test_an_edit_elsewhere_is_neither_told_nor_counted() -> None:
+    dm = "dm.ann.bob"
+    session = begun(thread(said(1)), thread(said(2, "hi", thread=dm, tseq=1), read=0))
+    edit = amending(3, 2, "hello").model_copy(update={"thread_id": dm, "tseq": 2})
+    assert session.take(event(edit)) == []
+    assert session.unread == ["@bob 1"]
+    assert "bob: hello" in shown(session.lists())[0]
+
+
+def test_a_message_that_is_fetched_later_is_shown_as_it_is_by_now() -> None:
+    known = Thread("channel.general")
+    known.add([amending(8, 2, "third"), amending(5, 2, "second")])
+    known.add([said(2, "first"), said(3)])
+    assert known.messages[2].text == "third"
+    assert (known.oldest, known.first, known.count, known.unread) == (2, 2, 6, 6)
+    known.read = 5
+    assert known.unread == 2, "an edit that was read counts as little as one that was not"
+
+
+def test_edits_of_what_is_forgotten_are_forgotten() -> None:
+    known = Thread("channel.general")
+    for message in (said(1), amending(2, 1, "x"), *map(said, range(3, KEPT + 4))):
+        known.append(message)
+    assert (len(known.messages), known.amendments, known.more) == (KEPT, {}, True)
+
+
+# Reactions and other news -------------------------------------------------------------------------
+
+
+def reacted(by: str = "bob", kind: str = "added", count: int = 1) -> object:
+    reactions = [{"emoji": "👍", "count": count, "who": [by], "more": False}] if count else []
+    data = {"message_id": "m1", "thread_id": "channel.general", "tseq": 1, "reactions": reactions}
+    return {"kind": kind, "data": {**data, "by": by, "emoji": "👍"}}
+
+
+@pytest.mark.behaviour("M-312")
+def test_a_reaction_of_another_is_one_quiet_line_and_stands_below_the_message() -> None:
+    session = begun(thread(said(1)))
+    general = "channel.general"
+    lines = session.signalled(signal("mod.reactions", reacted(count=2), thread=general))
+    assert lines == [Note("m1 bob reacted 👍 (👍 2)")]
+    assert shown(session.open(general))[1] == "12:01 m1 bob: hi\n      👍 2"
+    assert session.signalled(signal("mod.reactions", reacted("ann"), thread=general)) == []
+    lines = session.signalled(
+        signal("mod.reactions", reacted(kind="removed", count=0), thread=general)
+    )
+    assert lines == [Note("m1 bob took back 👍")]
+    assert shown(session.open(general))[1] == "12:01 m1 bob: hi"
+
+
+def test_signals_that_nobody_understands_tell_nothing() -> None:
+    session = begun(thread(said(1)))
+    strange: list[object] = [None, [], {"kind": "added"}, {"kind": "added", "data": {"by": 1}}]
+    for data in strange:
+        assert session.signalled(signal("mod.reactions", data, thread="channel.general")) == []
+        assert session.signalled(signal("mod.tasks", data, thread="channel.general")) == []
+    forged = signal("mod.reactions", reacted(), sender="bob", thread="channel.general")
+    assert session.signalled(forged) == []
+
+
+def test_only_so_much_is_remembered() -> None:
+    known = ReactionState()
+    count = (ReactionCount(emoji="👍", count=1),)
+    known.learn(MessageReactions(message_id=f"m{n}", reactions=count) for n in range(REACTED + 5))
+    assert (known.of("m4"), known.of("m5")) == ("", "👍 1")
+    seen = Seen()
+    seen.note((f"t{n}", "") for n in range(1, SEEN + 11))
+    assert len(seen.of("t")) == SEEN
+    assert seen.of("t")[0][0] == f"t{SEEN + 10}"
+
+
+def test_what_calls_for_a_person_is_told_and_nothing_else() -> None:
+    task = {"by": "bob", "task": "t1", "title": "x"}
+    cases: tuple[tuple[str, str, dict[str, str], str | None], ...] = (
+        ("tasks", "created", {**task, "owner": "ann"}, "bob gives you t1: x"),
+        ("tasks", "assigned", {**task, "owner": "eve"}, None),
+        ("tasks", "claimed", {**task, "owner": "bob"}, None),
+        ("polls", "voted", {"by": "bob", "poll": "p1", "question": "x"}, None),
+        ("documents", "changed", {"by": "bob", "id": "d1", "title": "x"}, None),
+        ("threads", "resolved", {"resolved_by": "bob"}, "bob has resolved this thread"),
+        ("threads", "titled", {"titled_by": "bob", "title": "x"}, "bob calls this thread: x"),
+        ("threads", "titled", {"titled_by": "ann", "title": "x"}, None),
+        ("other", "created", {"by": "bob"}, None),
+    )
+    for mod, kind, data, text in cases:
+        given = signal(f"mod.{mod}", {"kind": kind, "data": data}, thread="channel.general")
+        found = notice(given, "ann", Seen())
+        assert (None if found is None else found.text) == text
+
+
+def test_what_calls_for_one_is_told_in_other_threads_too() -> None:
+    session = begun(thread(said(1)))
+    session.open("broadcast")
+    data = {"by": "bob", "owner": "ann", "task": "t1", "title": "x"}
+    heard = signal("mod.tasks", {"kind": "created", "data": data}, thread="channel.general")
+    assert session.signalled(heard) == [Note("[#general] bob gives you t1: x")]
+    resolved = {"kind": "resolved", "data": {"resolved_by": "bob"}}
+    assert session.signalled(signal("mod.threads", resolved, thread="channel.general")) == []
+    assert session.signalled(signal("mod.reactions", reacted(), thread="channel.general")) == []
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.behaviour("M-315")
+def test_a_file_is_shown_with_id_type_and_size() -> None:
+    file = Attachment(name="a.md", uri="file:f3", media_type="text/markdown", size=1234)
+    assert attachment_words(file) == "[f3 a.md, text/markdown, 1.2 kB]"
+    gone = file.model_copy(update={"gone": True})
+    assert attachment_words(gone) == "[f3 a.md, deleted]"
+    elsewhere = file.model_copy(update={"uri": "file:///a.md"})
+    assert (attachment_words(elsewhere), file_id(elsewhere)) == ("[a.md: file:///a.md]", None)
+    sizes = [size_words(size) for size in (1, 999, 25_000_000)]
+    assert sizes == ["1 byte", "999 bytes", "25.0 MB"]
+
+
+@pytest.mark.behaviour("M-316")
+def test_no_place_is_taken_that_is_not_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.txt").write_text("mine")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+    assert free_place("", "a.txt") == Path("a.txt")
+    assert free_place("folder", "a.txt") == Path("folder/a.txt")
+    assert free_place(".hidden", "a.txt") == Path(".hidden"), "it was asked for"
+    for path, name, why in (
+        ("", "there.txt", "is there already"),
+        ("there.txt", "a.txt", "is there already"),
+        ("", "link.txt", "is there already"),
+        ("", "../a.txt", "say where to write it"),
+        ("", "/etc/a", "say where to write it"),
+        ("", ".profile", "would be hidden"),
+        ("folder", ".profile", "would be hidden"),
+        ("none/a.txt", "a.txt", "no such folder"),
+    ):
+        with pytest.raises(UserError, match=why):
+            free_place(path, name)
+    with pytest.raises(UserError, match="there is no such file"):
+        local_file(str(tmp_path))
+
+
+# Texts of others ----------------------------------------------------------------------------------
+
+
+def _evil_notes() -> list[Note]:
+    task = {
+        "id": "t1", "title": EVIL, "board": "b1", "thread_id": "x", "state": "open", "owner": EVIL,
+        "priority": "high", "labels": [EVIL], "overdue": False, "depends_on": [], "waits_for": [],
+        "created_by": "bob", "created_at": NOON, "changed_at": NOON, "version": 1,
+    }  # fmt: skip
+    change = {"version": 1, "at": NOON, "by": EVIL, "what": "created", "note": EVIL}
+    details = {"task": task, "description": EVIL, "result": EVIL, "history": [change], "more": True}
+    poll = {
+        "id": "p1", "thread_id": "x", "question": EVIL, "state": "closed", "secret": True,
+        "multiple": True, "quorum": 0, "created_by": "bob", "created_at": NOON, "voters": 1,
+        "deadline": NOON,
+    }  # fmt: skip
+    option = {"number": 1, "text": EVIL, "votes": 1, "voters": [EVIL]}
+    ended = {"poll": poll, "options": [option], "mine": [1], "outcome": "tie", "winners": [EVIL]}
+    file = {
+        "id": "f1", "name": EVIL, "media_type": EVIL, "size": 1, "sha256": "0", "uploaded_by": EVIL,
+        "at": NOON,
+    }  # fmt: skip
+    document = {
+        "id": "d1", "title": EVIL, "thread_id": "x", "version": 2, "created_by": "bob",
+        "created_at": NOON,
+    }  # fmt: skip
+    text = {"document": document, "version": 1, "text": EVIL, "first": 1, "last": 2, "lines": 9}
+    diff = {"document": document, "old": 1, "new": 2, "diff": f"+{EVIL}", "cut": True}
+    hit = {
+        "kind": "files", "id": "f1", "thread_id": "x", "by": "bob", "at": NOON, "snippet": EVIL,
+        "title": EVIL,
+    }  # fmt: skip
+    line = {"id": "m1", "by": "bob", "at": NOON, "text": EVIL}
+    of_thread = {
+        "thread_id": "x", "type": "channel", "count": 2, "counted": True, "mentions": 1,
+        "speakers": [{"id": "bob", "count": 2}], "first": line, "last": line,
+    }  # fmt: skip
+    waiting = {"kind": "other", "id": "t1", "thread_id": "x", "by": "", "text": EVIL}
+    digest = {
+        "threads": [of_thread, {**of_thread, "summary": EVIL}], "more": True, "waiting": [waiting],
+        "decided": [EVIL], "upto": 1, "note": "n",
+    }  # fmt: skip
+    agent = {"id": "bob", "kind": "agent", "present": True, "description": EVIL, "why": [EVIL]}
+    hits = {"hits": [hit], "more": True, "indexing": True, "note": "n"}
+    person = PersonClient(None, ClientState("ann"), CHAT, here=True)  # type: ignore[arg-type]
+    version = {"seq": 1, "kind": "sent", "by": EVIL, "at": NOON, "content": EVIL}
+    answers = {
+        "tasks list": {"tasks": [task], "more": True}, "tasks show": details, "polls show": ended,
+        "files list": {"files": [file], "more": True}, "documents show": text,
+        "messages history": {"message_id": "m1", "versions": [version], "more": True},
+        "agents find": {"agents": [agent], "more": False},
+    }  # fmt: skip
+    commands = {command.path: command for command in all_commands()}
+    notes = [n for path, value in answers.items() for n in viewed(commands[path], value, person)]
+    model = DocumentDiff.model_validate(diff)
+    return [*notes, *difference(model), *_hits(SearchHits.model_validate(hits), person),
+            *_digest(Digest.model_validate(digest), person, marked=False)]  # fmt: skip
+
+
+@pytest.mark.behaviour("M-320")
+def test_no_text_of_others_steers_the_terminal_or_begins_a_line() -> None:
+    notes = _evil_notes()
+    assert len(notes) > 30
+    for note, line in zip(notes, shown([*notes]), strict=True):
+        assert line == visible(line), "nothing invisible is left"
+        assert "\n" not in note.text, "one note is one line"
+        assert not note.text.startswith("c"), "what was a line of another's stands indented"
+
+
+@pytest.mark.behaviour("M-320")
+def test_names_and_edits_of_others_are_made_safe_too() -> None:
+    session = begun(thread(said(1)))
+    lines = shown(session.take(event(amending(2, 1, EVIL))))
+    assert lines == ["m1 bob edited: a<U+001B>[2J<U+202E>b\n      c"]
+    file = Attachment(name=EVIL, uri="file:f3", media_type=EVIL)
+    assert attachment_words(file) == "[f3 {0}, {0}]".format("a<U+001B>[2J<U+202E>b c")
