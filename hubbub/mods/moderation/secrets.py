@@ -122,7 +122,7 @@ _KINDS = (
     _kind("telegram token", ":AA", rf"{_B}\d{{8,10}}:AA[A-Za-z0-9_-]{{33}}(?![A-Za-z0-9_-])"),
     _kind("azure key", "AccountKey=", r"AccountKey=(?P<secret>[A-Za-z0-9+/]{80,}={0,2})"),
     # Hubbub's own.
-    _kind("hubbub tokens", "hub_", rf"{_B}hub_[A-Za-z0-9_-]{{43}}(?![A-Za-z0-9_-])"),
+    _kind("hubbub token", "hub_", rf"{_B}hub_[A-Za-z0-9_-]{{43}}(?![A-Za-z0-9_-])"),
     # RFC 7468 and OpenSSH, PGP: also one whose end is missing.
     _kind(
         "private key", "-----BEGIN",

@@ -73,8 +73,8 @@ def _lines(turn: Turn) -> list[str]:
     outcome = "running" if end is None else end.outcome + (f": {end.reason}" if end.reason else "")
     lines = [
         f"turn      {start.id}  by {turn.agent}  in {start.thread_id}",
-        *([f"goes on   with {start.continues}"] if start.continues else []),
         f"woken by  {', '.join(start.messages)}",
+        *([f"goes on   with {start.continues}"] if start.continues else []),
         f"started   {turn.started_at.astimezone():%Y-%m-%d %H:%M:%S}  attempts {turn.attempts}",
         f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}"
         f"{_cost(turn.cost_usd)}",

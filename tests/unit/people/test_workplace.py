@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -243,7 +244,7 @@ def _evil_notes() -> list[Note]:
     hits = {"hits": [hit], "more": True, "indexing": True, "note": "n"}
     person = PersonClient(None, ClientState("ann"), CHAT, here=True)  # type: ignore[arg-type]
     version = {"seq": 1, "kind": "sent", "by": EVIL, "at": NOON, "content": EVIL}
-    answers = {
+    answers: dict[str, Any] = {
         "tasks list": {"tasks": [task], "more": True}, "tasks show": details, "polls show": ended,
         "files list": {"files": [file], "more": True}, "documents show": text,
         "messages history": {"message_id": "m1", "versions": [version], "more": True},

@@ -44,7 +44,7 @@ KNOWN = {
     "hugging face token": "hf_" + X[:34],
     "telegram token": "123456789:AA" + X[:33],
     "azure key": "AccountKey=" + (X + X)[:86] + "==",
-    "hubbub tokens": new_token(),
+    "hubbub token": new_token(),
     "private key": KEY,
     "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxIn0" + "." + X[:43],
     "bearer token": "Authorization: Bearer " + X[:32],
