@@ -49,7 +49,7 @@ PROSE = frozenset(
 HIDDEN = frozenset({"cause", "outside", "awaits", "attachments", "quote", "hash"})
 """Arguments that programs give."""
 SHORTS = {
-    "thread": "t", "limit": "n", "board": "b", "owner": "o", "description": "d", "kinds": "k",
+    "thread": "t", "threads": "t", "limit": "n", "board": "b", "owner": "o", "description": "d", "kinds": "k",
     "reason": "r", "wakes": "w",
 }  # fmt: skip
 _KINDS: Mapping[str, Kind] = {
@@ -74,8 +74,9 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        """`--depends-on`."""
-        return f"--{self.name.replace('_', '-')}"
+        """`--depends-on`; of several things the name of one, for it may be repeated: `--label`."""
+        name = self.name.removesuffix("s") if self.many else self.name
+        return f"--{name.replace('_', '-')}"
 
     @property
     def short(self) -> str:

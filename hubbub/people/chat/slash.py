@@ -94,7 +94,8 @@ def _read(command: Command, rest: str) -> dict[str, JsonValue]:
     while rest:
         if (option := _OPTION.match(rest)) is not None:
             rest = rest[option.end() :]
-            parameter = known.get(option["name"].replace("-", "_"))
+            options = {p.option: p for p in command.parameters}
+            parameter = options.get(f"--{option['name']}")
             if parameter is None:
                 raise UserError(f"has no option --{option['name']}")
             if parameter.kind == "flag":

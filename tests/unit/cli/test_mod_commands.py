@@ -157,7 +157,7 @@ def test_messages_news_and_people_are_found_in_a_shell(
             "messages digest --thread '#general'",
             "messages digest --mark",
             "messages digest",
-            "messages digest --since 2001-01-01",
+            "messages digest 2001-01-01",
             "agents find translate German --people",
             "agents find cook",
             "agents list",
