@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from hubbub.mods.loader import BUILT_IN
-from hubbub.mods.loader import find_mod
+from hubbub.mods.loader import BUILT_IN, find_mod
 from hubbub.mods.operation import Operation
 from hubbub.network.operations import CORE_OPERATIONS
 

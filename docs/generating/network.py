@@ -15,8 +15,7 @@ from hubbub.config import roles, tooling
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import NetworkFile
-from hubbub.mods.loader import BUILT_IN
-from hubbub.mods.loader import find_mod
+from hubbub.mods.loader import BUILT_IN, find_mod
 from hubbub.people.chat.conversation import LOCAL
 from hubbub.people.chat.slash import usage
 from hubbub.people.commands import all_commands

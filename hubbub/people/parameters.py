@@ -49,8 +49,8 @@ PROSE = frozenset(
 HIDDEN = frozenset({"cause", "outside", "awaits", "attachments", "quote", "hash"})
 """Arguments that programs give."""
 SHORTS = {
-    "thread": "t", "threads": "t", "limit": "n", "board": "b", "owner": "o", "description": "d", "kinds": "k",
-    "reason": "r", "wakes": "w",
+    "thread": "t", "threads": "t", "limit": "n", "board": "b", "owner": "o", "description": "d",
+    "kinds": "k", "reason": "r", "wakes": "w",
 }  # fmt: skip
 _KINDS: Mapping[str, Kind] = {
     "string": "text", "integer": "whole", "number": "number", "boolean": "flag", "object": "object",

@@ -7,8 +7,8 @@ from typing import Any
 from hubbub.errors import OperationError, UserError
 from hubbub.ids import parse_message_id
 from hubbub.mods.digest.schemas import Digest, ThreadDigest, Visit
-from hubbub.mods.edits.schemas import MessageVersions, Version
-from hubbub.mods.search.schemas import Found, SearchHits
+from hubbub.mods.edits.schemas import MessageVersion, MessageVersions
+from hubbub.mods.search.schemas import FoundItem, SearchHits
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
 from hubbub.people.figures import kept_back, moment
@@ -61,7 +61,7 @@ def versions(found: MessageVersions, person: PersonClient) -> list[Note]:
     return lines
 
 
-def _version(version: Version) -> str:
+def _version(version: MessageVersion) -> str:
     by = version.by if version.spoken_by is None else f"{version.spoken_by} as {version.by}"
     return f"{version.kind} by {one_line(by)}, {moment(version.at)}"
 
@@ -106,7 +106,7 @@ def _hits(found: SearchHits, person: PersonClient) -> list[Note]:
     return lines
 
 
-def _hit(hit: Found, person: PersonClient) -> str:
+def _hit(hit: FoundItem, person: PersonClient) -> str:
     outside = "[outside]" if hit.outside else ""
     place = person.shown(hit.thread_id)
     parts = (hit.id, one_line(hit.title), hit.by, place, moment(hit.at), outside)

@@ -9,8 +9,7 @@ from contextlib import asynccontextmanager
 
 from hubbub.client import Backoff, Client, MemoryTransport
 from hubbub.config.models import NetworkFile
-from hubbub.mods.loader import find_mod
-from hubbub.mods.settings import settings_of
+from hubbub.mods.loader import find_mod, settings_of
 from hubbub.people.chat.conversation import Status, run_chat
 from hubbub.people.chat.render import plain, render
 from hubbub.people.shown import Elsewhere, Line, Said
