@@ -1,0 +1,52 @@
+"""The page that says how to write a mod, done as it says."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.doc_pages import ROOT, blocks
+
+PAGE = ROOT / "docs" / "how-to" / "write-a-mod.md"
+COMMANDS = {
+    "hubbub": [sys.executable, "-m", "hubbub"],
+    "pytest": [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+}
+
+
+def run(command: str, folder: Path) -> str:
+    program, *arguments = shlex.split(command)
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    ran = subprocess.run(
+        [*COMMANDS[program], *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
+    return ran.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("M-31", "M-34")
+def test_who_does_what_the_page_says_has_a_mod_that_works(tmp_path: Path) -> None:
+    shown: dict[str, str] = {}
+    for block in blocks(PAGE):
+        if block.name is not None:
+            (tmp_path / block.name).write_text(block.text, encoding="utf-8")
+        elif block.language == "sh":
+            shown.update((line, run(line, tmp_path)) for line in block.text.splitlines())
+    assert "2 passed" in shown["pytest mods"]
+    about = shown["hubbub mods show mods/thanks.py:Thanks"]
+    assert "Counts how often each participant is thanked." in about
+    assert "thanks_count" in about
+    assert "The word that counts." in about
+    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 120, "it is one page"
