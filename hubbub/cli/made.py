@@ -32,7 +32,7 @@ from hubbub.people.state import ClientState
 from hubbub.protocol.mods import ModStates
 from hubbub.protocol.operations import OperationSchemas
 
-__all__ = ["add_group", "group_of_mod"]
+__all__ = ["add_group", "complete_recipient", "group_of_mod"]
 
 LISTS = {
     "t": "list_tasks", "p": "list_polls", "b": "list_boards", "f": "list_files",
@@ -78,7 +78,9 @@ def _group(app: typer.Typer, name: str, about: str, commands: Iterable[Command])
     group = typer.Typer(help=about, invoke_without_command=True, callback=help_if_alone)
     for command in commands:
         if command.where != "chat":
-            group.command(command.word, help=command.help)(shell_command(command))
+            group.command(command.word, help=command.help, short_help=command.short)(
+                shell_command(command)
+            )
     app.add_typer(group, name=name)
     return group
 
@@ -197,6 +199,15 @@ def _completer(
         return [(word, about) for word, about in found if word.startswith(incomplete)]
 
     return complete
+
+
+def complete_recipient(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Whom somebody may write to: completion of `hubbub send`."""
+    if ctx.params.get("words"):
+        return []  # the recipient stands there: what follows is text
+    somewhere = Parameter("thread")
+    found = _completer(Command("threads list"), somewhere)(ctx, incomplete)
+    return found + _completer(Command("agents card"), Parameter("participant"))(ctx, incomplete)
 
 
 async def _offered(

@@ -19,6 +19,7 @@ from hubbub.cli.joining import (
     run_async,
     unreachable,
 )
+from hubbub.cli.made import complete_recipient
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.config.problems import nearest
 from hubbub.errors import ConnectionLost, OperationError, UserError
@@ -29,7 +30,7 @@ from hubbub.protocol.operations import SendResult
 
 if TYPE_CHECKING:
     from hubbub.client import Address, Client
-    from hubbub.people.chat.conversation import Console
+    from hubbub.people.chat.console import Console
 
 __all__ = ["chat", "register"]
 
@@ -105,6 +106,7 @@ def send(
         typer.Argument(
             metavar="[TO] TEXT…",
             help="The recipient (bob, several as a,b, #general or another thread), then the text.",
+            autocompletion=complete_recipient,
         ),
     ],
     channel: Annotated[

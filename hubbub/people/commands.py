@@ -42,6 +42,8 @@ Show = Callable[[Any, PersonClient], list[Note]]
 """What an answer looks like. Any: each takes the model of its own operation, named in its
 signature, and the answer is read as that."""
 Do = Callable[[PersonClient, dict[str, Any]], Awaitable[Shown]]  # Any: as the parameters say
+SHORT = 58
+"""Columns of help in a list."""
 THREADS = frozenset({"thread", "threads"})
 """Arguments that name threads, in any form that people type."""
 
@@ -88,6 +90,13 @@ class Command:
     @property
     def help(self) -> str:
         return self.about or self.described.sentence
+
+    @property
+    def short(self) -> str:
+        """The same for a list: as far as it is needed."""
+        if len(self.help) <= SHORT:
+            return self.help
+        return re.split(r"[:;,] ", self.help)[0].removesuffix(".") + "."
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -182,7 +182,7 @@ def test_a_person_at_a_terminal_asks_takes_a_task_and_leaves(environment: dict[s
         ann.shows("── @calculator ──")
         ann.shows("✓")
         ann.shows("51")
-        ann.types("/todo Write it\r")
+        ann.types("/tasks add Write it\r")
         ann.shows("open: Write it")
         ann.types("/cla")
         ann.shows("take a task")  # in the menu

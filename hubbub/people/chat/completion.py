@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.errors import UserError
-from hubbub.people.commands import Command, find_command
+from hubbub.people.commands import GROUPS, Command, find_command
 from hubbub.people.messages import file_id
 from hubbub.people.text import clip, one_line
 
@@ -80,12 +80,13 @@ def _first_words(typed: str, commands: list[Command], local: Mapping[str, str]) 
         group, _, rest = typed.partition(" ")
         if " " in rest:
             return []
-        offered = [(c.word, c.help) for c in commands if c.path.startswith(f"{group} ")]
+        offered = [(c.word, c.short) for c in commands if c.path.startswith(f"{group} ")]
         return _starting(rest, offered, len(rest))
     words = dict(local)
     for command in commands:
-        words.setdefault(command.path.partition(" ")[0], command.help)
-    short = [(c.word, c.help) for c in commands if c.word not in words]
+        group = command.path.partition(" ")[0]
+        words.setdefault(group, GROUPS[group].about if group in GROUPS else command.short)
+    short = [(c.word, c.short) for c in commands if c.word not in words]
     return _starting(typed, [*words.items(), *dict(short).items()], len(typed), inside=False)
 
 

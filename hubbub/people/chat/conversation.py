@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, assert_never
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, assert_never
 
 from hubbub.client import Client, Disconnected
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
-from hubbub.ids import parse_message_id
 from hubbub.people.chat import slash
-from hubbub.people.chat.completion import Candidate, candidates
+from hubbub.people.chat.console import Console, Status
 from hubbub.people.chat.session import HISTORY, Session
+from hubbub.people.chat.words import LOCAL
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import (
     Command,
@@ -25,10 +23,9 @@ from hubbub.people.commands import (
     perform,
 )
 from hubbub.people.figures import CHAT
-from hubbub.people.names import names_in
 from hubbub.people.parameters import known_operations, told_operations
 from hubbub.people.reactions import ReactionsPage
-from hubbub.people.shown import Line, Note, notes
+from hubbub.people.shown import Line, Note
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -37,7 +34,7 @@ from hubbub.protocol.mods import ModStates
 from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadPage
 from hubbub.waiting import done_within
 
-__all__ = ["LOCAL", "Console", "Conversation", "Status", "run_chat"]
+__all__ = ["Conversation", "run_chat"]
 
 FINISH_S = 5.0
 """Seconds that leaving waits for answers to what was said."""
@@ -46,85 +43,6 @@ BEGINNING = 80
 CAUGHT_UP_S = 0.3
 """Silence after which what was missed while away has arrived."""
 Mode = Literal["queue", "steer", "interrupt"]
-
-
-class Status:
-    """What stands beside the messages at a moment: for a prompt and a status line."""
-
-    def __init__(self, session: Session, clock: Clock):
-        self.session = session
-        self.network = ""
-        self.sending = 0
-        """Messages whose answer has not come yet."""
-        self.carrying = ""
-        """How far a file is on its way: `photo.png 40 %`."""
-        self.lost: str | None = None
-        """Why there is no connection."""
-        self.others: Sequence[Command] = ()
-        """Commands of mods that do not come with Hubbub."""
-        self._retry_at = 0.0
-        self._clock = clock
-
-    def disconnected(self, item: Disconnected) -> None:
-        self.lost = item.reason or f"closed with {item.code}"
-        self._retry_at = self._clock.monotonic() + item.retry_in_s
-
-    def connected(self) -> None:
-        self.lost = None
-
-    @property
-    def prompt(self) -> str:
-        return f"{self.session.shown(self.session.current)}> "
-
-    def candidates(self, before: str) -> list[Candidate]:
-        """The completions for a line that reads `before` up to the cursor."""
-        everything = (*all_commands(), *self.others) if before.startswith("/") else ()
-        commands = slash.offered(everything, self.session.offers)
-        local = {name: each.help for name, each in LOCAL.items()}
-        return candidates(before, self.session, commands, local)
-
-    def notices(self) -> list[tuple[str, str]]:
-        """Parts of the status line: a kind (lost, unread, quiet) and a text."""
-        parts: list[tuple[str, str]] = []
-        if self.lost is not None:
-            left = max(0.0, self._retry_at - self._clock.monotonic())
-            when = f"trying again in {left:.0f} s" if left >= 1 else "trying again"
-            waiting = f", {self.sending} to send" if self.sending else ""
-            parts.append(("lost", f"not connected ({self.lost}), {when}{waiting}"))
-        elif self.sending:
-            parts.append(("quiet", "sending…"))
-        if self.carrying:
-            parts.append(("quiet", self.carrying))
-        parts += self.session.oversight.status()
-        if unread := self.session.unread:
-            parts.append(("unread", "unread: " + ", ".join(unread)))
-        doing = self.session.activities.now(self._clock.monotonic())
-        if doing:
-            parts.append(("quiet", ", ".join(doing)))
-        return parts
-
-
-class Console(Protocol):
-    """Where a person reads and types."""
-
-    def start(self, status: Status) -> None:
-        """Called once, before anything is shown."""
-        ...
-
-    async def read(self) -> str | None:
-        """The next line; None when there are no more."""
-        ...
-
-    def show(self, lines: Sequence[Line]) -> None: ...
-
-    def refresh(self) -> None:
-        """The status has changed."""
-        ...
-
-    @property
-    def patient(self) -> bool:
-        """Whether each line shall be done with before the next one is read (a script's input)."""
-        ...
 
 
 async def run_chat(
@@ -180,12 +98,12 @@ class Conversation:
                     await self._client.ack(item.seq)
         except ConnectionLost as lost:
             self.ended = True
-            self._show([Note(f"the hub closed the connection: {lost.reason or lost}", "error")])
+            self.show([Note(f"the hub closed the connection: {lost.reason or lost}", "error")])
 
     def _take(self, item: Ready | Event | Signal | Disconnected) -> None:
         match item:
             case Event():
-                self._show(self.session.take(item))
+                self.show(self.session.take(item))
                 self._mark_read(item.message.thread_id)
                 self._summarise_soon()
                 here = item.message.thread_id == self.session.current
@@ -194,13 +112,13 @@ class Conversation:
                     self._heard.set()
             case Signal():
                 self.session.hear(item, self._clock.monotonic())
-                self._show(self.session.signalled(item))
+                self.show(self.session.signalled(item))
                 if item.thread_id is not None:
                     self._mark_read(item.thread_id)
             case Disconnected():
                 if self.status.lost is None:
                     why = item.reason or f"closed with {item.code}"
-                    self._show([Note(f"connection lost ({why}); trying again", "error")])
+                    self.show([Note(f"connection lost ({why}); trying again", "error")])
                 self.status.disconnected(item)
             case Ready():
                 self._ready(item)
@@ -211,15 +129,15 @@ class Conversation:
     def _ready(self, ready: Ready) -> None:
         self.status.network = self._client.network
         self.status.connected()
-        self._show(self.session.begin(ready))
+        self.show(self.session.begin(ready))
         if not ready.resumed:
             self._marked = {id: thread.read for id, thread in self.session.threads.items()}
         if not self._began.is_set():
             self._began.set()
             self._begin_in(self._opening)
-            self._do(lambda: self._open(self.session.current, first=True))
+            self.do(lambda: self._open(self.session.current, first=True))
             if self.session.offers - known_operations().keys():
-                self._do(self._describe)
+                self.do(self._describe)
 
     def _begin_in(self, name: str | None) -> None:
         try:
@@ -246,7 +164,7 @@ class Conversation:
         if self._summary is not None:
             self._summary.cancel()
         loop = asyncio.get_running_loop()
-        self._summary = loop.call_later(CAUGHT_UP_S, lambda: self._show(self.session.missed()))
+        self._summary = loop.call_later(CAUGHT_UP_S, lambda: self.show(self.session.missed()))
 
     # Typing -----------------------------------------------------------------------------------
 
@@ -283,7 +201,7 @@ class Conversation:
             return True
         command, rest = slash.find(line[1:], self.session.offers, self.status.others, LOCAL)
         given = slash.read(command, rest)
-        self._ask(lambda: self._perform(command, given))
+        self.ask(lambda: self.perform(command, given))
         return True
 
     def _is_more(self, word: str, rest: str) -> bool:
@@ -310,100 +228,38 @@ class Conversation:
             finally:
                 self._jobs.task_done()
 
-    def _do(self, job: Callable[[], Awaitable[None]]) -> None:
+    def do(self, job: Callable[[], Awaitable[None]]) -> None:
         self._jobs.put_nowait(job)
 
-    def _ask(self, job: Callable[[], Awaitable[None]]) -> None:
+    def ask(self, job: Callable[[], Awaitable[None]]) -> None:
         """Do what shows nothing before the hub has answered."""
         if self.status.lost is not None:
-            self._show([Note("not connected; the answer comes later")])
-        self._do(job)
+            self.show([Note("not connected; the answer comes later")])
+        self.do(job)
 
-    async def _perform(self, command: Command, given: Given) -> None:
+    async def perform(self, command: Command, given: Given) -> None:
         answer = await perform(command, self._person, given)
         if answer.spoken is not None:
-            self._show(self.session.sent(answer.spoken))
+            self.show(self.session.sent(answer.spoken))
             self._mark_read(answer.spoken.thread_id)
-        self._show(answer.notes)
+        self.show(answer.notes)
 
     def _carrying(self, so_far: str) -> None:
         self.status.carrying = so_far
         self._console.refresh()
 
-    # The chat's own words ---------------------------------------------------------------------
+    # What the chat's own words ask for --------------------------------------------------------
 
-    def threads(self, rest: str) -> None:
-        _nothing(rest)
-        self._show(self.session.lists())
-
-    def who(self, rest: str) -> None:
-        _nothing(rest)
-        command, _ = slash.find("agents list", self.session.offers, (), LOCAL)
-        self._ask(lambda: self._perform(command, {}))
-
-    def open(self, rest: str) -> None:
-        if not rest:
-            raise UserError("takes a number of /threads or the name of a thread")
-        self._switch(self.session.find(rest))
-
-    def direct(self, rest: str) -> None:
-        # Completion puts a space after each name: `bob ,carol hi`.
-        names, _, text = re.sub(r"^((?:\S+ +,)*\S+) +,(?=\S)", _joined, rest).partition(" ")
-        found = names_in(names)
-        if not found:
-            raise UserError("takes a name, or several with commas")
-        self._switch(self.session.direct(found))
-        if text.strip():
-            self.say(text.strip())
-
-    def join(self, rest: str) -> None:
-        name = _one_word(rest).lstrip("#")
-        self._ask(lambda: self._enter("join_channel", name, "channel"))
-
-    def create(self, rest: str) -> None:
-        name = _one_word(rest).lstrip("#")
-        self._ask(lambda: self._enter("create_channel", name, "name"))
-
-    async def _enter(self, operation: str, channel: str, argument: str) -> None:
+    async def enter(self, operation: str, channel: str, argument: str) -> None:
+        """Join or create a channel, and open it."""
         await self._client.call(operation, **{argument: channel})
         self.session.joined(channel)
         self.session.switch(thread_ids.channel(channel))
         await self._open(self.session.current)
 
-    def leave(self, rest: str) -> None:
-        if len(rest.split()) > 1:
-            raise UserError("takes one channel, or nothing for the current one")
-        channel = rest.lstrip("#")
-        root = thread_ids.root(self.session.current)
-        if not channel and not root.startswith("channel."):
-            raise UserError("leaves channels, and this is none")
-        self._ask(lambda: self._leave(channel or root.partition(".")[2]))
-
-    async def _leave(self, channel: str) -> None:
+    async def leave(self, channel: str) -> None:
         await self._client.call("leave_channel", channel=channel)
-        self._show(self.session.left(channel))
-
-    def reply(self, rest: str) -> None:
-        message_id, _, text = rest.partition(" ")
-        if parse_message_id(message_id) is None or not text.strip():
-            raise UserError("takes a message's id and a text")
-        self._send(text.strip(), "reply", message_id=message_id)
-
-    def more(self, rest: str) -> None:
-        _nothing(rest)
-        self._ask(self._more)
-
-    def wait(self, rest: str) -> None:
-        try:
-            seconds = float(rest) if rest else 10.0
-        except ValueError:
-            seconds = -1.0
-        if not 0 <= seconds <= 3600:
-            raise UserError("takes a number of seconds, at most 3600")
-        self._do(lambda: self._wait(seconds))
-
-    def help(self, rest: str) -> None:
-        self._show(_help(rest, [*all_commands(), *self.status.others], self.session.offers))
+        self.show(self.session.left(channel))
 
     # Speaking ---------------------------------------------------------------------------------
 
@@ -415,13 +271,13 @@ class Conversation:
         if thread_ids.kind_of(current) == "mod":
             raise UserError("only the network itself speaks here; /open another thread")
         operation, where = self.session.way_to(current)
-        self._send(text, operation, mode, **where)
+        self.send(text, operation, mode, **where)
 
-    def _send(self, text: str, operation: str, mode: Mode | None = None, **args: str) -> None:
+    def send(self, text: str, operation: str, mode: Mode | None = None, **args: str) -> None:
         self.status.sending += 1
         if self.status.lost is not None:
-            self._show([Note(f"not connected; will be sent later: {_beginning(text)}")])
-        self._do(lambda: self._deliver(text, operation, args, mode))
+            self.show([Note(f"not connected; will be sent later: {_beginning(text)}")])
+        self.do(lambda: self._deliver(text, operation, args, mode))
         self._console.refresh()
 
     def _other_way(self, exc: OperationError, args: dict[str, str]) -> str:
@@ -441,7 +297,7 @@ class Conversation:
         try:
             value = await self._client.call(operation, text=text, **args, **wish)
             result = SendResult.model_validate(value)
-            self._show(self.session.sent(result))
+            self.show(self.session.sent(result))
             self._mark_read(result.thread_id)
         except OperationError as exc:
             why = _why(exc) + self._other_way(exc, args)
@@ -452,14 +308,14 @@ class Conversation:
 
     # Threads ----------------------------------------------------------------------------------
 
-    def _switch(self, thread_id: str) -> None:
+    def switch(self, thread_id: str) -> None:
         """What is typed from now on goes to this thread; its history is shown when it is here."""
         self.session.switch(thread_id)
         self._heard.clear()
         if self.status.lost is None:
-            self._do(lambda: self._open(thread_id))
+            self.do(lambda: self._open(thread_id))
         else:
-            self._show(self.session.open(thread_id))
+            self.show(self.session.open(thread_id))
             self._mark_read(thread_id)
         self._console.refresh()
 
@@ -467,10 +323,10 @@ class Conversation:
         await self._read(thread_id, None)
         if thread_id != self.session.current:
             return  # the person has gone on already
-        self._show(self.session.open(thread_id))
+        self.show(self.session.open(thread_id))
         self._mark_read(thread_id)
         if first and (hint := self.session.hint()) is not None:
-            self._show([hint])
+            self.show([hint])
         self._console.refresh()
 
     def _mark_read(self, thread_id: str) -> None:
@@ -482,14 +338,14 @@ class Conversation:
             asked = self._client.post("mark_read", thread=thread_id, upto=thread.read)
             asked.add_done_callback(answered)
 
-    async def _more(self) -> None:
+    async def more(self) -> None:
         thread = self.session.thread(self.session.current)
         asked: int | None = None
         # A page may have nothing but edits.
         while thread.more and thread.shown_from <= thread.first and thread.oldest != asked:
             asked = thread.oldest
             await self._read(thread.id, asked or None)
-        self._show(self.session.older())
+        self.show(self.session.older())
 
     async def _read(self, thread_id: str, before: int | None) -> None:
         """Ask for a page of a thread. One that nobody has written to does not exist yet."""
@@ -514,7 +370,7 @@ class Conversation:
             )
             self.session.reactions.learn(ReactionsPage.model_validate(answer).messages)
 
-    async def _wait(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         """Until somebody else has spoken here since this person did."""
         try:
             async with asyncio.timeout(seconds):
@@ -525,75 +381,11 @@ class Conversation:
 
     def _refuse(self, why: str) -> None:
         self.refused = True
-        self._show([Note(why, "error")])
+        self.show([Note(why, "error")])
 
-    def _show(self, lines: Sequence[Line]) -> None:
+    def show(self, lines: Sequence[Line]) -> None:
         if lines:
             self._console.show(lines)
-
-
-@dataclass(frozen=True)
-class ChatWord:
-    """A word that only a chat has."""
-
-    usage: str
-    help: str
-    do: Callable[[Conversation, str], None]
-
-
-LOCAL: dict[str, ChatWord] = {
-    "threads": ChatWord("/threads", "your threads, unread ones marked", Conversation.threads),
-    "open": ChatWord(
-        "/open <n or name>", "open a thread of that list, @someone or #channel", Conversation.open
-    ),
-    "dm": ChatWord(
-        "/dm <who>[,<who>] [text]", "talk to somebody directly, or to a group", Conversation.direct
-    ),
-    "who": ChatWord("/who", "who is in the network, and what they do", Conversation.who),
-    "reply": ChatWord(
-        "/reply <m42> <text>", "reply under a message, in a thread of its own", Conversation.reply
-    ),
-    "more": ChatWord("/more", "older messages of this thread", Conversation.more),
-    "join": ChatWord("/join <name>", "join a channel and open it", Conversation.join),
-    "create": ChatWord("/create <name>", "create a channel and open it", Conversation.create),
-    "leave": ChatWord("/leave [name]", "leave a channel, this one by default", Conversation.leave),
-    "queue": ChatWord(
-        "/queue <text>",
-        "say it for the next turn, not the one that runs",
-        lambda chat, text: chat.say(text, "queue"),
-    ),
-    "steer": ChatWord(
-        "/steer <text>",
-        "say it to the turn that runs",
-        lambda chat, text: chat.say(text, "steer"),
-    ),
-    "interrupt": ChatWord(
-        "/interrupt <text>",
-        "end the turn that runs and begin with this",
-        lambda chat, text: chat.say(text, "interrupt"),
-    ),
-    "wait": ChatWord(
-        "/wait [seconds]", "wait until somebody answers here (for scripts; 10 s)", Conversation.wait
-    ),
-    "help": ChatWord("/help [word]", "this list; or what a command takes", Conversation.help),
-    "quit": ChatWord("/quit", "leave (Ctrl-D does too)", lambda chat, rest: None),
-}
-
-
-def _joined(found: re.Match[str]) -> str:
-    return re.sub(r" +,", ",", found[0])
-
-
-def _nothing(rest: str) -> None:
-    if rest:
-        raise UserError("takes nothing after it")
-
-
-def _one_word(rest: str) -> str:
-    words = rest.split()
-    if len(words) != 1:
-        raise UserError("takes one name")
-    return words[0]
 
 
 def _beginning(text: str) -> str:
@@ -607,32 +399,3 @@ def _why(error: OperationError | UserError) -> str:
         if isinstance(error, OperationError)
         else str(error)
     )
-
-
-def _help(word: str, commands: Sequence[Command], offers: Collection[str]) -> list[Note]:
-    """What can be typed; of one word, in detail."""
-    there = list(slash.offered(commands, offers))
-    if word:
-        return _help_of(word.lstrip("/").lower(), there)
-    lines = [(each.usage, each.help) for each in LOCAL.values()]
-    lines += [(slash.usage(command), command.help) for command in there]
-    width = max(len(usage) for usage, _ in lines if len(usage) <= 40)
-    return [
-        *notes(f"{usage:<{width}}  {about}" for usage, about in lines),
-        Note("the first word may be left out where one command only ends so: /claim t3"),
-        Note("anything else is said in the current thread; @name mentions somebody"),
-        Note("//text says /text; /help <word> says what a command takes"),
-    ]
-
-
-def _help_of(word: str, commands: Sequence[Command]) -> list[Note]:
-    found: list[Note] = []
-    if word in LOCAL:
-        found.append(Note(f"{LOCAL[word].usage}: {LOCAL[word].help}"))
-    for command in commands:
-        if word in (command.path, command.word, command.path.partition(" ")[0]):
-            found.append(Note(f"{slash.usage(command)}: {command.help}"))
-            if word in (command.path, command.word):
-                options = (p for p in command.parameters if p.help)
-                found += [Note(f"    {p.option}  {p.help}") for p in options]
-    return found or [Note(f"there is no command {word!r}; /help lists them", "error")]

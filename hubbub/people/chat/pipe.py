@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TextIO
 
-from hubbub.people.chat.conversation import Status
+from hubbub.people.chat.console import Status
 from hubbub.people.chat.render import plain, render
 from hubbub.people.shown import Line
 

@@ -60,7 +60,7 @@ def test_a_process_gets_its_agents_and_their_tokens_only_and_none_on_its_command
     own, shared = units(loading(THREE), "ws://h:1", TOKENS, "run1")
     assert (own.agents, shared.agents) == (("a",), ("b", "c"))
     assert list(shared.command)[-4:] == ["--name", "b", "--name", "c"]
-    assert list(own.command)[:5] == [sys.executable, "-m", "hubbub", "agent", "run"]
+    assert list(own.command)[:5] == [sys.executable, "-m", "hubbub", "agents", "run"]
     assert not any("secret" in word for unit in (own, shared) for word in unit.command)
     assert agent_tokens(own.environment) == {"a": "hub_secret_a"}
     assert agent_tokens(shared.environment) == {"b": "hub_secret_b", "c": "hub_secret_c"}

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from hubbub.client import Backoff, Client, MemoryTransport
 from hubbub.config.models import NetworkFile
 from hubbub.mods.loader import find_mod, settings_of
-from hubbub.people.chat.conversation import Status, run_chat
+from hubbub.people.chat.console import Status
+from hubbub.people.chat.conversation import run_chat
 from hubbub.people.chat.render import plain, render
 from hubbub.people.shown import Elsewhere, Line, Said
 from hubbub.protocol.codes import CloseCode

@@ -15,8 +15,9 @@ from hubbub.clock import SystemClock
 from hubbub.errors import UserError
 from hubbub.people.chat import slash
 from hubbub.people.chat.completion import Candidate
-from hubbub.people.chat.conversation import LOCAL, Status
+from hubbub.people.chat.console import Status
 from hubbub.people.chat.session import Session
+from hubbub.people.chat.words import LOCAL
 from hubbub.people.commands import all_commands, in_commands, mod_commands
 from hubbub.people.figures import CHAT, SHELL
 from hubbub.people.parameters import known_operations, told_operations
