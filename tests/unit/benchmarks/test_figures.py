@@ -1,6 +1,9 @@
+"""What benchmarks make of their rounds: figures, goals, reports, and what the guard says."""
+
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -8,9 +11,31 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from benchmarks import guard
 from benchmarks.figures import Comparison, Figure, at_least, at_most
 from benchmarks.report import machine, markdown, print_table, short, write_into, write_json
-from benchmarks.stats import Interval
+from benchmarks.stats import Interval, middle, paired_ratio, percentile
+
+
+def one_round(rate: float) -> Interval:
+    return Interval(rate=rate, p50_ms=1.0, p99_ms=2.0, cpu_us=10.0, load_busy=0.5)
+
+
+def test_a_percentile_is_one_of_the_values_and_nothing_has_none() -> None:
+    found = [percentile([4.0, 2.0, 1.0, 3.0], share) for share in (0.0, 0.5, 0.75, 1.0)]
+    assert found == [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(ValueError, match="no values"):
+        percentile([], 0.5)
+
+
+def test_one_disturbed_round_moves_neither_the_middle_nor_the_ratio() -> None:
+    rounds = [one_round(rate) for rate in (100.0, 101.0, 5.0)]
+    assert middle(rounds, lambda i: i.rate) == 100.0
+    ours = [one_round(rate) for rate in (50.0, 5.0, 50.0)]
+    theirs = [one_round(rate) for rate in (100.0, 10.0, 100.0)]
+    assert paired_ratio(ours, theirs, lambda i: i.rate) == 0.5
+    with pytest.raises(ValueError, match="longer"):
+        paired_ratio(ours[:1], theirs[:2], lambda i: i.rate)
 
 
 def interval(rate: float, load_busy: float = 0.5) -> Interval:
@@ -93,3 +118,26 @@ def test_the_page_gets_the_table_with_machine_and_notes_and_keeps_the_rest(tmp_p
     with pytest.raises(ValueError, match="bench:start"):
         write_into(page, "table")
     assert page.read_text() == "no place for it"
+
+
+def test_what_has_grown_by_more_than_a_fifth_is_named() -> None:
+    baseline = {"direct": 3.0, "turn": 100.0, "command": 50.0, "gone": 1.0}
+    lines, grown = guard.compared(
+        {"direct": 3.7, "turn": 119.0, "command": 20.0, "new": 5.0}, baseline
+    )
+    assert grown == ["direct"]
+    direct, turn, command, gone, new = lines
+    assert direct.endswith("+23%   GROWN")
+    assert turn.endswith("+19%")
+    assert command.endswith("-60%")
+    assert gone.endswith("not measured")
+    assert new.split() == ["new", "5.00"]
+
+
+def test_a_guard_that_cannot_measure_says_so_and_fails_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(guard, "RESULTS", tmp_path)
+    monkeypatch.setitem(sys.modules, "benchmarks.rounds", None)  # as if it could not be imported
+    guard.main()
+    assert capsys.readouterr().out.startswith("the guard could not measure: ModuleNotFoundError")

@@ -1,0 +1,203 @@
+"""What stands in frames: codes, states of a session, messages, turns, and their bounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
+
+import pytest
+from pydantic import JsonValue, ValidationError
+
+from hubbub.mods.api import Mod
+from hubbub.mods.loader import BUILT_IN, settings_of
+from hubbub.network.operations import CORE_OPERATIONS
+from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
+from hubbub.protocol.frames import Ack, Identify, Signal
+from hubbub.protocol.messages import Attachment, Card, Message, NewAttachment
+from hubbub.protocol.session import WELCOME, SessionState, complaint
+from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnStart
+
+CODES = {
+    **{"INTERNAL": 4001, "SLOW": 4002, "HEARTBEAT": 4003, "STATE_LOST": 4004, "RATE": 4005},
+    **{"DRAIN": 4006, "AUTH": 4500, "BAD_FRAME": 4501, "VERSION": 4502, "REPLACED": 4503},
+    "REVOKED": 4504,
+}
+
+
+@pytest.mark.behaviour("P-20")
+def test_close_codes_are_those_of_the_protocol_and_their_range_is_the_verdict() -> None:
+    assert {code.name: code.value for code in CloseCode} == CODES
+    for code in CloseCode:
+        assert may_reconnect(code) == (code < 4500)
+    for ending in (1000, 1001, 1006, 1011, 1012):
+        assert may_reconnect(ending), "ends that are no verdict say come back"
+    assert not may_reconnect(1009), "what was too large would be so again"
+
+
+@pytest.mark.behaviour("P-20")
+def test_error_codes_are_words_that_programs_compare() -> None:
+    for code in ErrorCode:
+        assert f"{code}" == code.value == code.name.lower()
+
+
+EARLY, AGAIN = ErrorCode.NOT_IDENTIFIED, ErrorCode.ALREADY_IDENTIFIED
+OPS = ("identify", "call", "ack", "signal")
+TABLE = {
+    SessionState.CONNECTED: (None, EARLY, EARLY, EARLY),
+    SessionState.IDENTIFYING: (AGAIN, EARLY, EARLY, EARLY),
+    SessionState.READY: (AGAIN, None, None, None),
+    SessionState.CLOSED: (AGAIN, EARLY, EARLY, EARLY),
+}
+
+
+def test_a_frame_is_welcome_or_the_table_says_why_not() -> None:
+    assert set(TABLE) == set(WELCOME) == set(SessionState)
+    for state, codes in TABLE.items():
+        for op, code in zip(OPS, codes, strict=True):
+            found = complaint(state, op)
+            assert (found[0] if found else None) == code, (state, op)
+    too_early = complaint(SessionState.CONNECTED, "call")
+    assert too_early == (EARLY, "send `identify` before `call`")
+    too_early = complaint(SessionState.IDENTIFYING, "call")
+    assert too_early == (EARLY, "wait for `ready` before `call`")
+
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def message(content: JsonValue, text: str | None = None) -> Message:
+    return Message(
+        id="m1",
+        seq=1,
+        thread_id="broadcast",
+        tseq=1,
+        sender_id="ann",
+        sender_kind="human",
+        type="broadcast",
+        content=content,
+        text_representation=text,
+        interaction_id="i1",
+        hop=0,
+        sent_at=NOW,
+    )
+
+
+def test_a_message_reads_as_its_representation_its_text_or_compact_json() -> None:
+    cases: list[tuple[JsonValue, str | None, str]] = [
+        ("hello", None, "hello"),
+        ("hello", "said hello", "said hello"),
+        ({"a": [1, "ä"]}, None, '{"a":[1,"ä"]}'),
+        ({"a": 1}, "one", "one"),
+        ({"a": 1}, "", ""),
+        (None, None, "null"),
+        (True, None, "true"),
+    ]
+    for content, representation, text in cases:
+        assert message(content, representation).text == text
+
+
+def test_fields_of_a_later_version_are_passed_over_and_those_of_a_card_kept() -> None:
+    data = {**message("hi").model_dump(), "colour": "red"}
+    assert Message.model_validate(data) == message("hi")
+    card = Card.model_validate({"description": "x", "homepage": {"url": "y"}})
+    again = Card.model_validate_json(card.model_dump_json())
+    assert again.model_extra == {"homepage": {"url": "y"}}
+
+
+@pytest.mark.behaviour("M-392")
+def test_what_is_said_of_an_attachment_has_an_end_and_an_old_log_is_read() -> None:
+    cases: list[tuple[str, int]] = [("name", 255), ("media_type", 127), ("uri", 2048)]
+    for field, most in cases:
+        given = {"name": "a", "uri": "file:f1"}
+        NewAttachment.model_validate({**given, field: "x" * most})
+        longer = {**given, field: "x" * (most + 1)}
+        with pytest.raises(ValidationError, match=field):
+            NewAttachment.model_validate(longer)
+        assert len(getattr(Attachment.model_validate(longer), field)) == most + 1
+
+
+def turn(*costs: float | None) -> Turn:
+    return Turn(
+        start=TurnStart(id="bot-m1", thread_id="dm.ann.bot", messages=("m1",)),
+        agent="bot",
+        started_at=datetime(2026, 1, 2, tzinfo=UTC),
+        steps=tuple(Step(n=n, cost_usd=cost, tokens_in=5) for n, cost in enumerate(costs, 1)),
+    )
+
+
+def test_records_of_a_version_without_cost_and_offsets_are_read() -> None:
+    step = Step.model_validate_json(
+        '{"n": 1, "calls": [{"id": "c", "name": "add", "arguments": {}, "duration_ms": 3.5}]}'
+    )
+    assert (step.cost_usd, step.at_ms) == (None, None)
+    assert (step.calls[0].at_ms, step.calls[0].duration_ms) == (None, 3.5)
+
+
+def test_a_cost_or_an_offset_that_cannot_be_is_refused() -> None:
+    for field in ("cost_usd", "at_ms"):
+        for wrong in (-0.001, float("inf"), float("nan")):
+            with pytest.raises(ValidationError):
+                Step.model_validate({"n": 1, field: wrong})
+    with pytest.raises(ValidationError):
+        ToolCallRecord(id="c", name="add", arguments={}, at_ms=-1.0)
+
+
+TEXTS = re.compile(
+    r"\b(text|content|text_representation|task|value|reason|reasoning|result|error|notes|lines|prompt"
+    r"|system_prompt|arguments|schema|settings|data|card)(\[\]|\{\})*$"
+)
+"""What somebody says, or a program notes: as long as a text or a frame may be."""
+
+Schema = Mapping[str, Any]  # a JSON Schema, as pydantic gives it
+
+
+@pytest.mark.behaviour("B-11")
+def test_every_name_has_a_length_and_every_list_a_size() -> None:
+    taken = {frame.__name__: frame.model_json_schema() for frame in (Identify, Ack, Signal)}
+    for mod in _mods():
+        taken |= {each.name: each.input.model_json_schema() for each in mod.operations()}
+    taken |= {each.name: each.input.model_json_schema() for each in CORE_OPERATIONS}
+    unbounded = [
+        f"{name}{place}"
+        for name, schema in taken.items()
+        for place in _unbounded(schema, schema, "", frozenset())
+    ]
+    assert unbounded == []
+
+
+def _mods() -> Iterator[Mod]:
+    for place in BUILT_IN.values():
+        module, _, name = place.partition(":")
+        kind: type[Mod] = getattr(import_module(module), name)
+        yield kind(settings_of(kind, {}))
+
+
+def _unbounded(schema: Schema, root: Schema, place: str, above: frozenset[str]) -> Iterator[str]:
+    """The places of what has no bound; a part that stands within itself is looked at once."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        if name not in above:
+            yield from _unbounded(root["$defs"][name], root, place, above | {name})
+        return
+    kind = schema.get("type")
+    if kind == "array" and "maxItems" not in schema:
+        yield f"{place}: list"
+    if not TEXTS.search(place) and (
+        (kind == "string" and not _is_short(schema))
+        or (kind == "object" and "properties" not in schema)
+    ):
+        yield f"{place}: {kind}"
+    for each in schema.get("anyOf", ()):
+        yield from _unbounded(each, root, place, above)
+    if isinstance(schema.get("items"), dict):
+        yield from _unbounded(schema["items"], root, f"{place}[]", above)
+    for name, field in schema.get("properties", {}).items():
+        yield from _unbounded(field, root, f"{place}.{name}", above)
+
+
+def _is_short(schema: Schema) -> bool:
+    fixed = any(each in schema for each in ("maxLength", "enum", "const", "format"))
+    return fixed or re.search(r"\{\d+(,\d+)?\}\$$", schema.get("pattern", "")) is not None
