@@ -21,6 +21,9 @@ from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.function import tool
 from hubbub.agents.turn import loop
+from hubbub.app.prompts import agent_prompts
+from hubbub.app.readings import readings
+from hubbub.config.loader import load
 from hubbub.config.prompting import COMPONENTS, CONDITIONS
 from hubbub.protocol import messages, thread_ids
 from hubbub.testing import model_script
@@ -58,8 +61,23 @@ def prompt_parts() -> dict[str, str]:
         "most_incoming": str(MOST_INCOMING),
         "escaping": cases,
         **_builder_parts(),
+        "prompt_tokens": _tokens(),
         "loop": "\n".join(line.removeprefix("    ") for line in steps.splitlines()),
     }
+
+
+def _tokens() -> str:
+    """What models of the shipped configs read before the conversation, in tokens."""
+    rows: list[tuple[str, ...]] = []
+    for path in sorted((Path(__file__).parents[2] / "configs").glob("*.yaml")):
+        for name, prompt in agent_prompts(load(path)).items():
+            for reading in readings(prompt):
+                sizes = reading.tokens
+                whose = f"`{name}`" + (f", its {reading.role}" if reading.role else "")
+                tools = sizes.pop("tools")
+                words = sum(sizes.values())
+                rows.append((path.name, whose, f"{words:,}", f"{tools:,}", f"{words + tools:,}"))
+    return table(("config", "agent", "system message", "tools", "together"), rows)
 
 
 def _builder_parts() -> dict[str, str]:

@@ -142,6 +142,7 @@ class Briefing:
             capabilities=self.config.card.skills,
             permission_mode=self.config.permission_mode,
             mode=self.config.mode,
+            final_text=self.config.final_text,
             model=self.model,
             dialect=dialect.name,
             write_calls=dialect.calls if isinstance(dialect, WordDialect) else native_calls,

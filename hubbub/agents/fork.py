@@ -36,7 +36,14 @@ from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, ToolFailed
 from hubbub.agents.tools.hub import Caller
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
+from hubbub.agents.tools.ways_out import (
+    ASK_HUMAN,
+    DECLINE,
+    FINISH,
+    FORK,
+    SHOW_PLAN,
+    SILENT_FINISH,
+)
 from hubbub.agents.turn.driver import Calls, Driver, Taint
 from hubbub.agents.turn.loop import AskModel, Loop, Park, Rules
 from hubbub.agents.turn.recording import Place, forks
@@ -179,7 +186,7 @@ class Host:
         names = self._names(place)
         mine = [s for s in self.recorded if place.holds(s.n)]
         steps = [s.model_copy(update={"n": s.n - place.base}) for s in mine]
-        rules = Rules(max_steps=self.config.max_steps)
+        rules = Rules(max_steps=self.config.max_steps, answers=False)
         loop = self._loops[place] = Loop(rules, names, steps, parent=self.loop)
         calls = replace(self.calls, taint=Taint(outside, steps))
         asker = self._asker(fork, names)
@@ -248,7 +255,8 @@ class _Part:
 
     def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
         """What is left of what the toolbox describes."""
-        return tuple(spec for spec in self.toolbox.described(steps) if spec.name in self.names)
+        specs = (spec for spec in self.toolbox.described(steps) if spec.name in self.names)
+        return tuple(SILENT_FINISH if spec.name == FINISH else spec for spec in specs)
 
 
 _TOLD = (

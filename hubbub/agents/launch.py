@@ -97,12 +97,14 @@ async def run_agent(
             await _run(client, inbox, roles, config, grace_s, greet_cid)
         return
     model_config = _model_config(config, name, models)
+    if config.final_text == "send" and "tool_choice" not in model_config.model_fields_set:
+        model_config = model_config.model_copy(update={"tool_choice": "auto"})
     rules = await context_rules(config, name, model_config)
     fork = ForkTool(config.fork) if config.fork is not None else None
     conduct, more = counted(conduct, rules), [fork] if fork is not None else []
-    kit = ToolKit(config, name, base_dir, conduct=conduct, source=servers, more=more)
-    memory = Memory(voice)
-    prompts = load_system_prompts(config, name, base_dir)
+    memory, prompts = Memory(voice), load_system_prompts(config, name, base_dir)
+    words = prompts.words
+    kit = ToolKit(config, name, base_dir, conduct=conduct, source=servers, more=more, words=words)
 
     def tools(ready: Ready) -> Toolbox:
         return kit.toolbox(ready, memory)

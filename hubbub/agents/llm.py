@@ -101,7 +101,7 @@ class LlmBrain:
         conversation = Conversation.of(
             self._template, self._inbox.threads, plan, self._inbox.me, history
         )
-        toolbox, earlier = self._tools.for_turn(), await self._earlier(journal)
+        toolbox, earlier = self._tools.for_turn(*_needed(plan)), await self._earlier(journal)
         dialect = self._dialects.current
         first = first_tool(toolbox, None if earlier.steps else self._config.begin_with)
         system = await self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
@@ -191,4 +191,11 @@ class LlmBrain:
             speaking=toolbox.speaking,
             quiet=quiet_tools(toolbox) if self._config.mode == "interactive" else None,
             begin_with=first,
+            final_text=self._config.final_text,
         )
+
+
+def _needed(plan: TurnPlan) -> Sequence[str]:
+    """The tools that a turn is told of because of what has come in."""
+    task = any(m.request is not None and m.request.kind == "task" for m in plan.incoming)
+    return ("report",) if task else ()

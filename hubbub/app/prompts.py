@@ -86,7 +86,8 @@ class AgentPrompt:
         """
         fork = self.config.fork if self.config.kind == "llm" else None
         more = [ForkTool(fork)] if fork is not None else []
-        kit = ToolKit(self.config, self.name, self.loaded.path.parent, more=more)
+        words = self.prompts.words
+        kit = ToolKit(self.config, self.name, self.loaded.path.parent, more=more, words=words)
         return kit.toolbox(self.ready, _Nobody())
 
     @cached_property
@@ -123,6 +124,7 @@ class AgentPrompt:
             capabilities=self.config.card.skills,
             permission_mode=self.config.permission_mode,
             mode=self.config.mode,
+            final_text=self.config.final_text,
             model=model.model if model else self.config.model,
             dialect=dialect.name,
             write_calls=dialect.calls if isinstance(dialect, WordDialect) else native_calls,

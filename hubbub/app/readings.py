@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hubbub.agents.asking import Asker, DialectChoice, Lessons, beginning, first_tool
-from hubbub.agents.models.base import Answer, OnDelta, Question
+from hubbub.agents.models.base import Answer, OnDelta, Question, ToolSpec
 from hubbub.agents.prompt.budget import FixedMessage
 from hubbub.agents.prompt.system import SystemPrompt
+from hubbub.agents.prompt.tokens import counter_for, spec_tokens
 from hubbub.agents.roles.brain import KINDS
 from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
 from hubbub.agents.roles.pipeline import Consult
@@ -36,6 +37,18 @@ class Reading:
     role: Role | None = None
     tool: str | None = None
     """The executor of a plan reads of the one tool of its step: this one, for example."""
+    tools: tuple[ToolSpec, ...] = ()
+    """What it may call at first, where the endpoint is told of it; else the text tells."""
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """Tokens of each component and of `tools`, by OpenAI's vocabulary o200k_base."""
+        counter = counter_for("gpt-4o")
+        named = zip(self.prompt.components, self.prompt.texts, strict=True)
+        parts = {name.removeprefix("role:"): counter.count(text) for name, text in named}
+        in_words = max(counter.count(self.text) - counter.count(self.prompt.text), 0)
+        offered = sum(spec_tokens(counter, tool) for tool in self.tools)
+        return {**parts, "tools": in_words + offered}
 
 
 def readings(prompt: AgentPrompt) -> tuple[Reading, ...]:
@@ -52,7 +65,7 @@ def _of_model(prompt: AgentPrompt) -> Reading:
     model = _model(prompt, config.model)
     offers = beginning(toolbox, first_tool(toolbox, config.begin_with))
     asker = Asker(model.model, offers, system.body, "", model.choice, system.closing)
-    return Reading(system, asker.opening)
+    return Reading(system, asker.opening, tools=_tools(asker))
 
 
 def _of_roles(prompt: AgentPrompt) -> Iterator[Reading]:
@@ -62,7 +75,13 @@ def _of_roles(prompt: AgentPrompt) -> Iterator[Reading]:
         if consult is not None:
             plan = consult.work.plan
             tool = plan.step(ONLY).executor if plan is not None else None
-            yield Reading(desk.system(consult), desk.asker(consult).opening, role, tool)
+            asker = desk.asker(consult)
+            yield Reading(desk.system(consult), asker.opening, role, tool, _tools(asker))
+
+
+def _tools(asker: Asker) -> tuple[ToolSpec, ...]:
+    """What the endpoint is told of its tools with the first question."""
+    return tuple(asker.question((), asker.choice.current).tools)
 
 
 def _desk(prompt: AgentPrompt) -> Desk:

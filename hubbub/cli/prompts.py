@@ -214,12 +214,23 @@ def _show_agent(prompt: AgentPrompt, as_json: bool) -> None:
             typer.echo()
         _head(_heading(prompt.name, reading))
         typer.echo(visible(reading.text))
+        _head(_sizes(reading.tokens))
 
 
 def _reading(reading: Reading) -> dict[str, object]:
     prompt = reading.prompt
     told = {"prompt_id": prompt.prompt_id, "components": list(prompt.components)}
-    return {**({"role": reading.role} if reading.role else {}), **told, "text": reading.text}
+    return {
+        **({"role": reading.role} if reading.role else {}),
+        **told,
+        "tokens": reading.tokens,
+        "text": reading.text,
+    }
+
+
+def _sizes(tokens: Mapping[str, int]) -> str:
+    parts = ", ".join(f"{name} {count:,}" for name, count in tokens.items())
+    return f"{sum(tokens.values()):,} tokens (o200k) before the conversation: {parts}"
 
 
 def _heading(agent: str, reading: Reading) -> str:

@@ -97,6 +97,10 @@ class AgentConfig(Section):
     mode: Literal["auto", "interactive"] = "auto"
     """llm: interactive: after each step that calls a tool, other than to say something, the agent
     asks whether to go on; the answer goes on with the work in a new turn."""
+    final_text: Literal["record", "send"] = "record"
+    """llm: what becomes of text without a tool call. record: it stands in the turn's record, and
+    the model is asked for a call; send: it is the answer to whoever wrote, as with `finish`, and
+    the turn ends."""
     begin_with: str | None = None
     """llm: a tool that the model must call first in each turn, for example `search_knowledge`;
     calls of others before it are refused."""

@@ -59,6 +59,10 @@ def _output(answer: Answer) -> dict[str, JsonValue]:
         }
     (call,) = answer.calls
     given = _parameters(call)
+    if call.tool == "finish" and isinstance(given, dict):
+        rest = {name: value for name, value in given.items() if name != "message"}
+        said = {"message_to_user": given["message"]} if "message" in given else {}
+        return {"action": "Finish", **said, "parameters": rest}
     action, words = _ACTIONS.get(call.tool, ("", ""))
     if not action or not isinstance(given, dict):
         return {"action": "CallTool", "selected_tool": call.tool, "parameters": given}
@@ -69,7 +73,6 @@ def _output(answer: Answer) -> dict[str, JsonValue]:
 
 
 _ACTIONS = {
-    "finish": ("Finish", "reason"),
     "ask_human": ("AskUser", "question"),
     "show_plan": ("Plan", "plan"),
     "fork": ("ForkAutoAgent", ""),

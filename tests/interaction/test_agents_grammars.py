@@ -113,7 +113,9 @@ async def _of_agents(folder: Path) -> list[ToolSpec]:
         client = await network.join("bot")
         kit = ToolKit(config, "bot", folder, more=[ForkTool(ForkConfig())])
         toolbox = kit.toolbox(client.ready, client)
-    return [*toolbox.specs, SelectTool(toolbox.registry, 20).spec]
+        everything = toolbox.for_turn(*toolbox.names)
+    listed = SelectTool(toolbox.registry, {}, toolbox.names, 20)
+    return [*everything.specs, listed.spec]
 
 
 def _of_roles() -> list[ToolSpec]:

@@ -41,7 +41,7 @@ async def test_the_parts_of_a_prompt_are_sent_and_recorded(in_memory: Networks) 
         text = s.model.requests[-1].system
         assert text.startswith("Lead.\n\nBe brief.\n\nYou are in town.\n\nEverything inside")
         assert text.endswith("Above all:\n- Never guess.")
-        assert "Tools that only read: " in text
+        assert "Tools that act, with an effect that others see: `delegate`" in text
         assert "that you can do this: leading." in text
         assert '<participant id="writer" kind="agent"></participant>' in text
         assert (turn.start.system_prompt, turn.start.prompt_id) == (text, None)

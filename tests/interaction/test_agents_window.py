@@ -97,7 +97,7 @@ async def long_turn(
     steps = [says(send("ann", f"wait {LONG * 3}")), *READS, says(finish())]
     script = Script(rules=[Rule(when=SHORTER, answer=notes)], answers=list(steps))
     config: Config = {
-        "endpoint": {"context_window": "6k"},
+        "endpoint": {"context_window": "5k"},
         "tools": LIST_TOOLS,
         "history": {"messages": 1},
         "max_steps": 20,
@@ -106,7 +106,7 @@ async def long_turn(
         await chatter(s.net, 8)
         turn = await s.turn("read it all")
         assert ending(turn)[0] == "finished", ending(turn)
-        assert all(size_of(request) <= 4608 for request in s.model.requests)
+        assert all(size_of(request) <= 3840 for request in s.model.requests)
         return turn, s.model, "\n".join(m.text for m in s.model.requests[-1].messages[2:])
 
 

@@ -2,36 +2,46 @@
 
 A model as small as this one understands little. What must hold is that nothing it does breaks the
 protocol: every step and every outcome is recorded, and no call is carried out that the schema of
-its tool does not accept. How often it makes sense is printed.
+its tool does not accept. How often it makes sense is printed, as a row of the table in the docs;
+beside it, what the same model answers to a bare prompt with two tools.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import mean
 from typing import get_args
 
 import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.launch import run_agent
+from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.validation import ArgumentCheck
+from hubbub.agents.turn.chat import chat_messages
 from hubbub.client import Client
+from hubbub.config.agents import DialectName
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import OperationError
 from hubbub.loading import load_attribute
 from hubbub.protocol.operations import ThreadPage
-from hubbub.protocol.turns import Outcome, Turn
+from hubbub.protocol.turns import Outcome, Turn, TurnStart
 from hubbub.testing.network import LocalNetwork
 from tests.model.llama import CONTEXT, Llama, llama
-from tests.model.tasks import TASKS, Task
+from tests.model.tasks import COLLEAGUE, OTHER, TASKS, Task, Tried
 
 HERE = Path(__file__).parent
 CHORES = ("add", "weather", "switch_light")
+TIMES = int(os.environ.get("HUBBUB_TEST_TIMES", "3"))
 WITHIN_S = 300.0
 """For one turn, on a machine that has other things to do."""
 
@@ -42,37 +52,50 @@ def model() -> Iterator[Llama]:
         yield server
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A task, and what came of it."""
-
-    task: Task
-    turn: Turn
-    said: Sequence[str]
-
-    @property
-    def sensible(self) -> bool:
-        return self.task.sensible(self.turn, self.said)
-
-
-@pytest.mark.parametrize(("dialect", "tasks"), [("native", TASKS), ("tool_call", TASKS[:4])])
+@pytest.mark.parametrize("dialect", get_args(DialectName))
 async def test_whatever_a_small_model_does_its_turns_are_valid(
-    model: Llama, dialect: str, tasks: Sequence[Task], capsys: pytest.CaptureFixture[str]
+    model: Llama, dialect: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = load_attribute("chores.py:DONE", HERE)
     assert isinstance(done, list)
-    tried: list[Tried] = []
-    async with LocalNetwork() as network, agent(network, model, dialect) as name:
+    tried: list[tuple[Task, Tried]] = []
+    async with LocalNetwork() as network:
         operator = await network.join("operator", "service")
-        schemas = offered(operator)
-        for n, task in enumerate(tasks):
-            before = len(done)
-            one = await ask(network, operator, name, f"person{n}", task)
-            tried.append(one)
-            assert_valid(one.turn, schemas, done[before:])
+        others = [await network.join(OTHER, "human"), await network.join(COLLEAGUE, "agent")]
+        async with agent(network, model, dialect) as name:
+            schemas = offered(operator)
+            for n, task in enumerate(TASKS * TIMES):
+                before = len(done)
+                person = await network.join(f"person{n}", "human")
+                one = await ask(operator, name, person, others, task)
+                tried.append((task, one))
+                assert_valid(one.turn, schemas, done[before:])
     with capsys.disabled():
-        print(told(model, dialect, tried))
-    assert sum(bool(one.turn.steps) for one in tried) > len(tried) / 2, "the endpoint fails"
+        print(row(model, dialect, tried))
+    assert sum(bool(one.turn.steps) for _, one in tried) > len(tried) / 2, "the endpoint fails"
+
+
+async def test_the_same_model_with_a_bare_prompt_and_two_tools(
+    model: Llama, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = endpoint(model, "native")
+    bare = OpenAIModel(ModelConfig.model_validate({**config, "tool_choice": "required"}), "bare")
+    text: JsonValue = {"type": "string"}
+    tools = [
+        ToolSpec("answer", "Answer.", {"type": "object", "properties": {"text": text}}),
+        ToolSpec("finish", "Say nothing.", {"type": "object", "properties": {}}),
+    ]
+    start = TurnStart(id="m-m1", thread_id="dm.a.m", messages=("m1",))
+    none = Turn(start=start, agent="m", started_at=datetime.now(UTC))
+    rates: list[bool] = []
+    for task in [task for task in TASKS if task.kind == "answer"] * TIMES:
+        chat = chat_messages("Answer with a tool.", task.message, ())
+        given = await bare.answer(Question(chat, tools))
+        said = [call.arguments for call in given.calls if call.name == "answer"]
+        rates.append(task.sensible(Tried(none, {"x": said}, "x", 0.0)))
+    await bare.close()
+    with capsys.disabled():
+        print(f"\n| {model.weights.stem} | bare, two tools | | answer {mean(rates):.0%} | | | |")
 
 
 @asynccontextmanager
@@ -80,24 +103,13 @@ async def agent(network: LocalNetwork, model: Llama, dialect: str) -> AsyncItera
     """An agent with the model, for as long as the block lasts; its name."""
     config = AgentConfig.model_validate(
         {
-            "instruction": "You help people. Answer them with send_text_message, then call finish.",
+            "instruction": "You help people.",
             "tools": ["send_text_message", *(f"chores.py:{chore}" for chore in CHORES)],
             "history": {"threads": 1},
             "max_steps": 4,
         }
     )
-    endpoint: dict[str, JsonValue] = {
-        "model": model.weights.stem,
-        "base_url": model.base_url,
-        "timeout": WITHIN_S,
-        "retries": 0,
-        "temperature": 0.6,
-        "max_output_tokens": 120,
-        "context_window": CONTEXT,
-    }
-    if dialect != "native":  # left out, an endpoint that does not listen is asked in words
-        endpoint["dialect"] = dialect
-    models = {"default": ModelConfig.model_validate(endpoint)}
+    models = {"default": ModelConfig.model_validate(endpoint(model, dialect))}
     client = Client(network.transport(), "helper", "agent", turns=True)
     async with client:
         work = asyncio.create_task(run_agent(config, "helper", client, HERE, models, grace_s=0))
@@ -109,14 +121,44 @@ async def agent(network: LocalNetwork, model: Llama, dialect: str) -> AsyncItera
             await asyncio.wait({work})
 
 
-async def ask(network: LocalNetwork, operator: Client, name: str, person: str, task: Task) -> Tried:
+def endpoint(model: Llama, dialect: str) -> dict[str, JsonValue]:
+    """The model in a config."""
+    # Left out, an endpoint that does not listen is asked in words.
+    spoken: dict[str, JsonValue] = {} if dialect == "native" else {"dialect": dialect}
+    return {
+        "model": model.weights.stem,
+        "base_url": model.base_url,
+        "timeout": WITHIN_S,
+        "retries": 0,
+        "temperature": 0.6,
+        "max_output_tokens": 120,
+        "context_window": CONTEXT,
+        **spoken,
+    }
+
+
+async def ask(
+    operator: Client, name: str, person: Client, others: Sequence[Client], task: Task
+) -> Tried:
     """A person of the task's own asks, and waits until the turn is over."""
-    client = await network.join(person, "human")
-    sent = await client.call("send_text_message", to=name, text=task.message)
+    begun = time.monotonic()
+    sent = await person.call("send_text_message", to=name, text=task.message)
     assert isinstance(sent, dict)
     async with asyncio.timeout(WITHIN_S):
         turn = await ended(operator, f"{name}-{sent['id']}")
-    return Tried(task, turn, await received(client, turn))
+    took = time.monotonic() - begun
+    said = {one.participant: await received(one, name, turn) for one in (person, *others)}
+    return Tried(turn, said, person.participant, took)
+
+
+async def received(client: Client, name: str, turn: Turn) -> list[str]:
+    """What somebody got from the turn in the thread with the agent."""
+    try:
+        page = await client.call("read_thread", thread=f"direct_{name}", limit=50)
+    except OperationError:
+        return []  # there is no such thread
+    messages = ThreadPage.model_validate(page).messages
+    return [message.text for message in messages if message.id in turn.sent]
 
 
 async def ended(operator: Client, id: str) -> Turn:
@@ -129,13 +171,6 @@ async def ended(operator: Client, id: str) -> Turn:
         if turn is not None and turn.end is not None:
             return turn
         await asyncio.sleep(0.2)
-
-
-async def received(client: Client, turn: Turn) -> list[str]:
-    """What the person got from the turn."""
-    page = await client.call("read_thread", thread=turn.start.thread_id, limit=50)
-    messages = ThreadPage.model_validate(page).messages
-    return [message.text for message in messages if message.id in turn.sent]
 
 
 def offered(client: Client) -> dict[str, Mapping[str, JsonValue]]:
@@ -176,14 +211,29 @@ def assert_valid(
         assert any(call.name == "finish" and call.error is None for call in calls)
 
 
-def told(model: Llama, dialect: str, tried: Sequence[Tried]) -> str:
-    """The rate of sensible answers, and what came of each task."""
+def row(model: Llama, dialect: str, tried: Sequence[tuple[Task, Tried]]) -> str:
+    """A row of the table in the docs, and what came of each task."""
     lines = [
-        f"    {'ok ' if one.sensible else ' . '} {one.task.name:8} {one.turn.end.outcome:13} "
-        f"{len(one.turn.steps)} steps  {one.said[-1][:60] if one.said else ''!r}"
-        for one in tried
-        if one.turn.end is not None
+        f"    {'ok ' if task.sensible(one) else ' . '} {task.kind:8} {outcome(one):13} "
+        f"{len(one.turn.steps)} steps  {json.dumps(dict(one.said))[:90]}"
+        for task, one in tried
     ]
-    rate = sum(one.sensible for one in tried)
-    head = f"\n{model.weights.name}, {dialect}: {rate} of {len(tried)} answers are sensible"
-    return "\n".join((head, *lines))
+    kinds = list(dict.fromkeys(task.kind for task, _ in tried))
+    rates = [
+        f"{kind} {mean(t.sensible(o) for t, o in tried if t.kind == kind):.0%}" for kind in kinds
+    ]
+    calls = [c for _, one in tried for step in one.turn.steps for c in step.calls]
+    valid = mean(call.error not in ("unknown_tool", "invalid_arguments") for call in calls)
+    figures = [
+        f"{valid:.0%}",
+        ", ".join(rates),
+        f"{mean(len(one.turn.steps) for _, one in tried):.1f}",
+        f"{mean(one.turn.tokens_in for _, one in tried):,.0f}",
+        f"{mean(one.seconds for _, one in tried):.1f}",
+    ]
+    return "\n".join(("", *lines, f"| {model.weights.stem} | {dialect} | {' | '.join(figures)} |"))
+
+
+def outcome(one: Tried) -> str:
+    assert one.turn.end is not None
+    return one.turn.end.outcome

@@ -82,7 +82,8 @@ def clean(answer: Answer) -> Answer:
 
 def not_understood(answer: Answer, why: str) -> Answer:
     """The answer with a note that tells why nothing was done."""
-    return replace(answer, notes=(*answer.notes, f"the answer was not understood: {reveal(why)}"))
+    notes = (*answer.notes, f"the answer was not understood: {reveal(why)}")
+    return replace(answer, notes=notes, understood=False)
 
 
 def tidied(answer: Answer) -> Answer:

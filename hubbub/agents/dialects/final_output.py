@@ -119,11 +119,12 @@ class FinalOutput(_Part):
                 plan = json.dumps({"plan": self.message_to_user})
                 return (CallRequest("", SHOW_PLAN, plan),)
             case "Finish":
-                return (CallRequest("", FINISH, json.dumps({"reason": self._reason()})),)
+                return (CallRequest("", FINISH, json.dumps(self._end())),)
 
-    def _reason(self) -> str:
-        given = self.parameters.get("reason") if isinstance(self.parameters, dict) else None
-        return given if isinstance(given, str) else self.message_to_user or ""
+    def _end(self) -> dict[str, JsonValue]:
+        given = self.parameters if isinstance(self.parameters, dict) else {}
+        said = {"message": self.message_to_user} if self.message_to_user else {}
+        return {**given, **said}
 
 
 _NEEDED = {
@@ -172,8 +173,8 @@ _ACTIONS = {
     '`options`: ["…"] to choose from, or none. The answer comes as a new message, later.',
     SHOW_PLAN: "* Plan: show the plan `message_to_user` to the one who wrote to you, then go on.",
     FORK: "* ForkAutoAgent: give a part of the work to a helper. `parameters`: {schema}",
-    FINISH: "* Finish: you are done, or there is nothing to do. `message_to_user` says why, for "
-    "the record; it is sent to nobody.",
+    FINISH: "* Finish: you are done, or there is nothing to do. `message_to_user` is your answer, "
+    "if it is not sent yet; left out, nothing is said.",
 }
 _BESIDES = """
 
@@ -263,7 +264,9 @@ def _single(call: ToolCallRecord) -> dict[str, JsonValue]:
     given = call.arguments if isinstance(call.arguments, dict) else {}
     match call.name:
         case "finish":
-            return {"action": "Finish", "message_to_user": given.get("reason", "")}
+            said = {"message_to_user": given["message"]} if given.get("message") else {}
+            rest = {name: value for name, value in given.items() if name != "message"}
+            return {"action": "Finish", **said, **({"parameters": rest} if rest else {})}
         case "ask_human":
             question, options = given.get("question", ""), given.get("options", [])
             return {"action": "AskUser", "message_to_user": question, "options": options}

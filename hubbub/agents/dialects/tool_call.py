@@ -35,7 +35,7 @@ _MARKER = rf"{_BEGIN}[\s*`:=]{{0,64}}(?:json\s{{1,16}})?(?=[\[{{])"
 _LONE = re.compile(_BEGIN, re.MULTILINE)
 _MORE = re.compile(r".*TOOL_CALL|[\s`*,;]{0,256}[{}\[\]]")
 
-_EXAMPLE = '{"tool_name": "finish", "parameters": {"reason": "nothing to do"}}'
+_EXAMPLE = '{"tool_name": "finish", "parameters": {"message": "your answer"}}'
 _TOLD = f"""\
 # How to call tools
 

@@ -25,11 +25,13 @@ class ToolSpec:
     description: str
     parameters: dict[str, JsonValue]
     """A JSON Schema of an object: what the arguments of a call are checked by."""
+    told: dict[str, JsonValue] | None = None
+    """What of it models are told, if that is less: arguments that few need are left out."""
 
     @cached_property
     def offered(self) -> dict[str, JsonValue]:
         """The schema as models are offered it, in what all engines accept."""
-        return portable(self.parameters)
+        return portable(self.parameters if self.told is None else self.told)
 
     @cached_property
     def offered_text(self) -> str:
@@ -77,6 +79,8 @@ class Answer:
     window: Window | None = None
     dialect: str | None = None
     model: str | None = None
+    understood: bool = True
+    """Whether what it says could be read without doubt: else it has no calls."""
     notes: tuple[str, ...] = ()
 
 

@@ -74,7 +74,7 @@ def short(spec: ToolSpec) -> ToolSpec:
     if spec.name in _WHOLE:
         return spec
     sentence = " ".join(spec.description.split()).partition(". ")[0]
-    return replace(spec, description=sentence, parameters=_terse(spec.offered))
+    return replace(spec, description=sentence, parameters=_terse(spec.offered), told=None)
 
 
 def bare(spec: ToolSpec) -> ToolSpec:
@@ -84,7 +84,7 @@ def bare(spec: ToolSpec) -> ToolSpec:
     known = spec.parameters.get("properties")
     names = ", ".join(known) if isinstance(known, dict) else ""
     told = f"Arguments: {names}" if names else ""
-    return replace(spec, description=told, parameters={"type": "object"})
+    return replace(spec, description=told, parameters={"type": "object"}, told=None)
 
 
 def _terse(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:

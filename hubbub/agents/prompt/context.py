@@ -115,6 +115,8 @@ class PromptContext:
     """What its tools may change."""
     mode: Literal["auto", "interactive"] = "auto"
     """interactive: a person is asked after each tool call."""
+    final_text: Literal["record", "send"] = "record"
+    """send: text without a tool call is an answer."""
     model: str = ""
     """The model's name at its endpoint."""
     dialect: str = "native"

@@ -119,8 +119,11 @@ class ConversationTemplate:
         incoming_thread_id: str,
         incoming_messages: Sequence[Message],
         omitted: int = 0,
+        now: str = "",
     ) -> str:
-        """The user message of a turn. Raises `ConfigError` when a user's template fails."""
+        """The user message of a turn; `now` says the one thing to do. Raises `ConfigError` when a
+        user's template fails.
+        """
         try:
             return self._template.render(
                 message_threads=message_threads,
@@ -128,6 +131,7 @@ class ConversationTemplate:
                 incoming_message=incoming_messages[-1],
                 incoming_messages=incoming_messages,
                 omitted=omitted,
+                now=now,
                 for_each=self._for_each,
             )
         except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
@@ -269,6 +273,8 @@ _SAMPLE = Message(
 
 
 _RECENT = 3
+_NOW = "{} waits for your answer: give it now, as the `message` of `finish`."
+"""The last that a model reads of a turn in which somebody waits."""
 
 
 class Conversation:
@@ -281,11 +287,12 @@ class Conversation:
         incoming_thread_id: str,
         incoming: Sequence[Message],
         omitted: int = 0,
+        now: str = "",
     ):
         """`threads` by relative id, the most recently active first, as `incoming_thread_id` is."""
         self._template, self._shorter = template, template.beside()
         self._threads, self._incoming_thread = threads, incoming_thread_id
-        self._incoming, self._omitted = incoming, omitted
+        self._incoming, self._omitted, self._now = incoming, omitted, now
         self._order: list[str] | None = None
         self._texts: dict[int, str] = {}
 
@@ -301,7 +308,8 @@ class Conversation:
         """What the prompt of `turn` shows the agent `me`."""
         views = select_history(threads, turn, me, rules)
         incoming = thread_ids.relative(turn.thread_id, me)
-        return cls(template, views, incoming, turn.shown, turn.omitted)
+        now = _NOW.format(turn.shown[-1].sender_id) if turn.reply_required else ""
+        return cls(template, views, incoming, turn.shown, turn.omitted, now)
 
     @property
     def text(self) -> str:
@@ -331,7 +339,7 @@ class Conversation:
             template = self._shorter if n else self._template
             shown = self._left(n) if n else self._threads
             thread, incoming = self._incoming_thread, self._incoming
-            self._texts[n] = template.render(shown, thread, incoming, self._omitted)
+            self._texts[n] = template.render(shown, thread, incoming, self._omitted, self._now)
         return self._texts[n]
 
     def _left(self, n: int) -> dict[str, ThreadView]:

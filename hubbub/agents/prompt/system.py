@@ -80,6 +80,8 @@ class SystemPrompt:
     """The fingerprint of the versioned prompt in it."""
     closing: str = ""
     """The reminder: the last that a model reads, also where a dialect has more to say before."""
+    texts: tuple[str, ...] = ()
+    """Those of the components."""
 
     @property
     def text(self) -> str:
@@ -109,6 +111,13 @@ class SystemPrompts:
     builder: PromptBuilder
     settings: PromptConfig
     choice: Choice | None = None
+    sources: tuple[str, ...] = ()
+    """Of its templates."""
+
+    @property
+    def words(self) -> str:
+        """All that the operator says in it, as it is written."""
+        return "\n".join([self.instruction, self.settings.model_dump_json(), *self.sources])
 
     def of(self, context: PromptContext, thread: str) -> SystemPrompt:
         """The system message for a turn in `thread` (canonical id).
@@ -132,8 +141,9 @@ class SystemPrompts:
         sections = self.builder.sections(context)
         names = tuple(section.name for section in sections)
         texts = [section.text for section in sections]
-        closing = texts.pop() if names[-1:] == ("reminder",) else ""
-        return SystemPrompt("\n\n".join(texts), names, prompt_id, closing)
+        closing = texts[-1] if names[-1:] == ("reminder",) else ""
+        body = "\n\n".join(texts[:-1] if closing else texts)
+        return SystemPrompt(body, names, prompt_id, closing, tuple(texts))
 
 
 def load_system_prompts(config: AgentConfig, name: str, base_dir: Path) -> SystemPrompts:
@@ -155,7 +165,8 @@ def load_system_prompts(config: AgentConfig, name: str, base_dir: Path) -> Syste
     for key, given in settings.components.add.items():
         builder.register(_component(key, given, None, settings, base_dir, templates))
     _check_variables(settings, templates, name)
-    return SystemPrompts(config.instruction, builder, settings, choice)
+    sources = tuple(template.source for template in templates)
+    return SystemPrompts(config.instruction, builder, settings, choice, sources)
 
 
 def _choice(settings: PromptConfig, instruction: str, name: str, base_dir: Path) -> Choice | None:

@@ -207,8 +207,8 @@ async def role_brain(
     """
     link = Link(voice, inbox)
     more = (AskAgent(link, config.roles.request_timeout), replying(voice))
-    kit = ToolKit(config, name, base_dir, conduct=conduct, source=source, more=more)
     memory, prompts = Memory(voice), load_system_prompts(config, name, base_dir)
+    kit = ToolKit(config, name, base_dir, conduct=conduct, source=source, more=more)
     briefing = Briefing(prompts, config, client.network, "", mods=mods, memory=memory)
 
     def tools(ready: Ready) -> Toolbox:

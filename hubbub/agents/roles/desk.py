@@ -20,7 +20,15 @@ from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, REPLY, SHOW_PLAN
+from hubbub.agents.tools.ways_out import (
+    ASK_HUMAN,
+    DECLINE,
+    FINISH,
+    FORK,
+    REPLY,
+    SHOW_PLAN,
+    SILENT_FINISH,
+)
 from hubbub.agents.turn.leasing import Leases, Terms
 from hubbub.agents.turn.loop import AskModel
 from hubbub.config.roles import RolesConfig
@@ -110,7 +118,9 @@ def _constant(text: str) -> Callable[[PromptContext], str]:
     return lambda context: text
 
 
-_OWN = frozenset({ASK_AGENT, ASK_HUMAN, DECLINE, FORK, REPLY, SELECT, SHOW_PLAN, TIDY_STEPS})
+_OWN = frozenset(
+    {FINISH, ASK_AGENT, ASK_HUMAN, DECLINE, FORK, REPLY, SELECT, SHOW_PLAN, TIDY_STEPS}
+)
 """Tools of the runtime, which no plan names."""
 _MOST_AGENTS = 100
 """Agents that roles are told of."""
@@ -236,7 +246,7 @@ class Desk:
 
     def _offer(self, consult: Consult) -> tuple[tuple[ToolSpec, ...], str]:
         """What the role may call, and how its instruction speaks of that."""
-        finish = (self.toolbox.specs[-1],) if consult.may_finish else ()
+        finish = (SILENT_FINISH,) if consult.may_finish else ()
         plan = consult.work.plan
         match consult.role:
             case "router":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
 from hubbub.agents.knowledge import Limits as KnowledgeLimits
@@ -20,12 +22,13 @@ from hubbub.agents.tools.naming import (
     wrong_names,
 )
 from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.registry import Groups
 from hubbub.agents.tools.results import ByCharacters, Counter
 from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ways_out
+from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, finishing, ways_out
 from hubbub.config.agents import AgentConfig
 from hubbub.config.problems import nearest
 from hubbub.config.tooling import McpServerConfig, SandboxConfig, ToolConfig
@@ -76,6 +79,29 @@ def _tuning(said: ToolConfig) -> Tuning:
     )
 
 
+_NAME = re.compile(r"`([a-z_]+)`|\b([a-z]+(?:_[a-z]+)+)\b")
+"""A tool that a text speaks of: one of a single word stands between backticks."""
+_FEW = 8
+"""Recipients that a model is told all of, to choose from."""
+_TO_SOMEBODY: Mapping[str, Collection[str]] = MappingProxyType(
+    {"send_text_message": ("agent", "human"), "delegate": ("agent",)}
+)
+_WORK = {"delegate", "report"}
+_GROUPS: Groups = MappingProxyType(
+    {
+        "asking": (ASK_HUMAN, DECLINE),
+        "channels": (
+            "list_channels", "create_channel", "join_channel", "leave_channel", "post_to_channel",
+        ),
+        "memory": ("remember", "recall", "forget"),
+        "others": ("list_participants", "delegate", "report"),
+        "sending": ("reply", "broadcast_text_message", "send_message"),
+        "threads": ("list_threads", "read_thread", "read_message", "list_mentions"),
+    }
+)  # fmt: skip
+"""Tools of the hub and the runtime that few turns need."""
+
+
 class ToolKit:
     """The tools of one agent: its own functions, and what the hub offers whenever it connects.
 
@@ -91,10 +117,17 @@ class ToolKit:
         conduct: Conduct | None = None,
         source: ToolSource | None = None,
         more: Sequence[Tool] = (),
+        words: str = "",
     ):
         """`more` are tools of the runtime that the config does not name, `source` has those that
-        come and go.
+        come and go. `words` are the operator's: tools that they name are described from the
+        beginning.
         """
+        self._named = {
+            config.begin_with,
+            *(config.tools or ()),
+            *(a or b for a, b in _NAME.findall(words)),
+        }
         self._config, self._name = config, name
         self._conduct, self._source = conduct or conduct_of(config), source
         self._more = (*more, *_given(config, base_dir))
@@ -115,16 +148,43 @@ class ToolKit:
         given = {tool.name for tool in self._more}
         given |= (given_names(self._config) | ALWAYS) - set(offered)
         tools: list[Tool] = [
-            self._own[place] if place in self._own else HubTool(offered[place], caller, self._name)
+            self._own.get(place)
+            or HubTool(offered[place], caller, self._name, self._recipients(place, ready))
             for place in chosen
             if place not in given
         ]
         tools += self._more
-        always = (*ways_out(caller), TidySteps())
+        always = (*ways_out(caller), TidySteps(), finishing(caller))
+        groups = self._groups(ready)
+        hidden = groups.pop("asking", ()) if self._config.tools is not None else ()
         try:
-            return Toolbox(tools, self._conduct, source=self._source, always=always)
+            return Toolbox(
+                tools,
+                self._conduct,
+                source=self._source,
+                always=always,
+                groups=groups,
+                hidden=hidden,
+            )
         except ValueError as exc:
             raise ConfigError(f"agents.{self._name}.tools: {exc}") from exc
+
+    def _recipients(self, operation: str, ready: Ready) -> Sequence[str]:
+        """Whom an operation with an argument `to` may be for, if that are few."""
+        if operation not in _TO_SOMEBODY:
+            return ()
+        kinds = _TO_SOMEBODY[operation]
+        others = [p.id for p in ready.participants if p.kind in kinds and p.id != self._name]
+        return others if len(others) <= _FEW else ()
+
+    def _groups(self, ready: Ready) -> dict[str, Sequence[str]]:
+        """The tools that are described when the model picks them: those that the operator names
+        nowhere.
+        """
+        others = [p for p in ready.participants if p.kind == "agent" and p.id != self._name]
+        named = self._named | (_WORK if others else set())
+        rest = ((g, [n for n in names if n not in named]) for g, names in _GROUPS.items())
+        return {group: names for group, names in rest if names}
 
     def _check_names(self, offered: Mapping[str, OperationInfo]) -> None:
         known = [KnownTool(tool.name, tool.permission) for tool in self._own.values()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -98,7 +98,10 @@ class HubTool:
     confirm: Confirm = False
     timeout = None
 
-    def __init__(self, operation: OperationInfo, caller: Caller, me: str):
+    def __init__(
+        self, operation: OperationInfo, caller: Caller, me: str, recipients: Sequence[str] = ()
+    ):
+        """`recipients`: whom the operation may be for, if these are few enough to choose from."""
         self._caller, self._me = caller, me
         self.speaks = speaks(operation)
         self.permission: Permission = operation.permission
@@ -106,13 +109,22 @@ class HubTool:
         self.idempotent = True  # a read, or a write with a cid
         self._own = _own(operation)
         self._marked = marked(operation)
-        schema = _without(self._own, operation.input_schema)
         self.name = operation.name
-        self.spec = ToolSpec(operation.name, operation.description, schema)
+        self._answers = self.name in _ANSWERING
+        schema = _without(self._own, operation.input_schema)
+        if self._answers:
+            required = schema["required"]
+            assert isinstance(required, list)
+            schema["required"] = [name for name in required if name != "to"]
+        seldom = _SELDOM if _is_speech(operation) and self.name != "send_message" else ()
+        told = _told(schema, seldom, recipients, answers=self._answers)
+        self.spec = ToolSpec(self.name, operation.description, schema, told)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Call the operation. A write of a repeated turn that was made already counts as made."""
         args = {key: value for key, value in arguments.items() if key not in self._own}
+        if self._answers and not args.get("to"):
+            args["to"] = site.thread_id
         if "cid" in args:
             raise ToolFailed("there is no argument cid", error="invalid_arguments", retry=True)
         cid, cause = site.cid if self.ordered else None, site.turn if self.speaks else None
@@ -161,6 +173,30 @@ def refused(exc: OperationError) -> ToolFailed:
     )
 
 
+_ANSWERING = frozenset({"send_text_message", "send_message"})
+"""Operations that without `to` speak in the thread that woke the agent."""
+_SELDOM = frozenset({"attachments", "mentions", "quote"})
+"""What can be said of every message, and is told of `send_message` alone."""
+_TO = "A participant, or the id of a thread of yours. Left out: whoever wrote to you."
+
+
+def _told(
+    schema: Mapping[str, JsonValue],
+    seldom: Collection[str],
+    recipients: Sequence[str],
+    *,
+    answers: bool,
+) -> dict[str, JsonValue]:
+    """What models are told of an operation's arguments."""
+    properties = {k: v for k, v in _properties(schema).items() if k not in seldom}
+    if answers:
+        properties["to"] = {"type": "string", "description": _TO}
+    to = properties.get("to")
+    if recipients and isinstance(to, dict):
+        properties["to"] = {**to, "type": "string", "enum": list(recipients)}
+    return {**schema, "properties": properties}
+
+
 _OF_SPEECH = frozenset(Speech.model_fields) - {"mentions", "quote", "attachments"}
 """What no model says of its messages: the runtime does, or only people may."""
 
@@ -170,9 +206,13 @@ def _own(operation: OperationInfo) -> frozenset[str]:
     has called so in an operation of its own is its own, unless it leaves it to the runtime.
     """
     properties = _properties(operation.input_schema)
-    is_speech = properties.keys() >= _OF_SPEECH
-    ours = _OF_SPEECH if is_speech else frozenset({"cause"})
+    ours = _OF_SPEECH if _is_speech(operation) else frozenset({"cause"})
     return ours.union(name for name, schema in properties.items() if _is_runtimes(schema))
+
+
+def _is_speech(operation: OperationInfo) -> bool:
+    """Whether it takes what can be said of every message."""
+    return _properties(operation.input_schema).keys() >= _OF_SPEECH
 
 
 def _is_runtimes(schema: JsonValue) -> bool:

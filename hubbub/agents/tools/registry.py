@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -17,7 +18,17 @@ from hubbub.agents.turn.loop import FINISH
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
 
-__all__ = ["ALWAYS", "SELECT", "Entry", "MayBeAbsent", "Registry", "SelectTool", "picked"]
+__all__ = [
+    "ALWAYS",
+    "NO_GROUPS",
+    "SELECT",
+    "Entry",
+    "Groups",
+    "MayBeAbsent",
+    "Registry",
+    "SelectTool",
+    "picked",
+]
 
 SELECT = "use_tools"
 """The tool that picks tools; see `hubbub.agents.tools.registry`."""
@@ -98,7 +109,7 @@ class Registry:
             if tool.name not in disabled and not isinstance(decide(entry, mode), Refuse):
                 self._entries[tool.name] = entry
         for tool in runtime:
-            if tool.name in seen - {SELECT}:
+            if tool.name in seen - {FINISH, SELECT}:
                 raise ValueError(f"{tool.name!r} is the name of a tool that every agent has")
             self._entries[tool.name] = _entry(tool, Tuning())
 
@@ -161,70 +172,58 @@ def _entry(tool: Tool, operator: Tuning) -> Entry:
     )
 
 
-# Two-stage selection: of many tools a model reads one line each, and picks those it needs. Pure.
-#
-# What was picked follows from the recorded steps alone, so a turn that is taken up again goes on
-# with the same tools.
+# Selection: of tools that are not described a model reads names or a line each, and picks those it
+# needs. What was picked follows from the recorded steps alone, so a turn that is taken up again
+# goes on with the same tools.
 
 
-ALWAYS = frozenset(
-    {"send_text_message", "ask_human", "decline", "fork", "search_knowledge", "load_skill"}
-)
-"""Described from the beginning where they exist: the answer, the ways out, what prompts name."""
+ALWAYS = frozenset({"send_text_message", "fork", "search_knowledge", "load_skill"})
+"""Described from the beginning where they exist, among however many others."""
+Groups: TypeAlias = Mapping[str, Sequence[str]]
+"""Names of tools that belong together, by what their group is called."""
+NO_GROUPS: Groups = MappingProxyType({})
 
 
-def picked(steps: Sequence[Step], registry: Registry) -> frozenset[str]:
-    """The tools to be described after `steps`: those that were picked or called, and `ALWAYS`."""
-    names: set[str] = set(ALWAYS)
+def picked(steps: Sequence[Step], groups: Groups) -> list[str]:
+    """The tools that were picked or called in `steps`, in that order."""
+    names: list[str] = []
     for call in (call for step in steps for call in step.calls):
         if call.name != SELECT:
-            names.add(call.name)
+            names.append(call.name)
         elif call.result is not None and call.error is None:
-            names |= set(_names(call.arguments))
-    return frozenset(name for name in names if name in registry)
+            names += _without_groups(call.arguments, groups)
+    return names
 
 
-def _names(arguments: JsonValue) -> list[str]:
+def _without_groups(arguments: JsonValue, groups: Groups) -> list[str]:
+    """The names of tools that a call of `use_tools` means."""
     names = arguments.get("names") if isinstance(arguments, dict) else None
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    given = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return list(dict.fromkeys(tool for name in given for tool in groups.get(name, (name,))))
 
 
 class SelectTool(ReadingTool):
-    """`use_tools(names)`: its description holds the summaries, its result says what was picked."""
+    """`use_tools(names)`: its description holds what there is, its result says what was picked."""
 
-    def __init__(self, registry: Registry, most: int):
-        """`most`: names that may be picked in one call."""
-        self._registry, self._most = registry, most
+    name = SELECT
 
-    @property
-    def name(self) -> str:
-        return SELECT
+    def __init__(self, registry: Registry, groups: Groups, listed: Sequence[str], most: int):
+        """`listed` are tools of no group. `most`: names that may be picked in one call."""
+        self._registry, self._groups = registry, groups
+        self._listed, self._most = listed, most
 
     @property
     def spec(self) -> ToolSpec:
-        lines = [f"{name}: {line}" for name, line in self._registry.summaries().items()]
-        names: JsonValue = {
-            "type": "array",
-            "items": {"type": "string"},
-            "minItems": 1,
-            "maxItems": self._most,
-            "description": "Names of the tools that you need next, from the list.",
-        }
-        return ToolSpec(
-            SELECT,
-            "Get tools by their names before you call them. You may pick again later. "
-            "There are these:\n" + "\n".join(lines),
-            {
-                "type": "object",
-                "properties": {"names": names},
-                "required": ["names"],
-                "additionalProperties": False,
-            },
-        )
+        there = self._registry.summaries()
+        shown = {g: [n for n in names if n in there] for g, names in self._groups.items()}
+        lines = [f"{group}: {', '.join(names)}" for group, names in shown.items() if names]
+        lines += [f"{name}: {there[name]}" for name in self._listed if name in there]
+        groups = () if self._listed else tuple(group for group, names in shown.items() if names)
+        return _spec("\n".join(lines), groups, self._most)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Which of the names are tools now. Raises `ToolFailed` if none of them is."""
-        names = list(dict.fromkeys(_names(dict(arguments))))
+        names = _without_groups(dict(arguments), self._groups)
         known = [name for name in names if name in self._registry.summaries()]
         unknown = [name for name in names if name not in known]
         near = list(dict.fromkeys(n for name in unknown for n in self._registry.near(name)))
@@ -236,6 +235,26 @@ class SelectTool(ReadingTool):
             told += f" There is no tool {_quoted(unknown)}"
             told += f"; near: {', '.join(near)}." if near else "."
         return told
+
+
+@lru_cache(256)  # of a spec that stays the same the size is known, too
+def _spec(there: str, groups: tuple[str, ...], most: int) -> ToolSpec:
+    """`groups`: the names to choose from, if there are no others."""
+    about = f"Get more tools, by group or name, before you call them:\n{there}"
+    item: dict[str, JsonValue] = {"type": "string"}
+    offered: dict[str, JsonValue] = {**item, "enum": list(groups)} if groups else item
+    return ToolSpec(SELECT, about, _picking(item, most), _picking(offered, most))
+
+
+def _picking(item: dict[str, JsonValue], most: int) -> dict[str, JsonValue]:
+    """The schema of the arguments of `use_tools`."""
+    names: JsonValue = {"type": "array", "items": item, "minItems": 1, "maxItems": most}
+    return {
+        "type": "object",
+        "properties": {"names": names},
+        "required": ["names"],
+        "additionalProperties": False,
+    }
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -12,8 +12,17 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, NoSource, Tool, ToolSource
 from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.policy import NeedsApproval, decide
-from hubbub.agents.tools.registry import SELECT, Registry, SelectTool, picked
+from hubbub.agents.tools.registry import (
+    ALWAYS,
+    NO_GROUPS,
+    SELECT,
+    Groups,
+    Registry,
+    SelectTool,
+    picked,
+)
 from hubbub.agents.tools.running import CallRunner, Checks, Conduct
+from hubbub.agents.tools.ways_out import SILENT_FINISH, Saying
 from hubbub.agents.turn.loop import FINISH, CallResult, failure
 from hubbub.agents.turn.recording import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
@@ -110,19 +119,6 @@ Around: TypeAlias = Callable[
 ]
 """Runs a call, or says what came of it instead."""
 
-_FINISH = ToolSpec(
-    FINISH,
-    "End this turn: you have done what there was to do, or there is nothing to do.",
-    {
-        "type": "object",
-        "properties": {
-            "reason": {"type": "string", "description": "In a few words, why you are done."}
-        },
-        "required": ["reason"],
-        "additionalProperties": False,
-    },
-)
-
 
 class Toolbox:
     """Tools by name. Raises ValueError when two have the same name or one is called `finish`."""
@@ -134,25 +130,37 @@ class Toolbox:
         *,
         source: ToolSource | None = None,
         always: Iterable[Tool] = (),
+        groups: Groups = NO_GROUPS,
+        hidden: Collection[str] = (),
     ):
         """`source` has further tools, which come and go: see `for_turn`. `always` are tools of the
-        runtime itself, which nobody has to pick and no permission mode forbids.
+        runtime itself, which no permission mode forbids. Those of `groups` are described when the
+        model has picked them, one by one or the group; the `hidden` ones can be called all the
+        same.
         """
+        self._groups, self._unlisted = groups, frozenset(hidden)
         self._conduct = conduct or Conduct()
         self._tools, self._source = tuple(tools), source or NoSource()
         self._always = tuple(t for t in always if t.name not in self._conduct.disabled)
-        self._checks = Checks()
+        self._checks, self._needed = Checks(), frozenset[str]()
         self._fill()
 
     def _fill(self) -> None:
         """Take the tools as they are now."""
         self._told: set[str] = set()
         self._passing = tuple(self._source.tools())
-        self._chosen = self._registry()
         self.registry = self._all = self._registry(*self._always)
+        grouped = {name for names in self._groups.values() for name in names}
+        single = [e.name for e in self.registry.entries if e.name not in grouped]
+        own = [name for name in single if name not in {tool.name for tool in self._always}]
+        self._hidden = self._unlisted.union(grouped)
+        if len(own) > self._conduct.select_over:
+            self._hidden = self._hidden.union(name for name in own if name not in ALWAYS)
         self._select: SelectTool | None = None
-        if len(self._chosen) > self._conduct.select_over:
-            self._select = SelectTool(self._chosen, self._conduct.select_over)
+        if any(name in self.registry for name in self._hidden - self._unlisted):
+            listed = [name for name in own if name in self._hidden - self._unlisted]
+            most = self._conduct.select_over
+            self._select = SelectTool(self.registry, self._groups, listed, most)
             self._all = self._registry(*self._always, self._select)
         self._runner = CallRunner(self._all, self._conduct, self._checks)
 
@@ -167,9 +175,12 @@ class Toolbox:
             runtime=runtime,
         )
 
-    def for_turn(self) -> Toolbox:
-        """The tools that there are now, for one turn: its names stay, whoever comes and goes."""
+    def for_turn(self, *needed: str) -> Toolbox:
+        """The tools that there are now, for one turn: its names stay, whoever comes and goes. The
+        `needed` ones are described from the beginning.
+        """
         turn = copy.copy(self)
+        turn._needed = frozenset(needed)
         if self._passing == tuple(self._source.tools()):
             turn._told = set()
         else:
@@ -179,7 +190,7 @@ class Toolbox:
     @property
     def names(self) -> tuple[str, ...]:
         """All names, `finish` the last."""
-        return (*self._all.names, FINISH)
+        return (*(name for name in self._all.names if name != FINISH), FINISH)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -187,12 +198,20 @@ class Toolbox:
         return self.described(())
 
     def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        """What a model is told after `steps`: all tools, or of too many those it has picked."""
-        always = tuple(tool.spec for tool in self._always)
-        if self._select is None:
-            return (*self._chosen.definitions(), *always, _FINISH)
-        names = picked(steps, self._chosen)
-        return (*self._chosen.definitions(names), self._select.spec, *always, _FINISH)
+        """What a model is told after `steps`: the tools that every turn has, and after them those
+        that it has picked, so that what endpoints remember of a question stays its beginning.
+        """
+        definitions = self.registry.definitions()
+        first = [s for s in definitions if s.name not in self._hidden and s.name != FINISH]
+        if not any(tool.name == FINISH for tool in self._always):
+            finish = SILENT_FINISH
+        else:
+            finish = next(spec for spec in definitions if spec.name == FINISH)
+        listed = (self._select.spec,) if self._select is not None else ()
+        wanted = [*self._needed, *picked(steps, self._groups)]
+        specs = {spec.name: spec for spec in definitions if spec.name in self._hidden}
+        more = [specs[name] for name in dict.fromkeys(wanted) if name in specs]
+        return (*first, finish, *listed, *more)
 
     def news(self) -> tuple[str, ...]:
         """What has become unreachable, told once for each turn."""
@@ -226,7 +245,7 @@ class Toolbox:
     def only_asks_the_hub(self, calls: Iterable[ToolCallRecord]) -> bool:
         """Whether nothing of the calls runs in this process but the questions to the hub."""
         entries = [self._all.get(call.name) for call in calls]
-        return all(entry is None or isinstance(entry.tool, HubTool) for entry in entries)
+        return all(entry is None or isinstance(entry.tool, HubTool | Saying) for entry in entries)
 
     async def run(
         self,

@@ -1,7 +1,7 @@
 """What an agent can always do instead of the work: ask, decline, say what it is about to do.
 
-They speak in the thread that woke the agent, whichever tools it has besides. How it may `finish`
-is the loop's.
+They speak in the thread that woke the agent, whichever tools it has besides; so does `finish`, if
+it has a message.
 """
 
 from __future__ import annotations
@@ -21,9 +21,22 @@ from hubbub.errors import OperationError
 from hubbub.field_docs import Documented
 from hubbub.protocol.messages import Permission
 
-__all__ = ["ASK_HUMAN", "DECLINE", "FORK", "REPLY", "SHOW_PLAN", "Saying", "replying", "ways_out"]
+__all__ = [
+    "ASK_HUMAN",
+    "DECLINE",
+    "FINISH",
+    "FORK",
+    "REPLY",
+    "SHOW_PLAN",
+    "SILENT_FINISH",
+    "Saying",
+    "finishing",
+    "replying",
+    "ways_out",
+]
 
-ASK_HUMAN, DECLINE, SHOW_PLAN, FORK = "ask_human", "decline", "show_plan", "fork"
+FINISH, ASK_HUMAN, DECLINE = "finish", "ask_human", "decline"
+SHOW_PLAN, FORK = "show_plan", "fork"
 REPLY = "answer_asker"
 """Not a way out, but what roles say in the end; no model is told of it."""
 
@@ -50,6 +63,13 @@ class _Refusal(_Arguments):
 class _Plan(_Arguments):
     plan: Words
     """What you are going to do, step by step."""
+
+
+class _End(_Arguments):
+    message: str = ""
+    """Your answer to whoever wrote to you, if it is not sent yet. Left out: nothing is said."""
+    reason: str = ""
+    """Why you are done, for the record."""
 
 
 class _Reply(_Arguments):
@@ -80,13 +100,16 @@ class Saying(Generic[Said]):
             said = self._model.model_validate(arguments)
         except ValidationError as exc:
             raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
+        text = self._say(said)
+        if not text.strip():
+            return self._told  # `finish` alone may be silent
         try:
             await self._caller.call(
                 "send_text_message",
                 cid=site.cid,
                 cause=site.turn,
                 to=site.thread_id,
-                text=self._say(said),
+                text=text,
                 **marks(site.outside),
             )
         except OperationError as exc:
@@ -113,6 +136,27 @@ def ways_out(caller: Caller) -> tuple[Saying[_Question], Saying[_Refusal], Sayin
         ),
         Saying(plan, _Plan, lambda said: said.plan, _SHOWN, caller),
     )
+
+
+def finishing(caller: Caller) -> Saying[_End]:
+    """`finish`, which answers whoever woke the agent if it has a message."""
+    spec = _spec(FINISH, "End this turn, with an answer or without one.", _End)
+    return Saying(spec, _End, lambda end: end.message, "finished", caller)
+
+
+SILENT_FINISH = ToolSpec(
+    FINISH,
+    "End this turn: you have done what there was to do, or there is nothing to do.",
+    {
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string", "description": "In a few words, why you are done."}
+        },
+        "required": ["reason"],
+        "additionalProperties": False,
+    },
+)
+"""`finish` of who has nobody to answer: helpers and roles."""
 
 
 def replying(caller: Caller) -> Saying[_Reply]:

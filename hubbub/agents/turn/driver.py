@@ -23,6 +23,7 @@ from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.leasing import outcome_of
 from hubbub.agents.turn.loop import (
+    FINISH,
     Answered,
     AskModel,
     CallResult,
@@ -184,7 +185,7 @@ class Calls:
             again=run.again,
             clock=self.journal.clock,
             thread_id=plan.thread_id,
-            wait=step.wait,
+            wait=step.wait if any(call.name != FINISH for call in run.calls) else "all",
             around=self.around,
             outside=outside,
         )

@@ -17,6 +17,7 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     calls without results                                  run them; `finish` comes last
     calls that wait for a person                           park: the turn stops, and is not over
     `finish`, but a reply is required and nothing sent     say so, once; ask again
+    `finish` with a message                                run it: the message is sent
     `finish`                                               end: finished
     mode `interactive`, and a call has done something      ask a person, then
                                                            end: finished, waiting;
@@ -30,12 +31,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer
-from hubbub.agents.tools.ways_out import ASK_HUMAN
+from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.tools.ways_out import ASK_HUMAN, FINISH
 from hubbub.agents.turn.recording import (
     NOT_FIRST,
     NOT_RUN,
@@ -146,7 +147,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MOST else f"{text[:_MOST]}…"
 
 
-FINISH = "finish"
 _WINDOW, _THRESHOLD = 4, 3
 
 
@@ -164,6 +164,10 @@ class Rules:
     """Mode `interactive`: names of the tools after which nobody is asked. None: mode `auto`."""
     begin_with: str | None = None
     """The tool that the turn's first call must be of."""
+    answers: bool = True
+    """Whether `finish` may say something; else its message is only the turn's reason."""
+    final_text: Literal["record", "send"] = "record"
+    """Whether text without a call is the message of a `finish`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +266,8 @@ class Loop:
     def answered(self, answers: Sequence[Answered]) -> list[Command]:
         """The model has answered."""
         (given,) = answers
-        step = step_of(given.answer, self._n, self._tools, given.at_ms, given.duration_ms)
+        answer = self._finished(given.answer)
+        step = step_of(answer, self._n, self._tools, given.at_ms, given.duration_ms)
         step = held_back(step, self._own, self._rules.begin_with)
         self.steps.append(step.model_copy(update={"steered": given.asked.fresh}))
         if self._parent is not None:
@@ -283,6 +288,15 @@ class Loop:
             return following  # `finish` has been settled too: one record says it all
         return [Record(self.steps[ran]), *following]
 
+    def _finished(self, answer: Answer) -> Answer:
+        """The answer, with the call that its text stands for where that is to be sent."""
+        text = (answer.text or "").strip()
+        whole = answer.understood and answer.finish_reason != "length"
+        if self._rules.final_text == "record" or answer.calls or not text or not whole:
+            return answer
+        call = CallRequest("", FINISH, json.dumps({"message": text}))
+        return replace(answer, text=None, calls=(call,))
+
     # Deciding -----------------------------------------------------------------------------------
 
     def _next(self, *, again: bool = False) -> list[Command]:
@@ -296,6 +310,9 @@ class Loop:
         open_calls = tuple(c for c in last.calls if c.result is None and c.name != FINISH)
         if open_calls:
             return [RunTools(last, open_calls, again)]
+        saying = next((c for c in last.calls if c.result is None and self._answers(c)), None)
+        if saying is not None:
+            return [RunTools(last, (saying,), again)]
         if any(c.name == FINISH and c.error is None for c in last.calls):
             return self._finish(last)
         if is_question(last):
@@ -346,8 +363,8 @@ class Loop:
 
     def _finish(self, last: Step) -> list[Command]:
         call = next(c for c in last.calls if c.name == FINISH and c.error is None)
-        unsettled = call.result is None
-        refuse = unsettled and self._silent()
+        unsettled = any(c.name == FINISH and c.result is None for c in last.calls)
+        refuse = call.result is None and self._silent()
         if unsettled:
             told = (_REPLY_REQUIRED, "reply_required") if refuse else ("finished", None)
             self._settle([CallResult(c.id, *told) for c in last.calls if c.name == FINISH])
@@ -368,7 +385,12 @@ class Loop:
         return not any(map(self._says, calls)) and all(c.error != "reply_required" for c in calls)
 
     def _says(self, call: ToolCallRecord) -> bool:
-        return call.name in self._rules.speaking and bool(call.result) and not call.error
+        speaks = call.name in self._rules.speaking if call.name != FINISH else self._answers(call)
+        return speaks and bool(call.result) and not call.error
+
+    def _answers(self, call: ToolCallRecord) -> bool:
+        """Whether it is a `finish` that says something."""
+        return self._rules.answers and call.name == FINISH and bool(_message_of(call))
 
     # Steps --------------------------------------------------------------------------------------
 
@@ -416,4 +438,10 @@ def _signature(call: ToolCallRecord) -> tuple[str, str]:
 
 def _reason_of(finish: ToolCallRecord) -> str:
     reason = finish.arguments.get("reason") if isinstance(finish.arguments, dict) else None
-    return reason if isinstance(reason, str) else ""
+    return reason if isinstance(reason, str) and reason else _message_of(finish)
+
+
+def _message_of(finish: ToolCallRecord) -> str:
+    """What it says to whoever woke the agent; empty: nothing."""
+    said = finish.arguments.get("message") if isinstance(finish.arguments, dict) else None
+    return said.strip() if isinstance(said, str) else ""

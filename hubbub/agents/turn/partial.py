@@ -1,9 +1,10 @@
 """What an agent is about to say, while its model writes it: `partial` signals.
 
-Only the `text` of a call that will speak in the turn's own thread is told, as far as it has been
-written; its call must be the endpoint's own (dialect `native`). Everything else stays unsaid: words
-outside of calls, thoughts, other tools' arguments, and what is meant for somebody else. In a
-dialect of words it is known only at the end what of them was a thought, so nothing is told of them.
+Only the `text` of a call (of `finish` the `message`) that will speak in the turn's own thread is
+told, as far as it has been written; its call must be the endpoint's own (dialect `native`).
+Everything else stays unsaid: words outside of calls, thoughts, other tools' arguments, and what is
+meant for somebody else. In a dialect of words it is known only at the end what of them was a
+thought, so nothing is told of them.
 
 Nor is a call told of that may yet be refused (`unrefusable`): by a person or by a hook. What a mod
 of the hub may refuse, the hub itself passes on to nobody.
@@ -185,6 +186,8 @@ class Partials:
 
     def _destination(self, name: str, members: Mapping[str, JsonValue]) -> str | None:
         match name, members:
+            case ("finish", _):
+                return self._plan.thread_id
             case ("send_text_message", {"to": str(to)}):
                 return self._thread(to)
             case ("send_text_message", {"to": [*several]}):
@@ -265,7 +268,8 @@ class _Answer:
     def _said(self, writing: _Writing) -> dict[str, JsonValue] | None:
         """The data of the next signal about a call; None if there is nothing new to tell."""
         growing = read_growing("".join(writing.pieces))
-        said = growing.text if growing.key == "text" else growing.members.get("text")
+        key = "message" if writing.name == "finish" else "text"
+        said = growing.text if growing.key == key else growing.members.get(key)
         if not isinstance(said, str) or not said or said == writing.told:
             return None
         if not self._partials.is_here(writing.name, growing.members):

@@ -223,6 +223,47 @@ class TestSteered:
         assert last(answered(again, calls(finish()))) == AskModel(4)
 
 
+def test_a_finish_with_a_message_runs_after_the_other_calls_and_is_an_answer() -> None:
+    loop = loop_of(reply_required=True)
+    said = call(FINISH, {"message": "Paris", "reason": "known"})
+    first = last(answered(loop, calls(said, call("add"))))
+    assert isinstance(first, RunTools)
+    assert [c.name for c in first.calls] == ["add"]
+    second = last(loop.ran([CallResult("id_add", "2")]))
+    assert isinstance(second, RunTools)
+    assert [c.name for c in second.calls] == [FINISH]
+    assert last(loop.ran([CallResult("id_finish", "finished")])) == End("finished", "known")
+    refused = loop_of(reply_required=True)
+    assert isinstance(last(answered(refused, calls(said))), RunTools)
+    assert last(refused.ran([CallResult("id_finish", "no", "hop_limit")])) == AskModel(2)
+    assert last(answered(refused, calls(finish()))) == AskModel(3), "nothing was said"
+    silent = loop_of(reply_required=True)
+    assert last(answered(silent, calls(call(FINISH, {"message": " "})))) == AskModel(2)
+    helper = loop_of(answers=False)
+    assert last(answered(helper, calls(call(FINISH, {"message": "4"})))) == End("finished", "4")
+
+
+def test_text_without_a_call_is_sent_where_the_config_says_so() -> None:
+    loop = loop_of(final_text="send", reply_required=True)
+    run_tools = last(answered(loop, Answer(text=" Paris. ")))
+    assert isinstance(run_tools, RunTools)
+    assert (run_tools.calls[0].name, run_tools.calls[0].arguments) == (
+        FINISH,
+        {"message": "Paris."},
+    )
+    assert loop.steps[0].text is None
+    done = last(loop.ran([CallResult(run_tools.calls[0].id, "finished")]))
+    assert done == End("finished", "Paris.")
+    for doubtful in (
+        Answer(text="TOOL_CALL {", understood=False), Answer(text="Par", finish_reason="length"),
+        Answer(text=" "), Answer(),
+    ):  # fmt: skip
+        assert last(answered(loop_of(final_text="send"), doubtful)) == AskModel(2)
+    both = last(answered(loop_of(final_text="send"), calls(call("add"), text="let me see")))
+    assert isinstance(both, RunTools)
+    assert both.calls[0].name == "add"
+
+
 @pytest.mark.behaviour("A-4")
 def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
     loop = loop_of()

@@ -44,19 +44,19 @@ def summary_lines(specs: tuple[ToolSpec, ...]) -> list[str]:
 @pytest.mark.behaviour("K-9")
 def test_of_more_tools_the_model_reads_a_line_each_until_it_picks() -> None:
     box = Toolbox(MANY)
-    assert described(box) == [SELECT, "finish"]
+    assert described(box) == ["finish", SELECT]
     assert summary_lines(box.specs)[:2] == ["tool_00: Do tool_00", "tool_01: Do tool_01"]
     assert len(summary_lines(box.specs)) == len(MANY)
     assert set(box.names) == {*(t.name for t in MANY), SELECT, "finish"}
     box = Toolbox(MANY)
     one = called(1, SELECT, names=["tool_07", "tool_03"])
-    assert described(box, one) == ["tool_03", "tool_07", SELECT, "finish"]
+    assert described(box, one) == ["finish", SELECT, "tool_07", "tool_03"]
     two = called(2, SELECT, names=["tool_20"])
-    assert described(box, one, two) == ["tool_03", "tool_07", "tool_20", SELECT, "finish"]
+    assert described(box, one, two) == ["finish", SELECT, "tool_07", "tool_03", "tool_20"]
     box = Toolbox(MANY)
-    assert described(box, called(1, "tool_05")) == ["tool_05", SELECT, "finish"]
-    box = Toolbox([*MANY, made("send_text_message", "write"), made("ask_human")])
-    assert described(box) == ["send_text_message", "ask_human", SELECT, "finish"]
+    assert described(box, called(1, "tool_05")) == ["finish", SELECT, "tool_05"]
+    box = Toolbox([*MANY, made("send_text_message", "write"), made("fork")])
+    assert described(box) == ["send_text_message", "fork", "finish", SELECT]
     box = Toolbox(MANY[:SELECT_OVER])
     assert described(box) == [*(t.name for t in MANY[:SELECT_OVER]), "finish"]
     assert SELECT not in box.names
@@ -67,11 +67,25 @@ def test_a_pick_that_failed_or_is_nonsense_picks_nothing() -> None:
     open_ = called(1, SELECT, None, names=["tool_01"])
     failed_call = called(2, SELECT, names=["tool_02"]).calls[0]
     failed_step = Step(n=2, calls=(failed_call.model_copy(update={"error": "unknown_tool"}),))
-    assert described(box, open_, failed_step) == [SELECT, "finish"]
+    assert described(box, open_, failed_step) == ["finish", SELECT]
     cases: list[object] = ["tool_01", None, [1, {"a": 2}], {"tool_01": 1}]
     for names in cases:
         record = called(1, SELECT).calls[0].model_copy(update={"arguments": {"names": names}})
-        assert described(Toolbox(MANY), Step(n=1, calls=(record,))) == [SELECT, "finish"]
+        assert described(Toolbox(MANY), Step(n=1, calls=(record,))) == ["finish", SELECT]
+
+
+async def test_a_group_is_picked_as_one_and_what_was_told_before_stays_in_front() -> None:
+    groups = {"even": ["tool_00", "tool_02"], "odd": ["tool_01"], "none": ["tool_99"]}
+    box = Toolbox(MANY[:4], groups=groups, hidden=["tool_03"])
+    assert described(box) == ["finish", SELECT]
+    assert summary_lines(box.specs) == ["even: tool_00, tool_02", "odd: tool_01"]
+    assert "['even', 'odd']" in str(box.specs[-1].offered)
+    assert "tool_02" in await text(box, SELECT, names=["even"])
+    one, two = called(1, SELECT, names=["even", "tool_01"]), called(2, "tool_03")
+    told = ["finish", SELECT, "tool_00", "tool_02", "tool_01", "tool_03"]
+    assert described(box, one, two) == told
+    assert described(box.for_turn("tool_03")) == ["finish", SELECT, "tool_03"]
+    assert await text(box, "tool_03", n=1) == "tool_03", "it can be called all the same"
 
 
 @pytest.mark.behaviour("K-9")

@@ -83,8 +83,8 @@ ADD = Call(tool="add", arguments={"a": 1})
             {"action": "CallTool", "selected_tool": "add", "parameters": "{oops"},
         ),
         (
-            [Call(tool="finish", arguments={"reason": "r"})],
-            {"action": "Finish", "message_to_user": "r"},
+            [Call(tool="finish", arguments={"reason": "r", "message": "m"})],
+            {"action": "Finish", "message_to_user": "m", "parameters": {"reason": "r"}},
         ),
         (
             [Call(tool="ask_human", arguments={"question": "q", "options": ["a"]})],

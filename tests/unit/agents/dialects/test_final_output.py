@@ -66,12 +66,12 @@ def test_each_action_is_a_call_or_several() -> None:
             {"action": "Plan", "message_to_user": "First look."},
             [("show_plan", {"plan": "First look."})],
         ),
-        (FINISH, [("finish", {"reason": "all done"})]),
-        ({"action": "Finish"}, [("finish", {"reason": ""})]),
+        (FINISH, [("finish", {"message": "all done"})]),
+        ({"action": "Finish"}, [("finish", {})]),
         ({"action": "Finish", "parameters": {"reason": "r"}}, [("finish", {"reason": "r"})]),
         (
             {"action": "Finish", "selected_tool": "finish", "parameters": None},
-            [("finish", {"reason": ""})],
+            [("finish", {})],
         ),
     ]
     for fields, expected in cases:
@@ -80,7 +80,7 @@ def test_each_action_is_a_call_or_several() -> None:
     everything: dict[str, JsonValue] = dict.fromkeys(
         ("reasoning", "selected_tool", "parallel_tools", "wait_strategy", "compressed_steps")
     )
-    assert calls(output(**everything, **FINISH)) == [("finish", {"reason": "all done"})]
+    assert calls(output(**everything, **FINISH)) == [("finish", {"message": "all done"})]
     for wait in ["all", "any", "majority"]:
         tools: JsonValue = [{"tool_name": "a", "tool_id": "1"}, {"tool_name": "b"}]
         text = output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
@@ -113,7 +113,7 @@ def test_one_object_however_it_is_dressed() -> None:
         f"<think>{output(action='Plan', message_to_user='x')}</think>{output(**FINISH)}",
         f"I put it into <final_output> as asked: {output(**FINISH)}",
     ]:  # fmt: skip
-        assert calls(text) == [("finish", {"reason": "all done"})]
+        assert calls(text) == [("finish", {"message": "all done"})]
     quoted = output(**FINISH)
     assert calls(output(action="Plan", message_to_user=quoted)) == [("show_plan", {"plan": quoted})]
     for text in ["Hello!", "[1]", "<think>hm"]:
