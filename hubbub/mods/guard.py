@@ -62,6 +62,7 @@ class Guard:
         self.lateness = 0.0
         """Seconds of late calls, which are not those of their callers."""
         self._over = threading.Event()
+        self._thread: threading.Thread | None = None
 
     # Measuring --------------------------------------------------------------------------------
 
@@ -109,11 +110,14 @@ class Guard:
         """From now on write into the log where the thread that calls this hangs."""
         self._over = threading.Event()
         args = self._over, threading.get_ident()
-        threading.Thread(target=self._look, args=args, name="mods", daemon=True).start()
+        self._thread = threading.Thread(target=self._look, args=args, name="mods", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
-        """The thread ends."""
+        """The thread ends, which takes it no time: it only waits."""
         self._over.set()
+        if self._thread is not None:
+            self._thread.join()
 
     def _look(self, over: threading.Event, loop: int) -> None:
         told = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from hubbub.network.lineage import Ancestor, Recent
 from hubbub.network.log import Entry, Log
@@ -20,17 +21,18 @@ class Causes:
         self._store, self._log, self._state, self._speaker = store, log, state, speaker
         self._recent = Recent()
 
-    def add(self, entry: Entry) -> None:
-        """The entry is durable, and may be named from now on."""
-        self._recent.add(
-            entry.seq,
-            entry.thread.no,
-            entry.draft.sender_id,
-            entry.interaction,
-            entry.hop,
-            entry.hop_limit,
-            entry.draft.outside,
-        )
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """The entries are durable, and may be named from now on."""
+        for entry in entries:
+            self._recent.add(
+                entry.seq,
+                entry.thread.no,
+                entry.draft.sender_id,
+                entry.interaction,
+                entry.hop,
+                entry.hop_limit,
+                entry.draft.outside,
+            )
 
     def recent(self, seq: int) -> Ancestor | None:
         """The message at `seq`, if it is among the last ones."""

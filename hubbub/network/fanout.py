@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from hubbub.network.log import Entry
 from hubbub.network.metrics import HubMetrics
+from hubbub.network.queues import Queues
 from hubbub.network.session import Session
 from hubbub.network.state import NetworkState
-from hubbub.protocol.codec import encode_shared, encode_wake
+from hubbub.network.wakes import KEPT_BACK
+from hubbub.protocol.codec import encode_send_result, encode_shared, encode_wake
 
 __all__ = ["Fanout"]
 
@@ -16,8 +18,11 @@ __all__ = ["Fanout"]
 class Fanout:
     """The ready sessions, by participant."""
 
-    def __init__(self, state: NetworkState, metrics: HubMetrics):
-        self._state, self._metrics = state, metrics
+    parked: Callable[[str], Collection[str]] = staticmethod(lambda agent: ())
+    """Tells which turns of an agent wait for a person, and so hold up nothing."""
+
+    def __init__(self, state: NetworkState, queues: Queues, metrics: HubMetrics):
+        self._state, self._queues, self._metrics = state, queues, metrics
         self._sessions: dict[str, list[Session]] = {}
         self._observers: list[Session] = []
         self._people: dict[Session, None] = {}
@@ -62,9 +67,43 @@ class Fanout:
         return [s for held in self._sessions.values() for s in held] + self._observers
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """Offer committed entries to every session that should have them."""
+        """Answer who asked for the entries, then offer them to all who should have them."""
+        for entry in entries:
+            if entry.wakes:
+                self._queues.woken_by(entry)
+            entry.asker.sent(entry.ref, entry)
+            for asker, ref in entry.also:
+                asker.sent(ref, entry, duplicate=True)
         for entry in entries:
             self.push(entry)
+
+    def send_result(self, entry: Entry) -> bytes:
+        """What the sender of a committed entry is told, as JSON."""
+        draft, online = entry.draft, self._state.presence.online
+        named = draft.recipients if not draft.mentions else {*draft.recipients, *draft.mentions}
+        present = [p for p in named if p in online]
+        absent = [p for p in named if p not in online] if len(present) < len(named) else ()
+        queued: dict[str, int] = {}
+        not_woken: dict[str, str] = {}
+        for participant, reason, reply in entry.decisions:
+            if reply is not None:
+                parked = self.parked(participant)
+                queued[participant] = self._queues.depth(participant, parked)
+            elif reason in KEPT_BACK:
+                not_woken[participant] = reason
+        return encode_send_result(
+            entry.seq,
+            entry.tseq,
+            entry.thread.id,
+            entry.body,
+            present,
+            absent,
+            draft.unresolved,
+            queued,
+            not_woken,
+            draft.amends,
+            draft.notes,
+        )
 
     def push(self, entry: Entry) -> None:
         """Offer a committed entry to every session that should have it."""

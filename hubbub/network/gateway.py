@@ -9,22 +9,20 @@ What it needs of the services it is given: the order of the hooks stands in `hub
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from hubbub.network.caller import Caller
 from hubbub.network.calls import Calls
 from hubbub.network.cursors import Cursors
 from hubbub.network.joining import Joining
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Entry
 from hubbub.network.mods.room import Mods
 from hubbub.network.registry import Registry
 from hubbub.network.service import Service
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.session import Session
 from hubbub.network.stored import StoredEvent
-from hubbub.network.wakes import KEPT_BACK
-from hubbub.protocol.codec import Decoder, encode_send_result
+from hubbub.protocol.codec import Decoder
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Hello, Identify, LimitsInfo, Reconnect
 from hubbub.protocol.session import SessionState
@@ -43,12 +41,9 @@ class Gateway:
         mods: Mods,
         ending: Ending,
         services: Sequence[Service],
-        parked: Callable[[str], Collection[str]],
     ):
-        """`services` hear who comes and goes, in this order; `parked` tells which turns of an agent
-        wait for a person."""
+        """`services` hear who comes and goes, in this order."""
         self._kernel, self._ending, self._services = kernel, ending, services
-        self._parked = parked
         self.limits, self.metrics, self.spawn = kernel.limits, kernel.metrics, kernel.spawn
         self.decoder = Decoder(
             {op.name: op.input for op in registry.values()},
@@ -57,7 +52,7 @@ class Gateway:
         )
         self._calls = Calls(kernel, registry, mods.recording)
         self.call = self._calls.take
-        self.signal = kernel.news.relay
+        self.signal, self.send_result = kernel.news.relay, kernel.fanout.send_result
         self.joining = Joining(kernel, registry, mods, self._welcome)
         self.cursors = Cursors(kernel.state, kernel.log, kernel.news.delivered)
         self._sessions: set[Session] = set()
@@ -169,30 +164,3 @@ class Gateway:
         own = kind in ("human", "agent")
         page = await store.events(session.participant, after, upto, limit, own)
         return [await self._ending.without_ended_wake(session.participant, event) for event in page]
-
-    def send_result(self, entry: Entry) -> bytes:
-        draft, online = entry.draft, self._kernel.state.presence.online
-        named = draft.recipients if not draft.mentions else {*draft.recipients, *draft.mentions}
-        present = [p for p in named if p in online]
-        absent = [p for p in named if p not in online] if len(present) < len(named) else ()
-        queued: dict[str, int] = {}
-        not_woken: dict[str, str] = {}
-        for participant, reason, reply in entry.decisions:
-            if reply is not None:
-                parked = self._parked(participant)
-                queued[participant] = self._kernel.queues.depth(participant, parked)
-            elif reason in KEPT_BACK:
-                not_woken[participant] = reason
-        return encode_send_result(
-            entry.seq,
-            entry.tseq,
-            entry.thread.id,
-            entry.body,
-            present,
-            absent,
-            draft.unresolved,
-            queued,
-            not_woken,
-            draft.amends,
-            draft.notes,
-        )

@@ -24,34 +24,33 @@ class Halts:
 
     def __init__(self, stored: Iterable[StoredHalt], takeovers: Takeovers | None = None):
         self._takeovers = takeovers
-        self.held: dict[tuple[str, str], StoredHalt] = {}
-        """By scope and target. To be looked at only."""
+        self.standing: set[tuple[str, str]] = takeovers.standing if takeovers is not None else set()
+        """Scope and target of all that holds, takeovers included: empty, nothing is in the way of
+        anybody. To be looked at only."""
+        self._held: dict[tuple[str, str], StoredHalt] = {}
         for halt in stored:
             self.put(halt)
 
     def __iter__(self) -> Iterator[StoredHalt]:
         """Those that hold, in the order in which they came."""
-        return iter(tuple(self.held.values()))
-
-    @property
-    def any(self) -> bool:
-        """Whether anything is stopped, or any agent spoken for."""
-        return bool(self.held) or bool(self._takeovers)
+        return iter(tuple(self._held.values()))
 
     def put(self, halt: StoredHalt) -> None:
         """In place of one of the same scope and target."""
-        self.held[halt.scope, halt.target] = halt
+        self._held[halt.scope, halt.target] = halt
+        self.standing.add((halt.scope, halt.target))
 
     def get(self, scope: str, target: str) -> StoredHalt | None:
-        return self.held.get((scope, target))
+        return self._held.get((scope, target))
 
     def lift(self, scope: str, target: str) -> StoredHalt | None:
         """Forget a halt and give it back; None if there was none."""
-        return self.held.pop((scope, target), None)
+        self.standing.discard((scope, target))
+        return self._held.pop((scope, target), None)
 
     def of(self, agent: str, thread_id: str) -> Reason | None:
         """Why nothing may be done by the agent in the thread; None if nothing is in the way."""
-        if self.held:
+        if self._held:
             found = self._halted(agent, thread_id)
             if found is not None:
                 return Reason.LATCHED if found.scope == BREAKER else Reason.STOPPED
@@ -61,7 +60,7 @@ class Halts:
 
     def refuse(self, agent: str, thread_id: str) -> None:
         """Raises `OperationError` if nothing may be done by the agent in the thread."""
-        if not self.any:
+        if not self.standing:
             return
         found = self._halted(agent, thread_id)
         if found is not None:
@@ -81,7 +80,7 @@ class Halts:
         return lambda agent, thread_id, turn: alone.of(agent, thread_id) is not None
 
     def _halted(self, agent: str, thread_id: str) -> StoredHalt | None:
-        held = self.held
+        held = self._held
         found = held.get(("all", "")) or held.get(("agent", agent))
         up: str | None = thread_id
         # A stop of a thread is one of all replies under it, or the storm would go on there.

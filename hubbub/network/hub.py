@@ -119,12 +119,11 @@ class Hub:
         services = self.services = Services.of(kernel, self._failures, stored)
         ending, mods = services.ending, services.mods
         registry = services.registry
-        self.gateway = Gateway(
-            kernel, registry, mods, ending, services.hooks, services.approvals.parked
-        )
+        self.gateway = Gateway(kernel, registry, mods, ending, services.hooks)
         self.readiness = Readiness(self.store, kernel.log, self.clock)
         kernel.writes.gates = (services.requests, mods, services.budgets)
         kernel.log.hearers = self._hearers()
+        kernel.fanout.parked = services.approvals.parked
         for service in services:
             self._stack.callback(service.close)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
@@ -150,14 +149,15 @@ class Hub:
         pen = Log(self.store, state.threads, self.clock, metrics)
         pen.head = stored.head
         metrics.waiting = lambda: pen.waiting
-        speaker, fanout = Speaker(state, self.config), Fanout(state, metrics)
+        queues = Queues(state.agents)
+        speaker, fanout = Speaker(state, self.config), Fanout(state, queues, metrics)
         kernel = self._failures.kernel = Kernel(
             file=self.file,
             clock=self.clock,
             steady=steady,
             store=self.store,
             state=state,
-            queues=Queues(state.agents),
+            queues=queues,
             log=pen,
             speaker=speaker,
             pipeline=pipeline,
@@ -185,16 +185,20 @@ class Hub:
         return Hearers(
             recorded=(kernel.queues.recorded, services.mods.recorded),
             committed=(
-                self.readiness.committed,
-                services.budgets.committed,
-                services.ending.committed,  # may take wakes away, which nobody has heard of yet
-                kernel.queues.committed,
-                kernel.writes.committed,  # answers who asked
-                services.requests.committed,
-                self.gateway.cursors.committed,
-                kernel.fanout.committed,
-                services.takeovers.committed,
-                services.down.committed,
+                # May take wakes away, of which nobody has heard yet.
+                (kernel.state.halts.standing, services.ending.committed),
+                (True, kernel.writes.committed),
+                (
+                    True,
+                    kernel.fanout.committed,
+                ),
+                (True, kernel.writes.causes.committed),
+                (True, services.budgets.committed),
+                (True, services.requests.committed),
+                (True, self.gateway.cursors.committed),
+                (True, self.readiness.committed),
+                (kernel.state.takeovers.standing, services.takeovers.committed),
+                (kernel.state.down, services.down.committed),
             ),
             refused=(self.readiness.refused, kernel.writes.refused),
             repeated=(kernel.writes.repeated,),
@@ -203,7 +207,8 @@ class Hub:
     def hear(self, committed: Callable[[Sequence[Entry]], None]) -> None:
         """Call this with the entries of each commit, in the order of the log, after all others."""
         hearers = self.kernel.log.hearers
-        self.kernel.log.hearers = hearers._replace(committed=(*hearers.committed, committed))
+        order = (*hearers.committed, (True, committed))
+        self.kernel.log.hearers = hearers._replace(committed=order)
 
     async def __aexit__(self, *exc: object) -> None:
         try:

@@ -71,10 +71,13 @@ class Entry:
         "thread",
         "tseq",
         "turn",
+        "wakes",
     )
 
     thread: Thread
     decisions: list[Decision]
+    wakes: bool
+    """Whether any of them wakes somebody."""
     interaction: str | None
     """None: it opens one."""
     hop: int
@@ -129,13 +132,17 @@ class Change:
         self.records, self.done, self.cid = records, done, cid
 
 
+Committed = Callable[["Sequence[Entry]"], None]
+
+
 class Hearers(NamedTuple):
     """Who hears what the log did, in this order."""
 
     recorded: tuple[Callable[[Sequence[Record]], None], ...] = ()
     """These records are durable: called once per batch that has any, before all else."""
-    committed: tuple[Callable[[Sequence[Entry]], None], ...] = ()
-    """These entries are durable: called once per batch, in the order of the log."""
+    committed: tuple[tuple[object, Committed], ...] = ()
+    """These entries are durable: called once per batch, in the order of the log. Each with what it
+    watches: if that is empty, it need not hear."""
     refused: tuple[Callable[[Sequence[Entry], Exception], None], ...] = ()
     """The store could not write these entries; who asked has its answer. Anything but a
     `StoreUnavailable` is a defect."""
@@ -252,14 +259,15 @@ class Log:
                 for thread in undo.created:
                     thread.stored = True
                 self.head += len(entries)
-                self._metrics.committed(len(entries), self._clock.monotonic() - started)
                 if batch.records:
                     for recorded in self.hearers.recorded:
                         recorded(batch.records)
                 for change in changes:
                     change.done(None)
-                for committed in self.hearers.committed:
-                    committed(entries)
+                for watches, committed in self.hearers.committed:
+                    if watches:
+                        committed(entries)
+                self._metrics.committed(len(entries), self._clock.monotonic() - started)
                 return
 
     async def _write_halves(self, entries: list[Entry], changes: list[Change]) -> None:
@@ -294,7 +302,12 @@ class Log:
             seq += 1
             thread, draft = entry.thread, entry.draft
             if thread not in before:
-                before[thread] = thread.marks()
+                before[thread] = (
+                    thread.tseq,
+                    thread.last_seq,
+                    thread.last_agent,
+                    thread.remembered,
+                )
                 if not thread.stored:
                     self._create(thread, records, undo)
             thread.tseq = tseq = thread.tseq + 1

@@ -176,7 +176,7 @@ class News:
         if ahead and self._pipeline.judges:
             return  # no mod has seen the words yet
         if signal.thread_id is None:
-            if not (ahead and state.halts.any):
+            if not (ahead and state.halts.standing):
                 self._relay(session, signal, None)
             return
         canonical = thread_ids.canonical(signal.thread_id, caller.participant)

@@ -22,7 +22,8 @@ class Gate(Protocol):
     @property
     def watches(self) -> object:
         """Whether, as its truth tells, it has something to say of messages that neither ask, end a
-        request nor wait for an answer; of those it always has."""
+        request nor wait for an answer; of those it always has. What opens an interaction, is none
+        of these and wakes nobody passes all gates."""
         ...
 
     def needs(self, cause: Ancestor) -> bool:

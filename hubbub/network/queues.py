@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from hubbub.network.log import Entry
@@ -52,12 +52,11 @@ class Queues:
         found = self._open.get(agent)
         return found is not None and _has(found, seq)
 
-    def committed(self, entries: Sequence[Entry]) -> None:
-        """These entries are durable: whom they wake has more to do."""
-        for entry in entries:
-            for participant, _, reply in entry.decisions:
-                if reply is not None:
-                    self.woken(participant, entry.seq)
+    def woken_by(self, entry: Entry) -> None:
+        """The entry is durable: whom it wakes has more to do."""
+        for participant, _, reply in entry.decisions:
+            if reply is not None:
+                self.woken(participant, entry.seq)
 
     def woken(self, agent: str, seq: int) -> None:
         """A message that wakes the agent is in the log: the last one so far."""

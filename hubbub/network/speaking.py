@@ -7,6 +7,7 @@ draft -> mods -> lineage -> wakes -> entry for the log
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pydantic import JsonValue
 from pydantic_core import to_json
@@ -36,7 +37,16 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Attachment, Draft, Kind, NewAttachment, SenderKind
 from hubbub.protocol.operations import Speech
 
-__all__ = ["Speaker", "cause_position", "own_turn", "unknown_turn"]
+__all__ = ["Sender", "Speaker", "cause_position", "own_turn", "unknown_turn"]
+
+
+class Sender(NamedTuple):
+    """In whose name something is said."""
+
+    id: str
+    kind: Kind
+    spoken_by: str | None = None
+    """The person who speaks for the agent."""
 
 
 def cause_position(cause: str, speaker: str) -> tuple[int, str | None]:
@@ -94,7 +104,7 @@ class Speaker:
             if known is not None:
                 return known
         thread = self._find(to, speaker)
-        if isinstance(to, str) and thread.scope is None and thread.others(speaker) == (to,):
+        if isinstance(to, str) and thread.scope is None and thread.others[speaker] == (to,):
             self._conversations[speaker, to] = thread
         return thread
 
@@ -119,18 +129,16 @@ class Speaker:
 
     def draft(
         self,
-        speaker: str,
-        kind: Kind,
+        sender: Sender,
         thread: Thread,
         content: JsonValue,
         speech: Speech,
         *,
         text_representation: str | None = None,
         reply_to: str | None = None,
-        spoken_by: str | None = None,
     ) -> Draft:
-        """A draft of what `speaker` says in `thread`, or `spoken_by` for it. Raises
-        `OperationError`."""
+        """A draft of what `sender` says in `thread`. Raises `OperationError`."""
+        speaker, kind, spoken_by = sender
         text = content if isinstance(content, str) else text_representation or ""
         if text is not content or text_representation is not None or len(text) > self._short:
             self.check_size(content, text_representation)
@@ -151,7 +159,7 @@ class Speaker:
             thread.id,
             thread.type,
             content,
-            thread.others(speaker) if thread.scope is None else (),
+            thread.others[speaker] if thread.scope is None else (),
             text_representation,
             reply_to,
             speech.quote,
@@ -190,7 +198,11 @@ class Speaker:
             entry.interaction, entry.hop, entry.hop_limit = opening(human, self._hops)
         else:
             entry.interaction, entry.hop, entry.hop_limit = self._lineage(entry, cause)
-        entry.decisions = self.decisions(entry)
+        decisions = entry.decisions = self.decisions(entry)
+        entry.wakes = False
+        for _, _, reply in decisions:
+            if reply is not None:
+                entry.wakes = True
 
     def _lineage(self, entry: Entry, cause: Ancestor) -> Lineage:
         draft, amends = entry.draft, entry.draft.amends
@@ -225,7 +237,8 @@ class Speaker:
                 to = draft.mentions if draft.sender_kind == "system" else draft.recipients
                 asker = next(iter(to), "")
                 return decide_result(draft.recipients, asker, draft.sender_kind, state.agents)
-            decisions = decide_direct(draft.recipients, voice, state.agents, at_hop_limit=at_limit)
+            agents = state.agents
+            decisions = [decide_direct(p, voice, p in agents, at_limit) for p in draft.recipients]
             if entry.by_person:
                 # A person may have other sockets, which find what was said by its delivery; an
                 # agent finds by it what a person has said for it.

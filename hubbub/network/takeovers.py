@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator
 from hubbub.clock import SteadyClock
 from hubbub.network.stored import StoredTakeover
 
-__all__ = ["Takeovers"]
+__all__ = ["TAKEOVER", "Takeovers"]
+
+TAKEOVER = "takeover"
+"""The scope of a takeover among what stands."""
 
 
 class Takeovers:
@@ -15,8 +18,9 @@ class Takeovers:
 
     def __init__(self, stored: Iterable[StoredTakeover], clock: SteadyClock):
         self._clock = clock
-        self.held: dict[str, StoredTakeover] = {}
-        """By agent, those included whose time has passed. To be looked at only."""
+        self._held: dict[str, StoredTakeover] = {}
+        self.standing: set[tuple[str, str]] = set()
+        """As in `Halts`, which shares it; those included whose time has passed."""
         self._ends: dict[str, float] = {}
         """When they end, by the clock: the dates that they bear may come sooner or later."""
         for lease in stored:
@@ -24,15 +28,15 @@ class Takeovers:
 
     def __bool__(self) -> bool:
         """Whether there may be any."""
-        return bool(self.held)
+        return bool(self._held)
 
     def __iter__(self) -> Iterator[StoredTakeover]:
         """Those whose time has not passed."""
-        return iter([lease for lease in self.held.values() if not self._is_over(lease)])
+        return iter([lease for lease in self._held.values() if not self._is_over(lease)])
 
     def get(self, agent: str) -> StoredTakeover | None:
         """The lease on the agent, if its time has not passed."""
-        lease = self.held.get(agent)
+        lease = self._held.get(agent)
         return None if lease is None or self._is_over(lease) else lease
 
     def holder(self, agent: str) -> str | None:
@@ -46,17 +50,19 @@ class Takeovers:
 
     def put(self, lease: StoredTakeover) -> None:
         """In place of an earlier one on the agent."""
-        self.held[lease.agent] = lease
+        self._held[lease.agent] = lease
+        self.standing.add((TAKEOVER, lease.agent))
         self._ends[lease.agent] = self._clock.moment(lease.until)
 
     def drop(self, agent: str) -> StoredTakeover | None:
         """Forget the lease on the agent, whether its time has passed or not, and give it back."""
         self._ends.pop(agent, None)
-        return self.held.pop(agent, None)
+        self.standing.discard((TAKEOVER, agent))
+        return self._held.pop(agent, None)
 
     def expired(self) -> list[StoredTakeover]:
         """Those whose time has passed and which nobody has ended."""
-        return [lease for lease in self.held.values() if self._is_over(lease)]
+        return [lease for lease in self._held.values() if self._is_over(lease)]
 
     def next_end(self) -> float | None:
         """When the next one ends, by the clock that was given."""

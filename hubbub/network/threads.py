@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import MessageType
@@ -14,17 +14,28 @@ ThreadMarks = tuple[int, int, str | None, bool]
 """`tseq`, `last_seq`, `last_agent` and `remembered` of a thread."""
 
 
+class _Others(dict[str, tuple[str, ...]]):
+    """Made when they are first asked for; after that, looking costs a message nothing."""
+
+    def __init__(self, members: frozenset[str]):
+        self._members = members
+
+    def __missing__(self, speaker: str) -> tuple[str, ...]:
+        found = self[speaker] = tuple(sorted(self._members - {speaker}))
+        return found
+
+
 class Thread:
     """One thread. Its numbers move when a batch is numbered and go back if the commit fails."""
 
     __slots__ = (
-        "_others",
         "id",
         "is_reply",
         "last_agent",
         "last_seq",
         "members",
         "no",
+        "others",
         "remembered",
         "scope",
         "stored",
@@ -37,7 +48,8 @@ class Thread:
         self.type: MessageType = thread_ids.kind_of(id)
         self.members = frozenset(thread_ids.members_of(id))
         """The participants of a direct thread."""
-        self._others: dict[str, tuple[str, ...]] = {}
+        self.others: Mapping[str, tuple[str, ...]] = _Others(self.members)
+        """By speaker: the other participants of a direct thread, sorted; nobody for other kinds."""
         self.scope = scope
         """Number of the root thread whose members receive what is said here; None: direct."""
         self.tseq = 0
@@ -49,17 +61,6 @@ class Thread:
         """False for a thread from an earlier run: who spoke last must be read before it matters."""
         self.stored = stored
 
-    def marks(self) -> ThreadMarks:
-        """What a message moves here, to be put back if it is not stored."""
-        return self.tseq, self.last_seq, self.last_agent, self.remembered
-
-    def others(self, speaker: str) -> tuple[str, ...]:
-        """The other participants of a direct thread, sorted; nobody for the other kinds."""
-        found = self._others.get(speaker)
-        if found is None:
-            found = self._others[speaker] = tuple(sorted(self.members - {speaker}))
-        return found
-
     def __repr__(self) -> str:
         return f"Thread({self.id!r}, tseq={self.tseq})"
 
@@ -68,17 +69,18 @@ class Threads:
     """All threads of the network, by id and by number."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Thread] = {}
+        self.by_id: dict[str, Thread] = {}
+        """To be looked at only."""
         self._by_no: dict[int, Thread] = {}
         self._direct: dict[str, set[Thread]] = {}
         self._in_scope: dict[int, set[Thread]] = {}
         self._last_no = 0
 
     def __len__(self) -> int:
-        return len(self._by_id)
+        return len(self.by_id)
 
     def get(self, thread_id: str) -> Thread | None:
-        return self._by_id.get(thread_id)
+        return self.by_id.get(thread_id)
 
     def by_no(self, no: int) -> Thread:
         return self._by_no[no]
@@ -92,7 +94,7 @@ class Threads:
 
     def ensure(self, thread_id: str) -> Thread:
         """The thread, new if need be; the roots of a reply thread are made with it."""
-        thread = self._by_id.get(thread_id)
+        thread = self.by_id.get(thread_id)
         if thread is None:
             root = thread_ids.root(thread_id)
             if root != thread_id:
@@ -103,9 +105,9 @@ class Threads:
     def _add(self, no: int, thread_id: str, *, stored: bool) -> Thread:
         root = thread_ids.root(thread_id)
         direct = thread_ids.kind_of(thread_id) == "direct"
-        scope = None if direct else (no if root == thread_id else self._by_id[root].no)
+        scope = None if direct else (no if root == thread_id else self.by_id[root].no)
         thread = Thread(no, thread_id, scope, stored=stored)
-        self._by_id[thread_id] = self._by_no[no] = thread
+        self.by_id[thread_id] = self._by_no[no] = thread
         # The store may have gaps: a thread whose only message was refused is never stored.
         self._last_no = max(self._last_no, no)
         for member in thread.members:

@@ -233,9 +233,8 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
     Members whom the message does not name have none: `explain_absence` says why.
     """
     if facts.type == "direct":
-        return decide_direct(
-            facts.recipients, facts.sender_kind, facts.agents, at_hop_limit=facts.at_hop_limit
-        )
+        kind, agents, at_limit = facts.sender_kind, facts.agents, facts.at_hop_limit
+        return [decide_direct(p, kind, p in agents, at_limit) for p in facts.recipients]
     rule = _rule(facts, policy)
     reply = rule.mentioned or rule.reply
     named = {p: _decision(p, Reason.MENTION, reply) for p in facts.mentions}
@@ -264,21 +263,14 @@ def _rule(facts: Facts, policy: WakePolicy) -> Rule:
     return _RULES[Place.CHANNEL, person, None]
 
 
-def decide_direct(
-    recipients: Iterable[str],
-    sender_kind: SenderKind,
-    agents: Set[str],
-    *,
-    at_hop_limit: bool,
-) -> list[Decision]:
-    """`decide` for a direct message, which needs no more than this."""
-    return [_direct(p, sender_kind, p in agents, at_hop_limit) for p in recipients]
-
-
 @lru_cache(maxsize=4096)
-def _direct(participant: str, sender_kind: SenderKind, agent: bool, at_limit: bool) -> Decision:
-    decision = Decision(participant, Reason.DIRECT, _REPLY[sender_kind == "human"])
-    return _temper(decision, sender_kind, agent, at_limit)
+def decide_direct(
+    recipient: str, sender_kind: SenderKind, agent: bool, at_hop_limit: bool
+) -> Decision:
+    """`decide` for one recipient of a direct message, which needs no more than this; `agent`:
+    whether it is one."""
+    decision = Decision(recipient, Reason.DIRECT, _REPLY[sender_kind == "human"])
+    return _temper(decision, sender_kind, agent, at_hop_limit)
 
 
 @lru_cache(maxsize=4096)

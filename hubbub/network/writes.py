@@ -126,7 +126,8 @@ class Writes:
             cause = self.causes.recent(seq)
             if cause is not None and not entry.by_person and self._must_load(cause):
                 cause = None
-        entry.thread = self._state.threads.ensure(draft.thread_id)
+        threads, thread_id = self._state.threads, draft.thread_id
+        entry.thread = threads.by_id.get(thread_id) or threads.ensure(thread_id)
         if (seq is not None and cause is None) or (entry.thread.is_reply and self._asks(entry)):
             return self._judge_later(entry, seq)
         self._enter(entry, cause)
@@ -161,10 +162,11 @@ class Writes:
         if cause is not None and cause.outside and not entry.by_person:
             draft.outside = True
         self._speaker.judge(entry, cause)
+        special = draft.request is not None or draft.awaits
         passed = 0
         try:
-            for gate in self.gates:
-                if gate.watches or draft.request is not None or draft.awaits:
+            for gate in self.gates if special or entry.wakes or entry.interaction else ():
+                if special or gate.watches:
                     gate.judge(entry)
                 passed += 1
         except BaseException:
@@ -197,7 +199,7 @@ class Writes:
         limit = max(hop, self._speaker.hop_limit(draft.sender_kind))
         entry.thread = self._state.threads.ensure(draft.thread_id)
         entry.interaction, entry.hop, entry.hop_limit = interaction, hop, limit
-        entry.decisions = self._speaker.decisions(entry)
+        entry.decisions, entry.wakes = self._speaker.decisions(entry), False
         self._append(entry)
 
     def _check_may_speak(self, draft: Draft, turn: str | None) -> None:
@@ -229,14 +231,10 @@ class Writes:
         thread.remembered = True
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """Entries are durable: remember them as possible causes and answer who asked."""
+        """Entries are durable, and no longer on their way."""
         for entry in entries:
-            self.causes.add(entry)
             if entry.cid is not None:
                 del self._pending[entry.draft.sender_id, entry.cid]
-            entry.asker.sent(entry.ref, entry)
-            for asker, ref in entry.also:
-                asker.sent(ref, entry, duplicate=True)
 
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
         """The entries are no longer on their way, and not in the log."""

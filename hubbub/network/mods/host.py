@@ -25,6 +25,7 @@ from hubbub.network.records import ModRows
 from hubbub.network.registry import Registry
 from hubbub.network.services.messages import find_message, stored_message, unknown_message
 from hubbub.network.services.threads import find_thread
+from hubbub.network.speaking import Sender
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -187,9 +188,8 @@ class ModHost(Host):
         caller = _caller(call)
         found = find_thread(caller, thread)
         speech = Speech(mentions=tuple(mentions), cause=cause)
-        return self._kernel.speaker.draft(
-            caller.participant, caller.kind, found, content, speech, text_representation=text
-        )
+        sender = Sender(caller.participant, caller.kind)
+        return self._kernel.speaker.draft(sender, found, content, speech, text_representation=text)
 
     def amend(
         self,

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Asker, Entry
+from hubbub.network.speaking import Sender
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Draft, Message
@@ -55,14 +56,12 @@ def said_again(
 ) -> Draft:
     """Another content for a message, said by who has sent it if that is the caller or if the caller
     has spoken for it, else by the caller. Whom it mentions is not called by it."""
-    speaker, kind, person = caller.participant, caller.kind, None
+    sender = Sender(caller.participant, caller.kind)
     if message.spoken_by == caller.participant:
         known = kernel.state.get(message.sender_id)
         assert known is not None, "whoever has spoken is known"
-        speaker, kind, person = known.id, known.kind, caller.participant
-    draft = kernel.speaker.draft(
-        speaker, kind, thread, content, speech, text_representation=text, spoken_by=person
-    )
+        sender = Sender(known.id, known.kind, caller.participant)
+    draft = kernel.speaker.draft(sender, thread, content, speech, text_representation=text)
     draft.mentions, draft.unresolved = (), ()
     return draft
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import Speaking, operation
@@ -11,9 +9,10 @@ from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import MentionsOf
 from hubbub.network.service import Service
+from hubbub.network.speaking import Sender
 from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Kind, Message
+from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
     BroadcastTextMessage,
     ListMentions,
@@ -30,15 +29,6 @@ from hubbub.protocol.operations import (
 __all__ = ["MessageService", "find_message", "sender", "stored_message", "unknown_message"]
 
 
-class Sender(NamedTuple):
-    """In whose name something is said."""
-
-    id: str
-    kind: Kind
-    spoken_by: str | None = None
-    """The person who speaks for the agent."""
-
-
 class MessageService(Service):
     """Sending and reading single messages."""
 
@@ -46,61 +36,53 @@ class MessageService(Service):
     def send_text_message(self, call: Caller, args: SendTextMessage) -> Speaking:
         """Send a text to a participant, to several (a group), or into a thread you are in. Agents
         it is sent to directly will act on it."""
-        speaker, (who, kind, person) = self.kernel.speaker, sender(call, args)
-        thread = speaker.thread(args.to, who)
-        return Speaking(speaker.draft(who, kind, thread, args.text, args, spoken_by=person))
+        speaker, who = self.kernel.speaker, sender(call, args)
+        thread = speaker.thread(args.to, who.id)
+        return Speaking(speaker.draft(who, thread, args.text, args))
 
     @operation(permission="write", output=SendResult)
     def send_message(self, call: Caller, args: SendMessage) -> Speaking:
         """Send JSON content to a participant, a group or a thread, with a text that says how it
         reads."""
-        speaker, (who, kind, person) = self.kernel.speaker, sender(call, args)
-        thread = speaker.thread(args.to, who)
+        speaker, who = self.kernel.speaker, sender(call, args)
+        thread = speaker.thread(args.to, who.id)
         shown = args.text_representation
-        return Speaking(
-            speaker.draft(
-                who, kind, thread, args.content, args, text_representation=shown, spoken_by=person
-            )
-        )
+        return Speaking(speaker.draft(who, thread, args.content, args, text_representation=shown))
 
     @operation(permission="write", output=SendResult)
     def broadcast_text_message(self, call: Caller, args: BroadcastTextMessage) -> Speaking:
         """Send a text to everybody in the network. Mention an agent with @name to make it act."""
-        thread, (who, kind, person) = self.state.broadcast, sender(call, args)
-        return Speaking(
-            self.kernel.speaker.draft(who, kind, thread, args.text, args, spoken_by=person)
-        )
+        thread, who = self.state.broadcast, sender(call, args)
+        return Speaking(self.kernel.speaker.draft(who, thread, args.text, args))
 
     @operation(permission="write", output=SendResult)
     def post_to_channel(self, call: Caller, args: PostToChannel) -> Speaking:
         """Post a text to a channel you are a member of. Mention an agent with @name to make it
         act."""
-        channel, (who, kind, person) = self.state.channel(args.channel), sender(call, args)
+        channel, who = self.state.channel(args.channel), sender(call, args)
         thread = self.state.threads.by_no(channel.scope)
-        if not self.state.may_read(thread, who):
-            is_none = "you are" if person is None else f"{who} is"
+        if not self.state.may_read(thread, who.id):
+            is_none = "you are" if who.spoken_by is None else f"{who.id} is"
             raise OperationError(
                 ErrorCode.FORBIDDEN,
                 f"{is_none} no member of {channel.name!r}; use join_channel first",
             )
-        return Speaking(
-            self.kernel.speaker.draft(who, kind, thread, args.text, args, spoken_by=person)
-        )
+        return Speaking(self.kernel.speaker.draft(who, thread, args.text, args))
 
     @operation(permission="write", output=SendResult)
     async def reply(self, call: Caller, args: Reply) -> Speaking:
         """Reply under a message: opens or continues that message's own reply thread. To answer
         beside the message, in its thread itself, send a text to the thread's id instead."""
-        who, kind, person = sender(call, args)
-        message = await find_message(self.kernel, call, args.message_id, look=person is not None)
+        who = sender(call, args)
+        message = await find_message(
+            self.kernel, call, args.message_id, look=who.spoken_by is not None
+        )
         state, speaker = self.state, self.kernel.speaker
-        under = state.thread_for(message.thread_id, who)
+        under = state.thread_for(message.thread_id, who.id)
         thread = speaker.reply_thread(under, message.seq)
         if thread.tseq == 0 and message.sender_kind == "agent":
             thread.last_agent = message.sender_id
-        draft = speaker.draft(
-            who, kind, thread, args.text, args, reply_to=message.id, spoken_by=person
-        )
+        draft = speaker.draft(who, thread, args.text, args, reply_to=message.id)
         return Speaking(draft)
 
     @operation()

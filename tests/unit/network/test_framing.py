@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.frames import Frame, Opcode
 
-from hubbub.network.framing import FrameSplitter
+from hubbub.network.connection import FrameSplitter
 
 MAX = 70_000
 Seen = list[tuple[str, bytes]]

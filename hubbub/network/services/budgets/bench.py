@@ -158,8 +158,8 @@ class Bench:
 
     def _in_the_way(self, agent: str) -> Reason | None:
         halts, daily, dampener, *_ = self._judges
-        halted = halts.of(agent, self._thread.id) if halts.any else None
-        if halts.any and halted is None and self._draft.timer_of is not None:
+        halted = halts.of(agent, self._thread.id) if halts.standing else None
+        if halts.standing and halted is None and self._draft.timer_of is not None:
             halted = halts.of(self._draft.timer_of, self._thread.id)  # nor do its timers go on
         if halted is not None:
             return halted

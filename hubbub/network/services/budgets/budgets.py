@@ -83,7 +83,7 @@ class BudgetService(Service):
         )
         self.daily = Daily(config.daily, own, clock.now())
         self._plain = not self.daily.limited
-        self._halts, self._leases = state.halts.held, state.takeovers.held
+        self._standing = state.halts.standing
         self._dampener = Dampener(config.wake.dampener)
         self._notices = Notices(state.threads, self._post, config.wake.dampener)
         self._unsaved = Unsaved(kernel.log, clock.now)
@@ -124,7 +124,7 @@ class BudgetService(Service):
     def judge(self, entry: Entry) -> None:
         """Temper the decisions, in place, and count the wakes that are left."""
         draft, thread, decisions = entry.draft, entry.thread, entry.decisions
-        if entry.interaction is None and self._plain and not (self._halts or self._leases):
+        if entry.interaction is None and self._plain and not self._standing:
             # Most messages are of one of these two kinds, and judged within a microsecond.
             if entry.by_person:
                 for agent, _, reply in decisions:

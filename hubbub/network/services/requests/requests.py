@@ -136,7 +136,7 @@ class RequestService(Service):
     def delegate(self, call: Caller, args: Delegate) -> Speaking:
         """Ask another agent to do something. You are woken once, with its result or when it has
         failed, and need not wait meanwhile."""
-        who, kind, person = sender(call, args)
+        who = sender(call, args)
         known = self.state.get(args.to)
         if known is None:
             text = f"to: there is no agent {args.to!r}{nearest(args.to, self.state.agents)}"
@@ -144,9 +144,9 @@ class RequestService(Service):
         if known.kind != "agent":
             text = f"to: {args.to} is no agent; send a message instead"
             raise OperationError(ErrorCode.BAD_REQUEST, text)
-        thread = self.kernel.speaker.thread(args.to, who)
+        thread = self.kernel.speaker.thread(args.to, who.id)
         deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
-        draft = self.kernel.speaker.draft(who, kind, thread, args.task, args, spoken_by=person)
+        draft = self.kernel.speaker.draft(who, thread, args.task, args)
         mark = RequestMark(id="", kind="task", deadline=deadline)
         return Speaking(replace(draft, request=mark))
 
@@ -154,17 +154,17 @@ class RequestService(Service):
     async def report(self, call: Caller, args: Report) -> Speaking:
         """Tell who has asked you for something what came of it. This ends the request: there is one
         report."""
-        who, kind, person = sender(call, args)
-        request = await self._visible(call, args.request, who)
-        if request.worker != who:
+        who = sender(call, args)
+        request = await self._visible(call, args.request, who.id)
+        if request.worker != who.id:
             text = f"request {request.id} is {request.worker}'s to report"
             raise OperationError(ErrorCode.FORBIDDEN, text)
         if request.state != "open":
             raise over(request.id, request)
         if args.cause is not None:
-            await self._check_cause(call, args.cause, who)
+            await self._check_cause(call, args.cause, who.id)
         thread = self.state.threads.ensure(request.thread_id)
-        draft = self.kernel.speaker.draft(who, kind, thread, args.text, args, spoken_by=person)
+        draft = self.kernel.speaker.draft(who, thread, args.text, args)
         outcome = "reported" if args.status == "failed" else ""
         mark = RequestMark(id=request.id, kind=args.status, outcome=outcome)
         return Speaking(replace(draft, request=mark, cause_id=args.cause or request.id))

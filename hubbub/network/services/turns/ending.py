@@ -101,7 +101,7 @@ class Ending:
             end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
             if end is not None and end.by is not None:
                 turns.end(Ended(stored.id, stored.agent, "stopped", end.by, end.reason))
-        if halts.any:
+        if halts.standing:
             await self._sweep(tuple(self._state.agents))
 
     # Ending -------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Ending:
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """What was on its way when something was stopped wakes nobody."""
-        for entry in entries if self._state.halts.any else ():
+        for entry in entries if self._state.halts.standing else ():
             self._silence(entry)
 
     def _silence(self, entry: Entry) -> None:
