@@ -26,7 +26,7 @@ from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
 from hubbub.loading import load_module
 from hubbub.protocol.thread_ids import is_participant_id
 
-__all__ = ["AgentJob", "Job", "from_config", "from_file", "run", "run_job"]
+__all__ = ["AgentJob", "AgentsJob", "from_config", "from_file", "run", "run_job"]
 
 _ABNORMAL = 1006
 
@@ -41,7 +41,7 @@ class AgentJob:
 
 
 @dataclass(frozen=True)
-class Job:
+class AgentsJob:
     """Agents that run in this process, and the network they join."""
 
     url: str
@@ -61,7 +61,7 @@ def from_config(
     address: str | None,
     token: str | None,
     environ: Mapping[str, str],
-) -> Job:
+) -> AgentsJob:
     """Agents of a network's YAML file; all of them if no names are given. Raises UserError.
 
     The launcher says through the environment where its network is and what proves the agents;
@@ -79,12 +79,12 @@ def from_config(
     models, folder = config.file.models, config.path.parent
     told = mod_notes(config.file.mods)
     servers = config.file.mcp_servers
-    return Job(place.url, tuple(jobs), models, folder, environ.get(RUN), told, servers)
+    return AgentsJob(place.url, tuple(jobs), models, folder, environ.get(RUN), told, servers)
 
 
 def from_file(
     file: Path, class_: str | None, names: Sequence[str], address: str | None, token: str | None
-) -> Job:
+) -> AgentsJob:
     """The agent class in a Python file, as one agent. Raises UserError."""
     file = file.absolute()
     if len(names) > 1:
@@ -96,7 +96,7 @@ def from_file(
     place = find_network(address)
     config = AgentConfig(kind="python", class_=f"{file}:{chosen}")
     job = AgentJob(name, config, token or place.tokens.get(name))
-    return Job(place.url, (job,), {}, file.parent)
+    return AgentsJob(place.url, (job,), {}, file.parent)
 
 
 def _place(told: str | None, address: str) -> Address:
@@ -126,12 +126,12 @@ def _name_for(class_: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", class_).lower().strip("_")
 
 
-def run(job: Job) -> None:
+def run(job: AgentsJob) -> None:
     """Run the agents until SIGINT or SIGTERM. Raises HubbubError when the network is lost."""
     run_loop(_until_signal(job))
 
 
-async def _until_signal(job: Job) -> None:
+async def _until_signal(job: AgentsJob) -> None:
     loop = asyncio.get_running_loop()
     work = asyncio.create_task(run_job(job))
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -140,14 +140,14 @@ async def _until_signal(job: Job) -> None:
         await work
 
 
-async def run_job(job: Job) -> None:
+async def run_job(job: AgentsJob) -> None:
     """Run the agents until cancelled, or until one of them fails."""
     async with asyncio.TaskGroup() as group:
         for agent in job.agents:
             group.create_task(_run(job, agent), name=agent.name)
 
 
-async def _run(job: Job, agent: AgentJob) -> None:
+async def _run(job: AgentsJob, agent: AgentJob) -> None:
     config = agent.config
     client = Client(
         WebSocketTransport(job.url),

@@ -14,7 +14,7 @@ from hubbub.agents.asking import DIALECTS
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.models.base import Answer, Model, ToolSpec
 from hubbub.app.preflight import check_port, lacks_key, load_valid
-from hubbub.app.providers import Proposal, find_models
+from hubbub.app.providers import ModelProposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
 from hubbub.config.agents import DialectName
 from hubbub.config.loader import LoadedConfig
@@ -30,13 +30,13 @@ from hubbub.errors import (
     UserError,
 )
 
-__all__ = ["Diagnosis", "Finding", "diagnose", "diagnose_log", "probe_model"]
+__all__ = ["Diagnosis", "Symptom", "diagnose", "diagnose_log", "probe_model"]
 
 Verdict = Literal["ok", "warning", "problem"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Symptom:
     """One thing that was looked at. A `problem` keeps a network from running."""
 
     what: str
@@ -48,8 +48,8 @@ class Finding:
 class Diagnosis:
     """All findings, and the models within reach that the config does not have."""
 
-    findings: tuple[Finding, ...]
-    proposals: tuple[Proposal, ...] = ()
+    findings: tuple[Symptom, ...]
+    proposals: tuple[ModelProposal, ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -63,9 +63,9 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
     if path is not None:
         try:
             config = load_valid(path)
-            findings.append(Finding("config", "ok", f"{shown_path(config.path)} holds together"))
+            findings.append(Symptom("config", "ok", f"{shown_path(config.path)} holds together"))
         except ConfigError as error:
-            findings += [Finding("config", "problem", line) for line in str(error).splitlines()]
+            findings += [Symptom("config", "problem", line) for line in str(error).splitlines()]
     models: Mapping[str, ModelConfig] = {}
     if config is not None:
         running = _running(config)
@@ -87,23 +87,23 @@ def diagnose_log(path: Path) -> Diagnosis:
     except LogDamaged as error:
         remedy = "a backup can be put in its place (`hubbub network restore`)"
         text = f"{file} is not whole: {error}; {remedy}"
-        return Diagnosis((Finding("log", "problem", text),))
+        return Diagnosis((Symptom("log", "problem", text),))
     except (UserError, StoreUnavailable) as error:
-        return Diagnosis((Finding("log", "problem", str(error)),))
+        return Diagnosis((Symptom("log", "problem", str(error)),))
     text = f"all {count} messages of {file} are as they were written"
-    return Diagnosis((Finding("log", "ok", text),))
+    return Diagnosis((Symptom("log", "ok", text),))
 
 
-def _python() -> Finding:
+def _python() -> Symptom:
     version = platform.python_version()
-    return Finding("python", "ok", f"{version} on {platform.system()} {platform.machine()}")
+    return Symptom("python", "ok", f"{version} on {platform.system()} {platform.machine()}")
 
 
-def _sqlite() -> Finding:
+def _sqlite() -> Symptom:
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < (3, 24):
-        return Finding("sqlite", "problem", f"{version}, but 3.24 or newer is needed")
-    return Finding("sqlite", "ok", version)
+        return Symptom("sqlite", "problem", f"{version}, but 3.24 or newer is needed")
+    return Symptom("sqlite", "ok", version)
 
 
 def _running(config: LoadedConfig) -> RunFile | None:
@@ -111,39 +111,39 @@ def _running(config: LoadedConfig) -> RunFile | None:
     return next((run for run in find_run_files() if run.url == url), None)
 
 
-def _port(config: LoadedConfig, running: RunFile | None) -> Finding:
+def _port(config: LoadedConfig, running: RunFile | None) -> Symptom:
     if running is not None:
         text = (
             f"{config.address} is held by the network '{running.network}' (process {running.pid})"
         )
-        return Finding("port", "ok", text)
+        return Symptom("port", "ok", text)
     try:
         check_port(config.address)
     except UserError as error:
-        return Finding("port", "problem", str(error))
-    return Finding("port", "ok", f"{config.address} is free")
+        return Symptom("port", "problem", str(error))
+    return Symptom("port", "ok", f"{config.address} is free")
 
 
-async def _store(config: LoadedConfig, running: RunFile | None) -> Finding:
+async def _store(config: LoadedConfig, running: RunFile | None) -> Symptom:
     url = config.file.network.store
     if url == MEMORY_STORE:
-        return Finding("database", "warning", "in memory: everything is forgotten at the end")
+        return Symptom("database", "warning", "in memory: everything is forgotten at the end")
     if running is not None:
-        return Finding("database", "ok", "in use by the running network")
+        return Symptom("database", "ok", "in use by the running network")
     return _missing_store(Path(url.removeprefix(SQLITE))) or await _existing_store(url)
 
 
-def _missing_store(file: Path) -> Finding | None:
+def _missing_store(file: Path) -> Symptom | None:
     """None if the file is there."""
     if file.exists():
         return None
     if os.access(file.parent, os.W_OK):
-        return Finding("database", "ok", f"{shown_path(file)} will be made")
+        return Symptom("database", "ok", f"{shown_path(file)} will be made")
     text = f"{shown_path(file.parent)} cannot be written: choose another folder for the store"
-    return Finding("database", "problem", text)
+    return Symptom("database", "problem", text)
 
 
-async def _existing_store(url: str) -> Finding:
+async def _existing_store(url: str) -> Symptom:
     """Opens the database as a hub would."""
     from hubbub.network.store import open_store
 
@@ -151,42 +151,42 @@ async def _existing_store(url: str) -> Finding:
     try:
         state = await store.open()
     except (UserError, StoreUnavailable) as error:
-        return Finding("database", "problem", str(error))
+        return Symptom("database", "problem", str(error))
     await store.close()
-    return Finding("database", "ok", f"{url.removeprefix(SQLITE)} has {state.head} messages")
+    return Symptom("database", "ok", f"{url.removeprefix(SQLITE)} has {state.head} messages")
 
 
-async def _tokens(config: LoadedConfig) -> Finding:
+async def _tokens(config: LoadedConfig) -> Symptom:
     from hubbub.network.store.offline import list_tokens_offline
 
     network = config.file.network
     if network.auth == "open":
-        return Finding("tokens", "ok", "none needed: everybody on this machine may join")
+        return Symptom("tokens", "ok", "none needed: everybody on this machine may join")
     counts: Mapping[str, int] = {}
     if network.store != MEMORY_STORE:
         try:
             counts = await list_tokens_offline(network.store)
         except (UserError, StoreUnavailable) as error:
-            return Finding("tokens", "problem", str(error))
+            return Symptom("tokens", "problem", str(error))
     without = [name for name in config.file.humans if name not in counts]
     if without:
         text = (
             f"{', '.join(without)} can join only on this machine: `hubbub tokens add {without[0]}` "
             "makes a token for elsewhere"
         )
-        return Finding("tokens", "warning", text)
-    return Finding("tokens", "ok", f"{sum(counts.values())} tokens for {len(counts)} participants")
+        return Symptom("tokens", "warning", text)
+    return Symptom("tokens", "ok", f"{sum(counts.values())} tokens for {len(counts)} participants")
 
 
-async def _model(name: str, model: ModelConfig) -> Finding:
+async def _model(name: str, model: ModelConfig) -> Symptom:
     what = f"model {name}"
     if lacks_key(model):
         text = f"models.{name}.api_key is empty: set OPENAI_API_KEY, or base_url to another server"
-        return Finding(what, "problem", text)
+        return Symptom(what, "problem", text)
     try:
-        return Finding(what, "ok", await probe_model(name, model))
+        return Symptom(what, "ok", await probe_model(name, model))
     except ModelError as error:
-        return Finding(what, "problem", str(error))
+        return Symptom(what, "problem", str(error))
 
 
 async def probe_model(name: str, model: ModelConfig) -> str:

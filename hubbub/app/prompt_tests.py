@@ -32,7 +32,7 @@ from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, ModelError, UserError
 from hubbub.protocol.turns import Step
 
-__all__ = ["CaseReport", "Report", "Run", "run_cases"]
+__all__ = ["CaseReport", "CasesReport", "Run", "run_cases"]
 
 Status = Literal["passed", "failed", "error"]
 
@@ -90,7 +90,7 @@ class CaseReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CasesReport:
     """What came of all cases, in their order."""
 
     cases: tuple[CaseReport, ...]
@@ -110,7 +110,7 @@ async def run_cases(
     concurrency: int = 4,
     model: str | None = None,
     told: Callable[[PlacedCase, Run], None] = lambda placed, run: None,
-) -> Report:
+) -> CasesReport:
     """Run each case `runs` times, at most `concurrency` at the same time; `model` in place of the
     one that a case or its agent names. `told` hears of each run when it is over.
 
@@ -139,7 +139,7 @@ async def run_cases(
         CaseReport(p, tuple(t.result() for t in made), bar if p.case.bar is None else p.case.bar)
         for p, made in zip(cases, tasks, strict=True)
     ]
-    return Report(tuple(reports), time.monotonic() - started)
+    return CasesReport(tuple(reports), time.monotonic() - started)
 
 
 async def _run(placed: PlacedCase, player: _Player) -> Run:

@@ -9,7 +9,14 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["LOOPBACK", "Proposal", "find_models", "from_environment", "models_section", "on_server"]
+__all__ = [
+    "LOOPBACK",
+    "ModelProposal",
+    "find_models",
+    "from_environment",
+    "models_section",
+    "on_server",
+]
 
 OPENAI = "https://api.openai.com/v1"
 _KEYS = (
@@ -37,7 +44,7 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ModelProposal:
     """A model that could be used."""
 
     model: str
@@ -51,7 +58,7 @@ class Proposal:
 
 async def find_models(
     environ: Mapping[str, str], servers: Sequence[tuple[str, str]] | None = None
-) -> list[Proposal]:
+) -> list[ModelProposal]:
     """Everything that is within reach, keys first. Takes about a second at most.
 
     `servers` are names and base URLs to ask; None: those in LOOPBACK.
@@ -66,19 +73,19 @@ async def find_models(
     return [*from_environment(environ), *local]
 
 
-def from_environment(environ: Mapping[str, str]) -> list[Proposal]:
+def from_environment(environ: Mapping[str, str]) -> list[ModelProposal]:
     """What the keys in the environment open."""
-    proposals: list[Proposal] = []
+    proposals: list[ModelProposal] = []
     for variable, base_url, model in _KEYS:
         if not environ.get(variable):
             continue
         if base_url == OPENAI and environ.get("OPENAI_BASE_URL"):
             continue  # the key is for that server, which is asked itself
-        proposals.append(Proposal(model, base_url, variable, f"{variable} is set"))
+        proposals.append(ModelProposal(model, base_url, variable, f"{variable} is set"))
     return proposals
 
 
-def on_server(name: str, base_url: str) -> Proposal | None:
+def on_server(name: str, base_url: str) -> ModelProposal | None:
     """The model of an OpenAI-compatible server, if one answers at `base_url`."""
     base_url = base_url.rstrip("/")
     try:
@@ -90,8 +97,8 @@ def on_server(name: str, base_url: str) -> Proposal | None:
     if model is None:
         return None
     if name == "OPENAI_BASE_URL":
-        return Proposal(model, "${OPENAI_BASE_URL}", None, f"OPENAI_BASE_URL is {base_url}")
-    return Proposal(model, base_url, None, f"{name} answers at {base_url}")
+        return ModelProposal(model, "${OPENAI_BASE_URL}", None, f"OPENAI_BASE_URL is {base_url}")
+    return ModelProposal(model, base_url, None, f"{name} answers at {base_url}")
 
 
 def _ids(listed: object) -> Iterable[str]:
@@ -106,7 +113,7 @@ def _first_chat_model(ids: Iterable[str]) -> str | None:
     return next((name for name in ids if "embed" not in name.lower()), None)
 
 
-def models_section(proposals: Sequence[Proposal], indent: str = "") -> str:
+def models_section(proposals: Sequence[ModelProposal], indent: str = "") -> str:
     """The section `models` of a YAML file: the first proposal is the default."""
     lines = ["models:"]
     for n, proposal in enumerate(proposals):

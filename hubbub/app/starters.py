@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
-from hubbub.app.providers import Proposal, models_section
+from hubbub.app.providers import ModelProposal, models_section
 
 __all__ = ["starter_files"]
 
-_EXAMPLE = Proposal(
+_EXAMPLE = ModelProposal(
     "qwen3:8b", "http://127.0.0.1:11434/v1", None, "for example with Ollama on this machine"
 )
 
 
-def starter_files(proposals: Sequence[Proposal]) -> dict[str, str]:
+def starter_files(proposals: Sequence[ModelProposal]) -> dict[str, str]:
     """The texts by file name. With a model within reach the network has an agent that uses it."""
     folder = files("hubbub.app").joinpath("starter_files")
     template = Template(folder.joinpath("hubbub.yaml.txt").read_text(encoding="utf-8"))

@@ -43,7 +43,7 @@ class Unit:
     """Beyond this process's own."""
 
 
-class Agents(Protocol):
+class AgentPresence(Protocol):
     """What the network knows of the agents."""
 
     patience_s: float
@@ -83,7 +83,7 @@ class Supervisor:
         clock: Clock | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         grace_s: float = GRACE_S,
-        agents: Agents | None = None,
+        agents: AgentPresence | None = None,
     ):
         self._units = units
         self._report = report

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, Target, TokenOption, joined, run_async
+from hubbub.cli.joining import AddressOption, NetworkTarget, TokenOption, joined, run_async
 from hubbub.errors import OperationError, UserError
 from hubbub.protocol.codes import ErrorCode
 
 if TYPE_CHECKING:
-    from hubbub.app.agents import Job
+    from hubbub.app.agents import AgentsJob
 
 __all__ = ["register"]
 
@@ -67,7 +67,7 @@ def run(
     agents.run(job)
 
 
-async def _announce(job: Job, replace: bool) -> None:
+async def _announce(job: AgentsJob, replace: bool) -> None:
     """Say who joins what. Raises `UserError` if one of the agents is connected already.
 
     The hub would close the other one's connection; whatever keeps that one running would start it
@@ -76,7 +76,7 @@ async def _announce(job: Job, replace: bool) -> None:
     names = [agent.name for agent in job.agents]
     network = "the network"
     try:
-        async with joined(Target(job.url)) as client:
+        async with joined(NetworkTarget(job.url)) as client:
             network = client.network
             here = {person.id for person in client.ready.participants if person.present}
     except OperationError as error:

@@ -28,7 +28,7 @@ __all__ = [
     "OPERATOR",
     "AddressOption",
     "AsOption",
-    "Target",
+    "NetworkTarget",
     "TokenOption",
     "Unreachable",
     "ask",
@@ -85,21 +85,21 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Target:
+class NetworkTarget:
     """Which network, and what opens it."""
 
     address: str | None = None
     token: str | None = None
 
     @classmethod
-    def of_environment(cls, address: str | None = None, token: str | None = None) -> Target:
+    def of_environment(cls, address: str | None = None, token: str | None = None) -> NetworkTarget:
         """What the environment says where a command line has not been read."""
         address = address or os.environ.get("HUBBUB_ADDRESS")
         return cls(_as_socket(address), token or os.environ.get("HUBBUB_TOKEN"))
 
-    def without_token(self) -> Target:
+    def without_token(self) -> NetworkTarget:
         """For the operator's questions, where the token given is a person's."""
-        return Target(self.address)
+        return NetworkTarget(self.address)
 
 
 class Unreachable(HubbubError):
@@ -108,7 +108,7 @@ class Unreachable(HubbubError):
 
 @asynccontextmanager
 async def joined(
-    target: Target,
+    target: NetworkTarget,
     person: str | None = None,
     *,
     observe: bool = False,
@@ -155,19 +155,21 @@ def unreachable(place: Address, error: ConnectionLost) -> Unreachable:
     )
 
 
-async def ask(target: Target, operation: str, person: str | None = None, **args: object) -> object:
+async def ask(
+    target: NetworkTarget, operation: str, person: str | None = None, **args: object
+) -> object:
     """Join, call one operation, leave."""
     async with joined(target, person) as client:
         # `cid` is no argument of any operation: each call gets a fresh one.
         return await client.call(operation, cid=None, **args)
 
 
-async def participants(target: Target) -> tuple[Participant, ...]:
+async def participants(target: NetworkTarget) -> tuple[Participant, ...]:
     """Everybody in the network, asked for as the operator."""
     return Participants.model_validate(await ask(target, "list_participants")).participants
 
 
-async def check_known(target: Target, name: str, kind: Kind | None = None) -> None:
+async def check_known(target: NetworkTarget, name: str, kind: Kind | None = None) -> None:
     """Nothing, if there is a participant `name` (of this kind). Raises `UserError` otherwise.
 
     Joining makes whoever joins a participant for good; commands that only read must not. Where the
@@ -185,7 +187,7 @@ async def check_known(target: Target, name: str, kind: Kind | None = None) -> No
         raise UserError(f"there is no {who} {name!r}{did_you_mean(name, names)}")
 
 
-def default_person(target: Target, name: str | None) -> str:
+def default_person(target: NetworkTarget, name: str | None) -> str:
     """Who somebody is, as in `hubbub chat`. Raises `UserError` for what cannot be a name."""
     from hubbub.client.runfile import find_network
 

@@ -10,11 +10,11 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from hubbub.agents.prompt.escape import reveal
 
-__all__ = ["Suite", "Verdict", "write_junit"]
+__all__ = ["CaseVerdict", "Suite", "write_junit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CaseVerdict:
     """What came of one case. `error`: it could not be judged."""
 
     name: str
@@ -30,7 +30,7 @@ class Suite:
     """The verdicts of one file."""
 
     name: str
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[CaseVerdict] = field(default_factory=list)
 
 
 def write_junit(path: Path, suites: Sequence[Suite]) -> None:

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from hubbub.cli.joining import (
     AddressOption,
     AsOption,
-    Target,
+    NetworkTarget,
     TokenOption,
     check_known,
     default_person,
@@ -64,7 +64,7 @@ def group_of_mod(app: typer.Typer, name: str) -> bool:
 
 
 async def _mod(name: str) -> tuple[str, tuple[Command, ...]]:
-    async with joined(Target.of_environment()) as client:
+    async with joined(NetworkTarget.of_environment()) as client:
         mods = ModStates.model_validate(await client.call("list_mods")).mods
         mod = next((mod for mod in mods if mod.name == name), None)
         if mod is None or not mod.operations:
@@ -103,7 +103,7 @@ def shell_command(command: Command) -> Callable[..., None]:
     def run(
         *, as_: str | None, address: str | None, token: str | None, as_json: bool, **typed: Any
     ) -> None:  # Any: what typer has read
-        target = Target(address, token)
+        target = NetworkTarget(address, token)
         person = as_ if command.operator else default_person(target, as_)
         if person is not None and command.described.permission == "read":
             run_async(check_known(target.without_token(), person))
@@ -177,7 +177,7 @@ def _type(parameter: Parameter) -> Any:  # a type that is made here
 
 
 async def _performed(
-    command: Command, target: Target, person: str | None, given: dict[str, JsonValue]
+    command: Command, target: NetworkTarget, person: str | None, given: dict[str, JsonValue]
 ) -> Shown:
     async with joined(target, person) as client:
         state = ClientState(client.participant)
@@ -214,18 +214,17 @@ async def _offered(
     command: Command, parameter: Parameter, typed: dict[str, Any]
 ) -> list[tuple[str, str]]:
     """The words that may stand there in the network that is meant."""
-    from hubbub.people.chat.completion import IDS, IDS_OF, choices
+    from hubbub.people.chat.completion import choices
 
-    target = Target.of_environment(typed.get("address"), typed.get("token"))
+    target = NetworkTarget.of_environment(typed.get("address"), typed.get("token"))
     person = None if command.operator else default_person(target, typed.get("as_"))
     async with joined(target, person) as client:
         state = ClientState(client.participant)
         state.know(client.ready)
         client_ = PersonClient(client, state, SHELL, here=False)
         group = command.path.partition(" ")[0]
-        kind = IDS_OF.get(group) if parameter.name == "id" else IDS.get(parameter.name)
-        if kind is not None:
-            await perform(Command("", LISTS[kind]), client_, {})
+        if parameter.letter in LISTS:
+            await perform(Command("", LISTS[parameter.letter]), client_, {})
         elif group == "approvals":
             await _learn_approvals(client_)
         elif group in ("resume",):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, Target, TokenOption, joined, run_async
+from hubbub.cli.joining import AddressOption, NetworkTarget, TokenOption, joined, run_async
 from hubbub.cli.output import DEFAULT_CONFIG, JsonFlag, console, emit_json, help_if_alone, table
 from hubbub.config.problems import shown_path
 from hubbub.errors import OperationError, UserError
@@ -195,7 +195,7 @@ def reload_(
     from hubbub.app.preflight import load_valid
 
     file = load_valid(config).file
-    target = Target(address or file.network.name, token)
+    target = NetworkTarget(address or file.network.name, token)
     told = run_async(_reload(target, _named(file)))
     if as_json:
         emit_json(told)
@@ -205,7 +205,7 @@ def reload_(
         raise typer.Exit(1)
 
 
-async def _reload(target: Target, mods: Sequence[ListedMod]) -> list[dict[str, str]]:
+async def _reload(target: NetworkTarget, mods: Sequence[ListedMod]) -> list[dict[str, str]]:
     """What became of each mod, in the order of the YAML; then of those that only run."""
     async with joined(target) as client:
         answer = ModStates.model_validate(await client.call("list_mods"))

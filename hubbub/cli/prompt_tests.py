@@ -17,7 +17,7 @@ from hubbub.people.text import visible
 
 if TYPE_CHECKING:
     from hubbub.app.case_files import PlacedCase
-    from hubbub.app.prompt_tests import CaseReport, Report, Run
+    from hubbub.app.prompt_tests import CaseReport, CasesReport, Run
     from hubbub.config.loader import LoadedConfig
 
 __all__ = ["register"]
@@ -121,7 +121,7 @@ def _progress(runs: int) -> Iterator[Callable[[PlacedCase, Run], None]]:
 _STYLES = {"passed": "green", "failed": "red", "error": "yellow"}
 
 
-def _print(report: Report) -> None:
+def _print(report: CasesReport) -> None:
     from rich.text import Text
 
     screen = console()
@@ -153,7 +153,7 @@ def _reasons(case: CaseReport) -> list[str]:
     return lines + [f"{times} x no answer: {error}" for error, times in errors.most_common()]
 
 
-def _as_json(report: Report) -> dict[str, object]:
+def _as_json(report: CasesReport) -> dict[str, object]:
     return {
         "passed": report.passed,
         "seconds": round(report.seconds, 3),
@@ -188,8 +188,8 @@ def _case_json(case: CaseReport) -> dict[str, object]:
     }
 
 
-def _write_junit(path: Path, report: Report) -> None:
-    from hubbub.cli.junit import Suite, Verdict, write_junit
+def _write_junit(path: Path, report: CasesReport) -> None:
+    from hubbub.cli.junit import CaseVerdict, Suite, write_junit
 
     suites: dict[str, Suite] = {}
     for case in report.cases:
@@ -198,7 +198,7 @@ def _write_junit(path: Path, report: Report) -> None:
         told = f"{' '.join(_figures(case).split())}, bar {100 * case.bar:g} %"
         seconds = sum(run.seconds for run in case.runs)
         reasons = "\n".join(_reasons(case))
-        verdict = Verdict(case.placed.case.name, case.status, told, reasons, seconds)
+        verdict = CaseVerdict(case.placed.case.name, case.status, told, reasons, seconds)
         suite.verdicts.append(verdict)
     try:
         write_junit(path, list(suites.values()))

@@ -12,7 +12,7 @@ import typer
 from hubbub.cli.joining import (
     AddressOption,
     AsOption,
-    Target,
+    NetworkTarget,
     TokenOption,
     default_person,
     joined,
@@ -64,7 +64,7 @@ def chat(
     """
     from hubbub.client import Client, WebSocketTransport, find_network
 
-    target = Target(address, token)
+    target = NetworkTarget(address, token)
     found, name = find_network(address), default_person(target, as_)
     client = Client(
         WebSocketTransport(found.url),
@@ -135,7 +135,7 @@ def send(
     """Send a message: to somebody, to a channel, or to everybody."""
     operation, args = _message(words, channel, broadcast)
     args |= _manner(speak_as, mode)
-    target = Target(address, token)
+    target = NetworkTarget(address, token)
     person = default_person(target, as_)
     sent = run_async(_send(target, person, operation, args))
     speaker = speak_as or person
@@ -150,7 +150,9 @@ def send(
         typer.echo(visible(line))
 
 
-async def _send(target: Target, person: str, operation: str, args: Mapping[str, str]) -> SendResult:
+async def _send(
+    target: NetworkTarget, person: str, operation: str, args: Mapping[str, str]
+) -> SendResult:
     async with joined(target, person) as client:
         if "to" in args:
             people = {known.id for known in client.ready.participants}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, Target, ask, run_async
+from hubbub.cli.joining import AddressOption, NetworkTarget, ask, run_async
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
 from hubbub.people.names import did_you_mean
@@ -151,7 +151,7 @@ def _of_this_run(participant: str, address: str | None) -> str:
     )
 
 
-def _counts(target: Target | None, config: Path | None) -> Mapping[str, int]:
+def _counts(target: NetworkTarget | None, config: Path | None) -> Mapping[str, int]:
     """How many tokens those have who have any."""
     if target is not None:
         found = TokenCounts.model_validate(run_async(ask(target, "list_tokens")))
@@ -170,17 +170,17 @@ def _add_offline(config: LoadedConfig, participant: str) -> str:
     return token
 
 
-def _running(config: Path | None, address: str | None) -> Target | None:
+def _running(config: Path | None, address: str | None) -> NetworkTarget | None:
     """The running network that is meant; None if the store has to be written without a hub."""
     from hubbub.client.runfile import find_run_files
 
     if address is not None:
-        return Target(address)
+        return NetworkTarget(address)
     running = find_run_files()
     if config is None:
-        return Target() if running else None
+        return NetworkTarget() if running else None
     listen = f"ws://{_config(config).address}"
-    return Target(listen) if any(run.url == listen for run in running) else None
+    return NetworkTarget(listen) if any(run.url == listen for run in running) else None
 
 
 def _config(path: Path | None) -> LoadedConfig:

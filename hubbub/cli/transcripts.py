@@ -17,7 +17,7 @@ from hubbub.cli.joining import (
     OPERATOR,
     AddressOption,
     AsOption,
-    Target,
+    NetworkTarget,
     TokenOption,
     default_person,
     joined,
@@ -66,7 +66,7 @@ def list_(
     as_json: JsonFlag = False,
 ) -> None:
     """List the messages of the network, the last ones and, with --follow, those to come."""
-    target = Target(address, token)
+    target = NetworkTarget(address, token)
     reader = default_person(target, as_) if thread is not None else OPERATOR
     try:
         run_async(_list(target, limit, follow, (thread, reader), as_json))
@@ -76,7 +76,7 @@ def list_(
 
 
 async def _list(
-    target: Target, limit: int, follow: bool, chosen: tuple[str | None, str], as_json: bool
+    target: NetworkTarget, limit: int, follow: bool, chosen: tuple[str | None, str], as_json: bool
 ) -> None:
     """`chosen`: the only thread to show, if any, as it is named from whose point of view."""
     screen = console()
@@ -165,7 +165,7 @@ def export(
     token: TokenOption = None,
 ) -> None:
     """Write a thread, an interaction or everything as Markdown, JSON lines or HTML."""
-    target = Target(address, token)
+    target = NetworkTarget(address, token)
     person = default_person(target, as_) if as_ is not None or not everything else None
     kind = {"md": "markdown"}.get(format or "", format) or _format_of(output)
     asked: dict[str, JsonValue] = {"format": kind}
@@ -184,7 +184,7 @@ def _format_of(output: Path | None) -> str:
 
 
 async def _export(
-    target: Target, person: str | None, asked: dict[str, JsonValue], output: Path | None
+    target: NetworkTarget, person: str | None, asked: dict[str, JsonValue], output: Path | None
 ) -> int:
     async with joined(target, person) as client, aclosing(_pieces(client, asked)) as pieces:
         if output is not None:
@@ -233,7 +233,7 @@ def import_(
 ) -> None:
     """Import a transcript of another network into threads in which nothing was said yet. What was
     imported before is not imported again: run it again if it was cut off."""
-    target = Target(address, token)
+    target = NetworkTarget(address, token)
     person = None if as_ is None else default_person(target, as_)
     sums = run_async(_import(target, person, file))
     text = f"{counted(sums.imported, 'message', 'messages')} imported"
@@ -244,7 +244,7 @@ def import_(
     typer.echo(text)
 
 
-async def _import(target: Target, person: str | None, file: Path) -> _Imported:
+async def _import(target: NetworkTarget, person: str | None, file: Path) -> _Imported:
     imported = before = skipped = 0
     try:
         with file.open(encoding="utf-8", newline="\n") as lines:

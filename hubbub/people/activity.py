@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from hubbub.people.text import clip, one_line
 from hubbub.protocol.frames import Signal
 
-__all__ = ["LASTS_S", "TYPING_S", "Activities", "Doing"]
+__all__ = ["LASTS_S", "TYPING_S", "CurrentActivities", "Doing"]
 
 LASTS_S = 900.0
 """Seconds after which an activity that nobody confirmed is taken for over. Long: an agent says when
@@ -34,7 +34,7 @@ class Doing:
     """The turn in which an agent does it, where it says so."""
 
 
-class Activities:
+class CurrentActivities:
     """`activity` and `typing` signals until they end, are contradicted or grow old.
 
     An `activity` says in `data` what its sender does: text, or an object with `state` (and `tool`).

@@ -21,7 +21,7 @@ from hubbub.errors import UserError
 from hubbub.people.client import PersonClient
 from hubbub.people.names import find_thread
 from hubbub.people.parameters import OperationSpec, Parameter, known_operations
-from hubbub.people.shown import Note, Shown, by_shape
+from hubbub.people.shown import NoteLine, Shown, by_shape
 
 __all__ = [
     "GROUPS",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Given = Mapping[str, JsonValue]
-Show = Callable[[Any, PersonClient], list[Note]]
+Show = Callable[[Any, PersonClient], list[NoteLine]]
 """What an answer looks like. Any: each takes the model of its own operation, named in its
 signature, and the answer is read as that."""
 Do = Callable[[PersonClient, dict[str, Any]], Awaitable[Shown]]  # Any: as the parameters say
@@ -243,7 +243,7 @@ async def perform(command: Command, person: PersonClient, given: Given) -> Shown
     return Shown(value, shown(command, value, person))
 
 
-def shown(command: Command, value: JsonValue, person: PersonClient) -> list[Note]:
+def shown(command: Command, value: JsonValue, person: PersonClient) -> list[NoteLine]:
     """An answer in the view of its command."""
     shape = command.answer
     if command.show is None or shape is None:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub.people.text import one_line
 from hubbub.protocol.frames import Signal
 
-__all__ = ["MOST", "Notice", "Seen", "notice"]
+__all__ = ["MOST", "ModNotice", "Seen", "notice"]
 
 MOST = 200
 """Things of a kind that are remembered."""
@@ -54,7 +54,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Notice:
+class ModNotice:
     """Something that has happened in a thread."""
 
     text: str
@@ -63,7 +63,7 @@ class Notice:
     """Whether it calls for this person also while another thread is open."""
 
 
-def notice(signal: Signal, me: str, seen: Seen) -> Notice | None:
+def notice(signal: Signal, me: str, seen: Seen) -> ModNotice | None:
     """What is to be told of a signal. Most tell programs what to show anew, and a person nothing:
     votes, steps of tasks, versions of documents. A poll comes as a message."""
     mod = signal.type.removeprefix("mod.")
@@ -73,7 +73,7 @@ def notice(signal: Signal, me: str, seen: Seen) -> Notice | None:
         case {"kind": str(kind), "data": dict(data)}:
             _remember(mod, data, seen)
             found = _told(mod, kind, data, me)
-            return None if found is None else Notice(found[0], signal.thread_id, found[1])
+            return None if found is None else ModNotice(found[0], signal.thread_id, found[1])
     return None
 
 

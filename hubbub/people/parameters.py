@@ -7,6 +7,7 @@ declarations: a command starts without importing a mod. Those of other mods are 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +18,7 @@ from pydantic import JsonValue
 
 from hubbub.config.problems import nearest
 from hubbub.errors import UserError
+from hubbub.people.text import one_line
 
 if TYPE_CHECKING:
     from hubbub.protocol.messages import OperationInfo
@@ -52,6 +54,7 @@ SHORTS = {
     "thread": "t", "threads": "t", "limit": "n", "board": "b", "owner": "o", "description": "d",
     "kinds": "k", "reason": "r", "wakes": "w",
 }  # fmt: skip
+_ID = re.compile(r"\^([a-z])\[1-9\]")
 _KINDS: Mapping[str, Kind] = {
     "string": "text", "integer": "whole", "number": "number", "boolean": "flag", "object": "object",
 }  # fmt: skip
@@ -69,6 +72,8 @@ class Parameter:
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
+    pattern: str = ""
+    """What ids look like."""
     default: JsonValue = None
     """What the operation takes when it is left out; None: nothing worth saying."""
 
@@ -77,6 +82,12 @@ class Parameter:
         """`--depends-on`; of several things the name of one, for it may be repeated: `--label`."""
         name = self.name.removesuffix("s") if self.many else self.name
         return f"--{name.replace('_', '-')}"
+
+    @property
+    def letter(self) -> str:
+        """What ids of its kind begin with: `t` for tasks; empty for everything else."""
+        found = _ID.match(self.pattern)
+        return found[1] if found is not None else ""
 
     @property
     def short(self) -> str:
@@ -144,6 +155,7 @@ def _parameter(name: str, property: Schema) -> Parameter | None:
         choices=tuple(inner.get("enum", ())),
         least=inner.get("minimum"),
         most=inner.get("maximum"),
+        pattern=inner.get("pattern", ""),
         default=default if isinstance(default, int | float | str) and default else None,
     )
 
@@ -174,6 +186,9 @@ def value_of(parameter: Parameter, text: str) -> JsonValue:
         raise UserError(f"there is no {parameter.name} {text!r}{nearest(text, parameter.choices)}")
     if parameter.kind in ("whole", "number"):
         return _number(parameter, text)
+    if parameter.letter and not re.search(parameter.pattern, text):
+        name = parameter.name.replace("_", " ")
+        raise UserError(f"{name} is an id such as {parameter.letter}3, not {one_line(text)!r}")
     return text
 
 

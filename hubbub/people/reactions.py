@@ -11,10 +11,10 @@ from hubbub.protocol.frames import Signal
 
 __all__ = [
     "MOST",
-    "MessageReactions",
     "ReactionChange",
     "ReactionCount",
     "ReactionState",
+    "ReactionsBelow",
     "ReactionsPage",
 ]
 
@@ -31,7 +31,7 @@ class ReactionCount(BaseModel):
     count: int
 
 
-class MessageReactions(BaseModel):
+class ReactionsBelow(BaseModel):
     """What stands below one message."""
 
     model_config = ConfigDict(frozen=True)
@@ -45,7 +45,7 @@ class MessageReactions(BaseModel):
         return "  ".join(f"{one_line(each.emoji)} {each.count}" for each in self.reactions)
 
 
-class ReactionChange(MessageReactions):
+class ReactionChange(ReactionsBelow):
     """What a signal of the mod `reactions` tells."""
 
     by: str
@@ -57,7 +57,7 @@ class ReactionsPage(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    messages: tuple[MessageReactions, ...]
+    messages: tuple[ReactionsBelow, ...]
 
 
 class _Signal(BaseModel):
@@ -75,7 +75,7 @@ class ReactionState:
         """What stands below a message: `👍 2  🎉 1`, or nothing."""
         return self._under.get(message_id, "")
 
-    def learn(self, under: Iterable[MessageReactions]) -> None:
+    def learn(self, under: Iterable[ReactionsBelow]) -> None:
         """The hub has told what stands below these messages."""
         for each in under:
             self._under.pop(each.message_id, None)

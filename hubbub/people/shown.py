@@ -22,9 +22,9 @@ __all__ = [
     "Day",
     "Elsewhere",
     "Line",
-    "Note",
+    "NoteLine",
     "Opened",
-    "Said",
+    "SaidLine",
     "Shown",
     "Tone",
     "by_shape",
@@ -40,7 +40,7 @@ Tone = Literal["info", "good", "error", "plain", "removed"]
 
 
 @dataclass(frozen=True)
-class Said:
+class SaidLine:
     """A message of the current thread."""
 
     message: Message
@@ -77,7 +77,7 @@ class Day:
 
 
 @dataclass(frozen=True)
-class Note:
+class NoteLine:
     """Something that the program itself says."""
 
     text: str
@@ -86,7 +86,7 @@ class Note:
     """One row of a list: cut at the edge of the terminal instead of continued below."""
 
 
-Line = Said | Elsewhere | Opened | Day | Note
+Line = SaidLine | Elsewhere | Opened | Day | NoteLine
 
 
 @dataclass(frozen=True)
@@ -95,58 +95,58 @@ class Shown:
     of others as it is: showing makes it safe."""
 
     value: JsonValue
-    notes: Sequence[Note] = ()
+    notes: Sequence[NoteLine] = ()
     tree: Tree | None = None
     """The notes again, in colour, where they are a tree."""
     spoken: SendResult | None = None
     """A message that this has sent."""
 
 
-def notes(lines: Iterable[str], tone: Tone = "info") -> list[Note]:
+def notes(lines: Iterable[str], tone: Tone = "info") -> list[NoteLine]:
     """Lines of one tone."""
-    return [Note(line, tone) for line in lines]
+    return [NoteLine(line, tone) for line in lines]
 
 
-def done(*lines: str) -> list[Note]:
+def done(*lines: str) -> list[NoteLine]:
     """Something has been done: what holds now."""
     return notes(lines, "good")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[Note]:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[NoteLine]:
     """Columns below a heading; without `head` there is none."""
     lines = aligned(head, rows)
-    heading = [Note(line, cut=True) for line in lines[:1] if head]
-    return [*heading, *(Note(line, "plain", cut=True) for line in lines[len(heading) :])]
+    heading = [NoteLine(line, cut=True) for line in lines[:1] if head]
+    return [*heading, *(NoteLine(line, "plain", cut=True) for line in lines[len(heading) :])]
 
 
-def paged(found: list[Note], more: bool, way: str) -> list[Note]:
+def paged(found: list[NoteLine], more: bool, way: str) -> list[NoteLine]:
     """A page of a list, and how to see the next one where there is one."""
-    return [*found, Note(way)] if more else found
+    return [*found, NoteLine(way)] if more else found
 
 
-def text_notes(text: str) -> list[Note]:
+def text_notes(text: str) -> list[NoteLine]:
     """A text as notes, one a line, indented: nothing in it can pass for a message."""
-    return [Note(f"  {line}", "plain") for line in text.rstrip("\n").split("\n")]
+    return [NoteLine(f"  {line}", "plain") for line in text.rstrip("\n").split("\n")]
 
 
 # By shape -----------------------------------------------------------------------------------------
 
 
-def by_shape(value: JsonValue) -> list[Note]:
+def by_shape(value: JsonValue) -> list[NoteLine]:
     """An answer whose operation says nothing of how it is shown: a list of things as a table,
     everything else name by name."""
     if not isinstance(value, dict):
-        return [Note(_cell(value), "plain")]
+        return [NoteLine(_cell(value), "plain")]
     if value == {"done": True}:
         return done("done")
-    found: list[Note] = []
+    found: list[NoteLine] = []
     rows = [(name, _cell(each)) for name, each in value.items() if not _things(each)]
     if rows != [("more", "no")] and rows:
         found += table((), rows)
     for name, each in value.items():
         if things := _things(each):
-            found += [*([Note(f"{name}:")] if rows and len(value) > 2 else []), *_table(things)]
-    return found or [Note("nothing")]
+            found += [*([NoteLine(f"{name}:")] if rows and len(value) > 2 else []), *_table(things)]
+    return found or [NoteLine("nothing")]
 
 
 def _things(value: JsonValue) -> list[Mapping[str, JsonValue]]:
@@ -156,7 +156,7 @@ def _things(value: JsonValue) -> list[Mapping[str, JsonValue]]:
     return []
 
 
-def _table(things: Sequence[Mapping[str, JsonValue]]) -> list[Note]:
+def _table(things: Sequence[Mapping[str, JsonValue]]) -> list[NoteLine]:
     names = list(dict.fromkeys(name for each in things for name in each))
     head = [name.replace("_", " ").upper() for name in names]
     return table(head, ([_cell(each.get(name)) for name in names] for each in things))

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
-from hubbub.people.activity import Activities
+from hubbub.people.activity import CurrentActivities
 from hubbub.people.names import did_you_mean, find_thread, label
 from hubbub.people.notices import Seen
 from hubbub.people.oversight import Oversight, overheard
 from hubbub.people.reactions import ReactionState
 from hubbub.people.text import one_line
-from hubbub.people.thread import Thread
+from hubbub.people.thread import ClientThread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Overheard
 from hubbub.protocol.frames import Ready, Signal
@@ -32,10 +32,10 @@ class ClientState:
         self.me = me
         self.current = thread_ids.BROADCAST
         """The thread that is open."""
-        self.threads: dict[str, Thread] = {}
+        self.threads: dict[str, ClientThread] = {}
         self.participants: dict[str, Participant] = {}
         self.channels: dict[str, Channel] = {}
-        self.activities = Activities()
+        self.activities = CurrentActivities()
         self.oversight = Oversight(me)
         self.offers: frozenset[str] = frozenset()
         """Names of the operations that the hub has for this person."""
@@ -58,7 +58,7 @@ class ClientState:
             for summary in ready.threads:  # what another window has read meanwhile
                 self.thread(summary.id).read = self._marking.get(summary.id, summary.read)
             return False
-        self.threads = {thread_ids.BROADCAST: Thread(thread_ids.BROADCAST)}
+        self.threads = {thread_ids.BROADCAST: ClientThread(thread_ids.BROADCAST)}
         self.activities.clear()
         for summary in ready.threads:
             self.summarised(summary)
@@ -175,9 +175,9 @@ class ClientState:
 
     # Threads ----------------------------------------------------------------------------------
 
-    def thread(self, thread_id: str) -> Thread:
+    def thread(self, thread_id: str) -> ClientThread:
         """The thread of this canonical id, known from now on."""
-        return self.threads.setdefault(thread_id, Thread(thread_id))
+        return self.threads.setdefault(thread_id, ClientThread(thread_id))
 
     def shown(self, thread_id: str) -> str:
         """A thread as this person is shown it: `#general`, `@bob`, `#general › m13`."""

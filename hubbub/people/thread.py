@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from hubbub.protocol.amending import amended
 from hubbub.protocol.messages import Message
 
-__all__ = ["KEPT", "Thread"]
+__all__ = ["KEPT", "ClientThread"]
 
 KEPT = 500
 """Messages of a thread that are remembered."""
 
 
 @dataclass
-class Thread:
+class ClientThread:
     """A thread as this person knows it."""
 
     id: str

@@ -185,6 +185,6 @@ def test_a_person_at_a_terminal_asks_takes_a_task_and_leaves(environment: dict[s
         ann.types("/tasks add Write it\r")
         ann.shows("open: Write it")
         ann.types("/cla")
-        ann.shows("take a task")  # in the menu
+        ann.shows("Claim a task")  # in the menu
         ann.types("\tnothing\r")
-        ann.shows("/claim takes a task's id such as t3: /claim <t3>")
+        ann.shows("task is an id such as t3, not 'nothing': /tasks claim <task>")

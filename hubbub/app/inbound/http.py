@@ -16,7 +16,7 @@ from http import HTTPStatus
 import h11
 from pydantic import JsonValue
 
-__all__ = ["Limits", "Refused", "Reply", "Request", "listening"]
+__all__ = ["HttpRefused", "HttpReply", "HttpRequest", "InboundLimits", "listening"]
 
 READ = 65_536
 MOST_LINGERING = 1_000_000
@@ -26,7 +26,7 @@ LAST_WORDS_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     path: str
     """Without what stands after `?`."""
     headers: Mapping[str, str]
@@ -35,21 +35,21 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     status: HTTPStatus
     value: Mapping[str, JsonValue] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class Refused(Exception):
+class HttpRefused(Exception):
     """The request cannot be taken."""
 
     def __init__(self, status: HTTPStatus, why: str, **headers: str):
-        self.reply = Reply(status, {"error": why}, headers)
+        self.reply = HttpReply(status, {"error": why}, headers)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class InboundLimits:
     body: int
     """Bytes."""
     seconds: float
@@ -59,12 +59,12 @@ class Limits:
 
 
 Check = Callable[[str, str], None]
-"""Looks at method and path before the body is read. Raises `Refused`."""
-Handle = Callable[[Request], Awaitable[Reply]]
+"""Looks at method and path before the body is read. Raises `HttpRefused`."""
+Handle = Callable[[HttpRequest], Awaitable[HttpReply]]
 
 
 class _Door:
-    def __init__(self, limits: Limits, check: Check, handle: Handle):
+    def __init__(self, limits: InboundLimits, check: Check, handle: Handle):
         self._limits, self._check, self._handle = limits, check, handle
         self._open: set[asyncio.Task[None]] = set()
 
@@ -110,24 +110,24 @@ class _Door:
 
     async def _reply(
         self, wire: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> Reply:
+    ) -> HttpReply:
         try:
             if len(self._open) > self._limits.connections:
-                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
+                raise HttpRefused(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
             async with asyncio.timeout(self._limits.seconds):
                 request = await self._request(wire, reader, writer)
             return await self._handle(request)
-        except Refused as refused:
+        except HttpRefused as refused:
             return refused.reply
         except TimeoutError:
-            return Reply(HTTPStatus.REQUEST_TIMEOUT, {"error": "the request took too long"})
+            return HttpReply(HTTPStatus.REQUEST_TIMEOUT, {"error": "the request took too long"})
         except h11.RemoteProtocolError as error:
             status = HTTPStatus(error.error_status_hint)
-            return Reply(status, {"error": f"no proper request: {error}"})
+            return HttpReply(status, {"error": f"no proper request: {error}"})
 
     async def _request(
         self, wire: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> Request:
+    ) -> HttpRequest:
         head: h11.Request | None = None
         body = bytearray()
         while True:
@@ -147,7 +147,7 @@ class _Door:
                         raise _too_large(self._limits)
                 case h11.EndOfMessage():
                     assert head is not None, "h11 gives the head before the end"
-                    return Request(_path(head), _headers(head), bytes(body))
+                    return HttpRequest(_path(head), _headers(head), bytes(body))
                 case _:
                     raise ConnectionResetError("it was closed before the request had come")
 
@@ -168,9 +168,9 @@ async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         left -= len(data)
 
 
-def _too_large(limits: Limits) -> Refused:
+def _too_large(limits: InboundLimits) -> HttpRefused:
     why = f"a body has at most {limits.body} bytes"
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+    return HttpRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
 
 
 def _path(head: h11.Request) -> str:
@@ -178,19 +178,19 @@ def _path(head: h11.Request) -> str:
 
 
 def _headers(head: h11.Request) -> Mapping[str, str]:
-    """Raises `Refused` for a header of webhooks that is there twice: which one is meant?"""
+    """Raises `HttpRefused` for a header of webhooks that is there twice: which one is meant?"""
     made: dict[str, str] = {}
     for raw, value in head.headers:
         name = raw.decode("ascii", "replace")
         if name in made and name.startswith("webhook-"):
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the header {name} is there twice")
+            raise HttpRefused(HTTPStatus.BAD_REQUEST, f"the header {name} is there twice")
         made[name] = value.decode("latin-1")
     return made
 
 
 @asynccontextmanager
 async def listening(
-    host: str, port: int, limits: Limits, check: Check, handle: Handle
+    host: str, port: int, limits: InboundLimits, check: Check, handle: Handle
 ) -> AsyncIterator[int]:
     """Serve inside of the block; gives the port. Raises `OSError` if nothing can listen there."""
     door = _Door(limits, check, handle)

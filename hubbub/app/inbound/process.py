@@ -20,14 +20,14 @@ from hubbub.mods.loader import load_mods
 from hubbub.mods.webhooks.mod import WebhooksMod
 from hubbub.mods.webhooks.settings import InboundConfig
 
-__all__ = ["Job", "job_of", "run"]
+__all__ = ["InboundJob", "job_of", "run"]
 
 Announce = Callable[[Sequence[str]], None]
 """Is told the addresses of all endpoints when they can be reached."""
 
 
 @dataclass(frozen=True)
-class Job:
+class InboundJob:
     """Where to listen, and which network to join."""
 
     config: InboundConfig
@@ -36,7 +36,7 @@ class Job:
     token: str | None
 
 
-def job_of(path: Path, address: str | None, token: str | None) -> Job:
+def job_of(path: Path, address: str | None, token: str | None) -> InboundJob:
     """What the network's YAML says of webhooks that come in. Raises `UserError`."""
     file = load_valid(path).file
     mods = load_mods(file.mods, file.network.allow_mods)
@@ -46,15 +46,15 @@ def job_of(path: Path, address: str | None, token: str | None) -> Job:
     config = found[0].config.inbound
     place = find_network(address or file.network.name)
     own = token or place.tokens.get(config.sender)
-    return Job(config, parse_address(config.listen), place.url, own)
+    return InboundJob(config, parse_address(config.listen), place.url, own)
 
 
-def run(job: Job, announce: Announce) -> None:
+def run(job: InboundJob, announce: Announce) -> None:
     """Take webhooks until SIGINT or SIGTERM. Raises `HubbubError`."""
     run_loop(_until_signal(job, announce))
 
 
-async def _until_signal(job: Job, announce: Announce) -> None:
+async def _until_signal(job: InboundJob, announce: Announce) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from pydantic import JsonValue
 
-from hubbub.app.inbound.http import Limits, Refused, Reply, Request, listening
+from hubbub.app.inbound.http import HttpRefused, HttpReply, HttpRequest, InboundLimits, listening
 from hubbub.client import Client
 from hubbub.client.transport import Transport
 from hubbub.clock import Clock, SystemClock
@@ -57,28 +57,30 @@ class _Service:
 
     def check(self, method: str, path: str) -> None:
         if path not in self._endpoints:
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such webhook")
+            raise HttpRefused(HTTPStatus.NOT_FOUND, "there is no such webhook")
         if method != "POST":
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "only POST is taken here", allow="POST")
+            raise HttpRefused(
+                HTTPStatus.METHOD_NOT_ALLOWED, "only POST is taken here", allow="POST"
+            )
 
-    async def handle(self, request: Request) -> Reply:
-        """Raises `Refused`."""
+    async def handle(self, request: HttpRequest) -> HttpReply:
+        """Raises `HttpRefused`."""
         endpoint = self._endpoints[request.path]
         secret, now = endpoint.secret.get_secret_value(), self._clock.now()
         try:
             id = verify(secret, request.headers, request.body, now, endpoint.tolerance)
         except Forged as forged:
             log.warning("a webhook is refused", endpoint=endpoint.name, why=str(forged))
-            raise Refused(HTTPStatus.UNAUTHORIZED, str(forged)) from None
+            raise HttpRefused(HTTPStatus.UNAUTHORIZED, str(forged)) from None
         text = _text(endpoint, id, request.body)
         if not text:
-            return Reply(HTTPStatus.OK, {"posted": False})
+            return HttpReply(HTTPStatus.OK, {"posted": False})
         sent = await self._post(endpoint, id, text)
         value: dict[str, JsonValue] = {"posted": True, "message_id": sent.id}
-        return Reply(HTTPStatus.OK, value)
+        return HttpReply(HTTPStatus.OK, value)
 
     async def _post(self, endpoint: EndpointConfig, id: str, text: str) -> SendResult:
-        """The message; the same one each time an event comes. Raises `Refused`."""
+        """The message; the same one each time an event comes. Raises `HttpRefused`."""
         once = hashlib.sha256(f"{endpoint.name}\0{id}".encode()).hexdigest()[:40]
         try:
             async with asyncio.timeout(POST_S):
@@ -95,36 +97,36 @@ class _Service:
         except (TimeoutError, ConnectionLost):
             again = {"retry-after": "10"}
             why = "the network cannot be reached at the moment"
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, why, **again) from None
+            raise HttpRefused(HTTPStatus.SERVICE_UNAVAILABLE, why, **again) from None
         return SendResult.model_validate(answer)
 
 
-def _refused(endpoint: EndpointConfig, error: OperationError) -> Refused:
+def _refused(endpoint: EndpointConfig, error: OperationError) -> HttpRefused:
     log.warning("a webhook is not posted", endpoint=endpoint.name, why=str(error))
     if error.code == ErrorCode.CID_CONFLICT:
         why = "another event with this id has been posted"
-        return Refused(HTTPStatus.CONFLICT, why)
+        return HttpRefused(HTTPStatus.CONFLICT, why)
     if error.temporary:
         wait = str(int(error.retry_after_s or 0) + 1)
-        return Refused(HTTPStatus.SERVICE_UNAVAILABLE, error.message, **{"retry-after": wait})
+        return HttpRefused(HTTPStatus.SERVICE_UNAVAILABLE, error.message, **{"retry-after": wait})
     theirs = error.code in _THEIRS
     status = HTTPStatus.UNPROCESSABLE_ENTITY if theirs else HTTPStatus.INTERNAL_SERVER_ERROR
-    return Refused(status, f"{error.code}: {error.message}")
+    return HttpRefused(status, f"{error.code}: {error.message}")
 
 
 def _text(endpoint: EndpointConfig, id: str, body: bytes) -> str:
-    """Raises `Refused`."""
+    """Raises `HttpRefused`."""
     try:
         value: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refused(HTTPStatus.BAD_REQUEST, "the body is no JSON") from None
+        raise HttpRefused(HTTPStatus.BAD_REQUEST, "the body is no JSON") from None
     given: dict[str, JsonValue] = {"body": value, "id": id, "name": endpoint.name}
     try:
         return rendered(endpoint.template, given)
     except CannotRender as error:
         log.warning("a webhook's template fails", endpoint=endpoint.name, why=str(error))
         why = "the template of this webhook fails on it"
-        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, why) from error
+        raise HttpRefused(HTTPStatus.UNPROCESSABLE_ENTITY, why) from error
 
 
 @asynccontextmanager
@@ -147,7 +149,7 @@ async def inbound(
     ) as client:
         service = _Service(config, client, clock or SystemClock())
         await service.enter()
-        limits = Limits(config.max_size, config.timeout, config.max_connections)
+        limits = InboundLimits(config.max_size, config.timeout, config.max_connections)
         reading = asyncio.create_task(service.acknowledge())
         try:
             async with listening(host, port, limits, service.check, service.handle) as bound:

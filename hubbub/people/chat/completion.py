@@ -31,10 +31,6 @@ EMOJI = (
 MOST = 100
 """Files of a folder that are offered."""
 PEOPLE = frozenset({"owner", "to", "by", "participant", "who", "wakes", "members"})
-IDS = {"task": "t", "depends_on": "t", "board": "b", "poll": "p"}
-"""Parameters that take ids, and the letter that these begin with."""
-IDS_OF = {"files": "f", "documents": "d", "reminders": "r"}
-"""What `id` is in these groups."""
 _SCOPES = {
     "turn": "the turn that runs here",
     "thread": "this thread, until it is resumed",
@@ -152,7 +148,7 @@ def choices(
             return _people(state, "agent")
         case "thread" | "threads":
             return _threads(state)
-        case "message_id" | "id" if name == "message_id" or command.path == "messages why":
+        case "message_id" | "id" if parameter.letter == "m" or command.path == "messages why":
             mine = command.word in ("edit", "delete")
             return _messages(state, state.me if mine else None)
         case "id" if group == "files":
@@ -163,8 +159,7 @@ def choices(
             return [("mark", "the next one begins behind this")]
     if name in PEOPLE:
         return _people(state)
-    kind = IDS_OF.get(group) if name == "id" else IDS.get(name)
-    return state.seen.of(kind) if kind is not None else ()
+    return state.seen.of(parameter.letter) if parameter.letter else ()
 
 
 def _stops(word: str, name: str, given: list[str], state: ClientState) -> Iterable[Choice]:

@@ -9,7 +9,7 @@ from hubbub.client import Disconnected
 from hubbub.clock import Clock
 from hubbub.people.chat import slash
 from hubbub.people.chat.completion import Candidate, candidates
-from hubbub.people.chat.session import Session
+from hubbub.people.chat.session import ChatSession
 from hubbub.people.commands import Command, all_commands
 from hubbub.people.shown import Line
 
@@ -19,7 +19,7 @@ __all__ = ["Console", "Status"]
 class Status:
     """What stands beside the messages at a moment: for a prompt and a status line."""
 
-    def __init__(self, session: Session, clock: Clock):
+    def __init__(self, session: ChatSession, clock: Clock):
         self.session = session
         self.network = ""
         self.sending = 0

@@ -11,7 +11,7 @@ from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.people.chat import slash
 from hubbub.people.chat.console import Console, Status
-from hubbub.people.chat.session import HISTORY, Session
+from hubbub.people.chat.session import HISTORY, ChatSession
 from hubbub.people.chat.words import LOCAL
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import (
@@ -25,7 +25,7 @@ from hubbub.people.commands import (
 from hubbub.people.figures import CHAT
 from hubbub.people.parameters import known_operations, told_operations
 from hubbub.people.reactions import ReactionsPage
-from hubbub.people.shown import Line, Note
+from hubbub.people.shown import Line, NoteLine
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -34,7 +34,7 @@ from hubbub.protocol.mods import ModStates
 from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadPage
 from hubbub.waiting import done_within
 
-__all__ = ["Conversation", "run_chat"]
+__all__ = ["LineChat", "run_chat"]
 
 FINISH_S = 5.0
 """Seconds that leaving waits for answers to what was said."""
@@ -54,7 +54,7 @@ async def run_chat(
     code: 0; or 1 when the hub ended it, or when a line of a script (a patient console) was refused
     or not sent.
     """
-    chat = Conversation(client, console, clock or SystemClock(), opening)
+    chat = LineChat(client, console, clock or SystemClock(), opening)
     console.start(chat.status)
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(chat.follow())
@@ -68,11 +68,11 @@ async def run_chat(
     return 1 if chat.ended or (console.patient and chat.refused) else 0
 
 
-class Conversation:
+class LineChat:
     """One person's chat over one client."""
 
     def __init__(self, client: Client, console: Console, clock: Clock, opening: str | None = None):
-        self.session = Session(client.participant)
+        self.session = ChatSession(client.participant)
         self.status = Status(self.session, clock)
         self.ended = False
         """Whether the hub closed for good."""
@@ -98,7 +98,7 @@ class Conversation:
                     await self._client.ack(item.seq)
         except ConnectionLost as lost:
             self.ended = True
-            self.show([Note(f"the hub closed the connection: {lost.reason or lost}", "error")])
+            self.show([NoteLine(f"the hub closed the connection: {lost.reason or lost}", "error")])
 
     def _take(self, item: Ready | Event | Signal | Disconnected) -> None:
         match item:
@@ -118,7 +118,7 @@ class Conversation:
             case Disconnected():
                 if self.status.lost is None:
                     why = item.reason or f"closed with {item.code}"
-                    self.show([Note(f"connection lost ({why}); trying again", "error")])
+                    self.show([NoteLine(f"connection lost ({why}); trying again", "error")])
                 self.status.disconnected(item)
             case Ready():
                 self._ready(item)
@@ -234,7 +234,7 @@ class Conversation:
     def ask(self, job: Callable[[], Awaitable[None]]) -> None:
         """Do what shows nothing before the hub has answered."""
         if self.status.lost is not None:
-            self.show([Note("not connected; the answer comes later")])
+            self.show([NoteLine("not connected; the answer comes later")])
         self.do(job)
 
     async def perform(self, command: Command, given: Given) -> None:
@@ -276,7 +276,7 @@ class Conversation:
     def send(self, text: str, operation: str, mode: Mode | None = None, **args: str) -> None:
         self.status.sending += 1
         if self.status.lost is not None:
-            self.show([Note(f"not connected; will be sent later: {_beginning(text)}")])
+            self.show([NoteLine(f"not connected; will be sent later: {_beginning(text)}")])
         self.do(lambda: self._deliver(text, operation, args, mode))
         self._console.refresh()
 
@@ -381,7 +381,7 @@ class Conversation:
 
     def _refuse(self, why: str) -> None:
         self.refused = True
-        self.show([Note(why, "error")])
+        self.show([NoteLine(why, "error")])
 
     def show(self, lines: Sequence[Line]) -> None:
         if lines:

@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from typing import assert_never
 
 from hubbub.people.messages import attachment_words, colour_of, marks, speaker
-from hubbub.people.shown import Day, Elsewhere, Line, Note, Opened, Said, Tone
+from hubbub.people.shown import Day, Elsewhere, Line, NoteLine, Opened, SaidLine, Tone
 from hubbub.people.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Message
 
@@ -48,7 +48,7 @@ def render(line: Line, zone: tzinfo | None = None, width: int = WIDTH) -> Fragme
     What others wrote comes out with its control characters visible.
     """
     match line:
-        case Said():
+        case SaidLine():
             return _said(line, zone, width)
         case Elsewhere():
             return _elsewhere(line, zone, width)
@@ -56,7 +56,7 @@ def render(line: Line, zone: tzinfo | None = None, width: int = WIDTH) -> Fragme
             return [("class:opened", f"── {line.thread} ──")]
         case Day():
             return [("class:dim", f"— {line.day:%a %d %B %Y} —")]
-        case Note():
+        case NoteLine():
             text = visible(line.text)
             shown = clip(text, width) if line.cut else wrap(text, width, _INDENT)
             return [(_TONES[line.tone], shown)]
@@ -69,7 +69,7 @@ def plain(fragments: Iterable[tuple[str, str]]) -> str:
     return "".join(text for _, text in fragments)
 
 
-def _said(said: Said, zone: tzinfo | None, width: int) -> Fragments:
+def _said(said: SaidLine, zone: tzinfo | None, width: int) -> Fragments:
     message = said.message
     head: Fragments = [("class:dim", f"{_time(message, zone)} {message.id} ")]
     if message.sender_kind == "system":

@@ -12,16 +12,16 @@ from hubbub.errors import UserError
 from hubbub.people.figures import CHAT, kept_back
 from hubbub.people.messages import amendment_words
 from hubbub.people.notices import notice
-from hubbub.people.shown import Day, Elsewhere, Line, Note, Opened, Said
+from hubbub.people.shown import Day, Elsewhere, Line, NoteLine, Opened, SaidLine
 from hubbub.people.state import ClientState
 from hubbub.people.text import clip, one_line
-from hubbub.people.thread import Thread
+from hubbub.people.thread import ClientThread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["HISTORY", "Session"]
+__all__ = ["HISTORY", "ChatSession"]
 
 HISTORY = 20
 """Messages shown when a thread is opened."""
@@ -29,7 +29,7 @@ PREVIEW = 200
 """Columns of a last message in the list of threads; a narrow terminal shows less."""
 
 
-class Session(ClientState):
+class ChatSession(ClientState):
     """One person's chat, line by line."""
 
     def __init__(self, me: str, zone: tzinfo | None = None):
@@ -52,10 +52,10 @@ class Session(ClientState):
         self._head = ready.head
         first = not self.threads
         if not self.know(ready):
-            return [Note("connected again", "good")]
+            return [NoteLine("connected again", "good")]
         self._missed.clear()
         if not first:
-            note = Note("connected again; the network has started anew", "good")
+            note = NoteLine("connected again; the network has started anew", "good")
             return [note, *self.open(self.current)]
         self.switch(thread_ids.BROADCAST)
         return []
@@ -92,7 +92,7 @@ class Session(ClientState):
         assert amendment.amends is not None, "is an amendment"
         if not self._shows(amendment.amends.message_id):
             return []
-        return [Note(amendment_words(amendment))]
+        return [NoteLine(amendment_words(amendment))]
 
     def _shows(self, message_id: str) -> bool:
         """Whether a message of the open thread has been shown since that was opened."""
@@ -109,12 +109,12 @@ class Session(ClientState):
             return []
         parts = [self._count(self.threads[name], count) for name, count in self._missed.items()]
         self._missed.clear()
-        return [Note(f"while you were away: {', '.join(parts)}")]
+        return [NoteLine(f"while you were away: {', '.join(parts)}")]
 
     def signalled(self, signal: Signal) -> list[Line]:
         """News of approvals, stops and take-overs, and what reaches an agent that this person
         speaks for."""
-        lines: list[Line] = [*map(Note, self.notices(signal)), *self._of_mods(signal)]
+        lines: list[Line] = [*map(NoteLine, self.notices(signal)), *self._of_mods(signal)]
         if (heard := self.overhear(signal)) is None:
             return lines
         message = heard.message
@@ -126,7 +126,7 @@ class Session(ClientState):
         if message.thread_id not in self._told_overheard:
             self._told_overheard.add(message.thread_id)
             ways = f"/open {message.thread_id}, then /as {heard.agent} <text>"
-            lines.append(Note(f"to answer there: {ways}"))
+            lines.append(NoteLine(f"to answer there: {ways}"))
         return lines
 
     def _of_mods(self, signal: Signal) -> list[Line]:
@@ -138,12 +138,12 @@ class Session(ClientState):
             did = "reacted" if kind == "added" else "took back"
             now = f" ({under.words})" if under.words else ""
             line = f"{under.message_id} {one_line(under.by)} {did} {one_line(under.emoji)}{now}"
-            return [Note(line)]
+            return [NoteLine(line)]
         found = notice(signal, self.me, self.seen)
         if found is None or (found.thread_id != self.current and not found.anywhere):
             return []
         where = "" if found.thread_id == self.current else f"[{self.shown(found.thread_id)}] "
-        return [Note(f"{where}{found.text}")]
+        return [NoteLine(f"{where}{found.text}")]
 
     def sent(self, result: SendResult) -> list[Line]:
         """One's own message is in the log."""
@@ -157,12 +157,12 @@ class Session(ClientState):
             lines.append(Elsewhere(message, self.shown(thread.id), mine=True))
         if result.absent and self._told_away.get(thread.id) != result.absent:
             are = "are" if len(result.absent) > 1 else "is"
-            lines.append(Note(f"{', '.join(result.absent)} {are} away; the message waits"))
+            lines.append(NoteLine(f"{', '.join(result.absent)} {are} away; the message waits"))
         self._told_away[thread.id] = result.absent
         if result.unresolved:
             names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
-            lines.append(Note(f"nobody here is called {names}"))
-        lines += map(Note, kept_back(result, CHAT))
+            lines.append(NoteLine(f"nobody here is called {names}"))
+        lines += map(NoteLine, kept_back(result, CHAT))
         return lines
 
     # Threads ----------------------------------------------------------------------------------
@@ -187,13 +187,13 @@ class Session(ClientState):
         thread = self.thread(self.current)
         before = [m for m in thread.messages.values() if m.tseq < (thread.shown_from or 1 << 62)]
         if not before:
-            return [Note("that was the beginning of this thread")]
+            return [NoteLine("that was the beginning of this thread")]
         page = before[-HISTORY:]
         thread.shown_from = page[0].tseq
         self._day = None
         lines = self._said(page)
         self._day = None
-        return [*lines, Note("— up to here; newer messages stand above —")]
+        return [*lines, NoteLine("— up to here; newer messages stand above —")]
 
     def lists(self) -> list[Line]:
         """All threads, the most recently active first, with numbers for `/open`."""
@@ -201,13 +201,13 @@ class Session(ClientState):
         self.listing = [thread.id for thread in found]
         width = max(len(self.shown(thread.id)) for thread in found)
         lines: list[Line] = [
-            Note(self._listed(n, thread, width), cut=True) for n, thread in enumerate(found, 1)
+            NoteLine(self._listed(n, thread, width), cut=True) for n, thread in enumerate(found, 1)
         ]
         if any(thread.unread and thread.mentioned for thread in found):
-            lines.append(Note("! somebody mentioned you there; /open <n> opens a thread"))
+            lines.append(NoteLine("! somebody mentioned you there; /open <n> opens a thread"))
         return lines
 
-    def _listed(self, number: int, thread: Thread, width: int) -> str:
+    def _listed(self, number: int, thread: ClientThread, width: int) -> str:
         last = thread.last
         here = "*" if thread.id == self.current else " "
         unread = f"{thread.unread} new{'!' if thread.mentioned else ''}" if thread.unread else ""
@@ -228,7 +228,7 @@ class Session(ClientState):
     def left(self, name: str) -> list[Line]:
         """This person is not in a channel any more."""
         self.parted(name)
-        lines: list[Line] = [Note(f"you left {name}", "good")]
+        lines: list[Line] = [NoteLine(f"you left {name}", "good")]
         if thread_ids.root(self.current) == thread_ids.channel(name):
             lines += self.open(thread_ids.BROADCAST)
         return lines
@@ -242,7 +242,7 @@ class Session(ClientState):
         found.sort(key=lambda t: (not t.mentioned, -t.last_seq))
         return [self._count(thread, thread.unread) for thread in found]
 
-    def _count(self, thread: Thread, count: int) -> str:
+    def _count(self, thread: ClientThread, count: int) -> str:
         return f"{self.shown(thread.id)} {count}{'!' if thread.mentioned else ''}"
 
     def hint(self) -> Line | None:
@@ -252,9 +252,11 @@ class Session(ClientState):
             return None
         agents = sorted(p.id for p in self.participants.values() if p.kind == "agent" and p.present)
         if not agents:
-            return Note("/help lists the commands; no agent is here at the moment")
+            return NoteLine("/help lists the commands; no agent is here at the moment")
         name = "concierge" if "concierge" in agents else agents[0]
-        return Note(f"ask an agent: `@{name} …` here, or `/dm {name}`; /help lists the commands")
+        return NoteLine(
+            f"ask an agent: `@{name} …` here, or `/dm {name}`; /help lists the commands"
+        )
 
     def _mentions_me(self, message: Message) -> bool:
         return self.me in message.mentions
@@ -269,7 +271,7 @@ class Session(ClientState):
             mine = message.sender_id == self.me
             mentions_me = self._mentions_me(message) and not mine
             below = self.reactions.of(message.id)
-            lines.append(Said(message, mine, mentions_me, self.me, below))
+            lines.append(SaidLine(message, mine, mentions_me, self.me, below))
             shown = self.thread(message.thread_id)
             shown.shown_from = min(shown.shown_from or message.tseq, message.tseq)
             shown.read = max(shown.read, message.tseq)

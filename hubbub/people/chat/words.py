@@ -12,11 +12,11 @@ from hubbub.ids import parse_message_id
 from hubbub.people.chat import slash
 from hubbub.people.commands import Command, all_commands
 from hubbub.people.names import names_in
-from hubbub.people.shown import Note, notes
+from hubbub.people.shown import NoteLine, notes
 from hubbub.protocol import thread_ids
 
 if TYPE_CHECKING:
-    from hubbub.people.chat.conversation import Conversation
+    from hubbub.people.chat.conversation import LineChat
 
 __all__ = ["LOCAL", "ChatWord"]
 
@@ -30,27 +30,27 @@ class ChatWord:
 
     usage: str
     help: str
-    do: Callable[[Conversation, str], None]
+    do: Callable[[LineChat, str], None]
 
 
-def _threads(chat: Conversation, rest: str) -> None:
+def _threads(chat: LineChat, rest: str) -> None:
     _nothing(rest)
     chat.show(chat.session.lists())
 
 
-def _who(chat: Conversation, rest: str) -> None:
+def _who(chat: LineChat, rest: str) -> None:
     _nothing(rest)
     command, _ = slash.find("agents list", chat.session.offers, (), ())
     chat.ask(lambda: chat.perform(command, {}))
 
 
-def _open(chat: Conversation, rest: str) -> None:
+def _open(chat: LineChat, rest: str) -> None:
     if not rest:
         raise UserError("takes a number of /threads or the name of a thread")
     chat.switch(chat.session.find(rest))
 
 
-def _direct(chat: Conversation, rest: str) -> None:
+def _direct(chat: LineChat, rest: str) -> None:
     # Completion puts a space after each name: `bob ,carol hi`.
     names, _, text = re.sub(r"^((?:\S+ +,)*\S+) +,(?=\S)", _joined, rest).partition(" ")
     found = names_in(names)
@@ -65,29 +65,29 @@ def _joined(found: re.Match[str]) -> str:
     return re.sub(r" +,", ",", found[0])
 
 
-def _reply(chat: Conversation, rest: str) -> None:
+def _reply(chat: LineChat, rest: str) -> None:
     message_id, _, text = rest.partition(" ")
     if parse_message_id(message_id) is None or not text.strip():
         raise UserError("takes a message's id and a text")
     chat.send(text.strip(), "reply", message_id=message_id)
 
 
-def _more(chat: Conversation, rest: str) -> None:
+def _more(chat: LineChat, rest: str) -> None:
     _nothing(rest)
     chat.ask(chat.more)
 
 
-def _join(chat: Conversation, rest: str) -> None:
+def _join(chat: LineChat, rest: str) -> None:
     name = _one_word(rest).lstrip("#")
     chat.ask(lambda: chat.enter("join_channel", name, "channel"))
 
 
-def _create(chat: Conversation, rest: str) -> None:
+def _create(chat: LineChat, rest: str) -> None:
     name = _one_word(rest).lstrip("#")
     chat.ask(lambda: chat.enter("create_channel", name, "name"))
 
 
-def _leave(chat: Conversation, rest: str) -> None:
+def _leave(chat: LineChat, rest: str) -> None:
     if len(rest.split()) > 1:
         raise UserError("takes one channel, or nothing for the current one")
     channel, root = rest.lstrip("#"), thread_ids.root(chat.session.current)
@@ -96,7 +96,7 @@ def _leave(chat: Conversation, rest: str) -> None:
     chat.ask(lambda: chat.leave(channel or root.partition(".")[2]))
 
 
-def _wait(chat: Conversation, rest: str) -> None:
+def _wait(chat: LineChat, rest: str) -> None:
     try:
         seconds = float(rest) if rest else 10.0
     except ValueError:
@@ -121,33 +121,33 @@ def _one_word(rest: str) -> str:
 # Help ---------------------------------------------------------------------------------------------
 
 
-def _help(chat: Conversation, word: str) -> None:
+def _help(chat: LineChat, word: str) -> None:
     """What can be typed; of one word, in detail."""
     everything = (*all_commands(), *chat.status.others)
     there = list(slash.offered(everything, chat.session.offers))
     if word:
         word = word.lstrip("/").lower()
-        chat.show(_help_of(word, there) or [Note(f"there is no command {word!r}", "error")])
+        chat.show(_help_of(word, there) or [NoteLine(f"there is no command {word!r}", "error")])
         return
     lines = [(each.usage, each.help) for each in LOCAL.values()]
     lines += [(slash.usage(command), command.short) for command in there]
     width = max(len(usage) for usage, _ in lines if len(usage) <= SHORT)
     chat.show([
         *notes(f"{usage:<{width}}  {about}" for usage, about in lines),
-        Note("the first word may be left out where one command only ends so: /claim t3"),
-        Note("anything else is said in the current thread; @name mentions somebody"),
-        Note("//text says /text; /help <word> says what a command takes"),
+        NoteLine("the first word may be left out where one command only ends so: /claim t3"),
+        NoteLine("anything else is said in the current thread; @name mentions somebody"),
+        NoteLine("//text says /text; /help <word> says what a command takes"),
     ])  # fmt: skip
 
 
-def _help_of(word: str, commands: list[Command]) -> list[Note]:
-    found = [Note(f"{LOCAL[word].usage}: {LOCAL[word].help}")] if word in LOCAL else []
+def _help_of(word: str, commands: list[Command]) -> list[NoteLine]:
+    found = [NoteLine(f"{LOCAL[word].usage}: {LOCAL[word].help}")] if word in LOCAL else []
     for command in commands:
         if word in (command.path, command.word, command.path.partition(" ")[0]):
-            found.append(Note(f"{slash.usage(command)}: {command.help}"))
+            found.append(NoteLine(f"{slash.usage(command)}: {command.help}"))
             if word in (command.path, command.word):
                 options = (p for p in command.parameters if p.help)
-                found += [Note(f"    {p.option}  {p.help}") for p in options]
+                found += [NoteLine(f"    {p.option}  {p.help}") for p in options]
     return found
 
 

@@ -13,7 +13,7 @@ from hubbub.people.commands import Command
 from hubbub.people.figures import kept_back
 from hubbub.people.oversight import takeover_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import Note, Shown, done, notes, paged, table
+from hubbub.people.shown import NoteLine, Shown, done, notes, paged, table
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Takeover, Takeovers
@@ -25,7 +25,7 @@ ABOUT = 60
 """Columns of a description in a list."""
 
 
-def listed(found: Participants, person: PersonClient) -> list[Note]:
+def listed(found: Participants, person: PersonClient) -> list[NoteLine]:
     rows = (
         (
             p.id,
@@ -39,10 +39,10 @@ def listed(found: Participants, person: PersonClient) -> list[Note]:
     return paged(table(("NAME", "KIND", "", "ABOUT"), rows), found.more, more)
 
 
-def fitting(found: FoundAgents, person: PersonClient) -> list[Note]:
+def fitting(found: FoundAgents, person: PersonClient) -> list[NoteLine]:
     """Who fits, the best first; or what to do if nobody does."""
     if not found.agents:
-        return [Note(found.advice.replace("list_agents", person.typed("agents list")))]
+        return [NoteLine(found.advice.replace("list_agents", person.typed("agents list")))]
     rows = ((a.id, _state(a.present, a.open), ", ".join(a.why), a.cost, a.description)
             for a in found.agents)  # fmt: skip
     return table(("NAME", "STATE", "FITS", "COST", ""), rows)
@@ -55,7 +55,7 @@ def _state(present: bool, open: int) -> str:
     return f"busy ({open})" if open else "free"
 
 
-def card(found: AgentCard, person: PersonClient) -> list[Note]:
+def card(found: AgentCard, person: PersonClient) -> list[NoteLine]:
     rows: Sequence[tuple[str, str]] = [
         ("name", found.id),
         ("kind", found.kind),

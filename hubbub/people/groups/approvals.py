@@ -17,13 +17,13 @@ from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.oversight import approval_words, decided_words
 from hubbub.people.parameters import Parameter, value_of
-from hubbub.people.shown import Note, Shown, done, notes
+from hubbub.people.shown import NoteLine, Shown, done, notes
 from hubbub.protocol.control import Approval, Approvals
 
 __all__ = ["COMMANDS", "TAKEN"]
 
 
-def listed(found: Approvals, person: PersonClient) -> list[Note]:
+def listed(found: Approvals, person: PersonClient) -> list[NoteLine]:
     """Those that wait with everything that is needed to decide; the others in a line each."""
     lines: list[str] = []
     for approval in found.approvals:

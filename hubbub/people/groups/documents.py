@@ -9,15 +9,15 @@ from hubbub.mods.documents.schemas import DocumentDiff, Documents, DocumentText
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
 from hubbub.people.figures import moment
-from hubbub.people.shown import Note, Shown, Tone, paged, table, text_notes
+from hubbub.people.shown import NoteLine, Shown, Tone, paged, table, text_notes
 from hubbub.people.text import one_line
 
 __all__ = ["COMMANDS", "TAKEN"]
 
 
-def listed(found: Documents, person: PersonClient) -> list[Note]:
+def listed(found: Documents, person: PersonClient) -> list[NoteLine]:
     if not found.documents:
-        return [Note("no documents")]
+        return [NoteLine("no documents")]
     rows = [
         (each.id, str(each.version), each.created_by, moment(each.created_at), each.title)
         for each in found.documents
@@ -26,24 +26,24 @@ def listed(found: Documents, person: PersonClient) -> list[Note]:
     return paged(notes, found.more, f"there are earlier ones: --before {found.documents[-1].id}")
 
 
-def text(found: DocumentText, person: PersonClient) -> list[Note]:
+def text(found: DocumentText, person: PersonClient) -> list[NoteLine]:
     """The text below what it is, and how to go on where it is cut."""
     document = found.document
     head = f"── {document.id} {one_line(document.title)}, version {found.version}"
     whole = found.first <= 1 and found.last >= found.lines
     part = "" if whole else f", lines {found.first} to {found.last} of {found.lines}"
-    notes = [Note(f"{head}{part} ──"), *text_notes(found.text)]
+    notes = [NoteLine(f"{head}{part} ──"), *text_notes(found.text)]
     if found.last < found.lines:
         which = "" if found.version == document.version else f"--version {found.version} "
         more = f"documents show {which}--first {found.last + 1} {document.id}"
-        notes.append(Note(f"{person.typed(more)} goes on"))
+        notes.append(NoteLine(f"{person.typed(more)} goes on"))
     return notes
 
 
 _TONES: dict[str, Tone] = {"+": "good", "-": "removed", "@": "info"}
 
 
-def difference(found: DocumentDiff) -> list[Note]:
+def difference(found: DocumentDiff) -> list[NoteLine]:
     """What was added and removed between two versions."""
     document = found.document
     head = f"── {document.id} {one_line(document.title)}, version {found.old} to {found.new} ──"
@@ -53,9 +53,9 @@ def difference(found: DocumentDiff) -> list[Note]:
     shown = (
         line if line[:1] in ("+", "-", "@") else f" {line.removeprefix(' ')}" for line in changed
     )
-    lines = [Note(line, _TONES.get(line[:1], "plain")) for line in shown]
-    cut = [Note("it is longer than this; the page shows it whole")] if found.cut else []
-    return [Note(head), *(lines or [Note("nothing has changed")]), *cut]
+    lines = [NoteLine(line, _TONES.get(line[:1], "plain")) for line in shown]
+    cut = [NoteLine("it is longer than this; the page shows it whole")] if found.cut else []
+    return [NoteLine(head), *(lines or [NoteLine("nothing has changed")]), *cut]
 
 
 async def diff(person: PersonClient, given: dict[str, Any]) -> Shown:

@@ -16,7 +16,7 @@ from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
 from hubbub.people.figures import moment, size_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import Note, Shown, done, notes, paged, table, text_notes
+from hubbub.people.shown import NoteLine, Shown, done, notes, paged, table, text_notes
 from hubbub.people.text import one_line
 from hubbub.people.transfer import bring, fetch, free_place, local_file, save
 from hubbub.protocol.operations import SendResult
@@ -24,9 +24,9 @@ from hubbub.protocol.operations import SendResult
 __all__ = ["COMMANDS", "TAKEN"]
 
 
-def listed(found: Files, person: PersonClient) -> list[Note]:
+def listed(found: Files, person: PersonClient) -> list[NoteLine]:
     if not found.files:
-        return [Note("no files")]
+        return [NoteLine("no files")]
     rows = [
         (
             file.id,
@@ -43,7 +43,7 @@ def listed(found: Files, person: PersonClient) -> list[Note]:
     return paged(lines, found.more, f"there are earlier ones: --before {found.files[-1].id}")
 
 
-def text(found: FileText, person: PersonClient) -> list[Note]:
+def text(found: FileText, person: PersonClient) -> list[NoteLine]:
     return text_notes(found.text)
 
 

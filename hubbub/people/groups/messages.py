@@ -14,9 +14,9 @@ from hubbub.people.commands import Command, remember
 from hubbub.people.figures import kept_back, moment
 from hubbub.people.messages import amendment_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.reactions import MessageReactions
+from hubbub.people.reactions import ReactionsBelow
 from hubbub.people.receipts import receipt_words, story
-from hubbub.people.shown import Note, Shown, done, notes, text_notes
+from hubbub.people.shown import NoteLine, Shown, done, notes, text_notes
 from hubbub.people.text import clip, counted, one_line
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -31,7 +31,7 @@ BEGINNING = 80
 # Edits and reactions ------------------------------------------------------------------------------
 
 
-def amended(found: SendResult, person: PersonClient) -> list[Note]:
+def amended(found: SendResult, person: PersonClient) -> list[NoteLine]:
     """What one has done oneself does not come back but in the answer."""
     person.state.note(found.message)
     return notes([amendment_words(found.message), *kept_back(found, person.typed)])
@@ -50,12 +50,12 @@ async def delete(person: PersonClient, given: dict[str, Any]) -> Shown:
     return Shown(value, amended(SendResult.model_validate(value), person))
 
 
-def versions(found: MessageVersions, person: PersonClient) -> list[Note]:
+def versions(found: MessageVersions, person: PersonClient) -> list[NoteLine]:
     """What a message said from when to when, oldest first."""
     earlier = f"there are earlier versions: --before {found.versions[0].seq}" if found.more else ""
-    lines = [Note(earlier)] if earlier else []
+    lines = [NoteLine(earlier)] if earlier else []
     for each in found.versions:
-        lines += [Note(_version(each))]
+        lines += [NoteLine(_version(each))]
         if each.kind != "deleted":
             lines += text_notes(each.text)
     return lines
@@ -66,10 +66,10 @@ def _version(version: MessageVersion) -> str:
     return f"{version.kind} by {one_line(by)}, {moment(version.at)}"
 
 
-def reacted(found: MessageReactions, person: PersonClient) -> list[Note]:
+def reacted(found: ReactionsBelow, person: PersonClient) -> list[NoteLine]:
     """What stands below a message now."""
     person.state.reactions.learn([found])
-    return [Note(f"{found.message_id}: {found.words or 'no reactions'}")]
+    return [NoteLine(f"{found.message_id}: {found.words or 'no reactions'}")]
 
 
 # Search and digest --------------------------------------------------------------------------------
@@ -89,20 +89,20 @@ async def search(person: PersonClient, given: dict[str, Any]) -> Shown:
     return Shown(value, _hits(hits, person))
 
 
-def _hits(found: SearchHits, person: PersonClient) -> list[Note]:
+def _hits(found: SearchHits, person: PersonClient) -> list[NoteLine]:
     """Two lines a hit: where it stands, and how it reads there."""
-    lines: list[Note] = []
+    lines: list[NoteLine] = []
     for hit in found.hits:
-        lines += [Note(_hit(hit, person)), Note(f"    {one_line(hit.snippet)}", "plain")]
+        lines += [NoteLine(_hit(hit, person)), NoteLine(f"    {one_line(hit.snippet)}", "plain")]
     if not found.hits:
-        lines.append(Note("nothing found"))
+        lines.append(NoteLine("nothing found"))
     if found.indexing:
-        lines.append(Note("earlier messages are still being indexed: some may be missing"))
+        lines.append(NoteLine("earlier messages are still being indexed: some may be missing"))
     if found.note:
-        lines.append(Note(found.note))
+        lines.append(NoteLine(found.note))
     if found.more:
         way = f"{person.typed('search')} shows" if person.here else f"--cursor {found.cursor} shows"
-        lines.append(Note(f"{way} what comes next"))
+        lines.append(NoteLine(f"{way} what comes next"))
     return lines
 
 
@@ -129,35 +129,35 @@ async def digest(person: PersonClient, given: dict[str, Any]) -> Shown:
     return Shown(value, _digest(found, person, marked=mark))
 
 
-def _digest(found: Digest, person: PersonClient, *, marked: bool) -> list[Note]:
+def _digest(found: Digest, person: PersonClient, *, marked: bool) -> list[NoteLine]:
     """What waits, what was decided, then each thread."""
     lines = []
     for waits in found.waiting:
         by = f" from {waits.by}" if waits.by else ""
-        lines.append(Note(one_line(f"! {waits.kind} {waits.id}{by}: {waits.text}"), "plain"))
-    lines += [Note(one_line(f"* {decided}"), "plain") for decided in found.decided]
+        lines.append(NoteLine(one_line(f"! {waits.kind} {waits.id}{by}: {waits.text}"), "plain"))
+    lines += [NoteLine(one_line(f"* {decided}"), "plain") for decided in found.decided]
     for thread in found.threads:
         lines += _of_thread(thread, person)
     if not (found.threads or found.waiting or found.decided):
-        lines.append(Note("nothing new"))
+        lines.append(NoteLine("nothing new"))
     if found.more:
-        lines.append(Note("there is something new in other threads, too"))
+        lines.append(NoteLine("there is something new in other threads, too"))
     if found.note:
-        lines.append(Note(found.note))
+        lines.append(NoteLine(found.note))
     if found.threads and not marked:
         way = "messages digest mark" if person.here else "messages digest --mark"
-        lines.append(Note(f"{person.typed(way)}: the next one begins behind this"))
+        lines.append(NoteLine(f"{person.typed(way)}: the next one begins behind this"))
     return lines
 
 
-def _of_thread(thread: ThreadDigest, person: PersonClient) -> list[Note]:
+def _of_thread(thread: ThreadDigest, person: PersonClient) -> list[NoteLine]:
     count = counted(thread.count, "message", "messages")
     more = "" if thread.counted else "more than "
     mentions = f", {counted(thread.mentions, 'mention', 'mentions')}" if thread.mentions else ""
     who = ", ".join(f"{each.id} {each.count}" for each in thread.speakers)
-    head = Note(f"{person.shown(thread.thread_id)}: {more}{count}{mentions} ({who})")
+    head = NoteLine(f"{person.shown(thread.thread_id)}: {more}{count}{mentions} ({who})")
     if thread.summary:
-        return [head, Note(f"    {one_line(thread.summary)}", "plain")]
+        return [head, NoteLine(f"    {one_line(thread.summary)}", "plain")]
     ends = [thread.first, thread.last] if thread.count > 1 else [thread.first]
     return [head, *notes((f"    {e.id} {e.by}: {one_line(e.text)}" for e in ends), "plain")]
 

@@ -7,14 +7,14 @@ from typing import Any
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.oversight import breaker_words, stopped_words, takeover_words
-from hubbub.people.shown import Note, Shown, notes, table
+from hubbub.people.shown import NoteLine, Shown, notes, table
 from hubbub.protocol.admin import NetworkStatus
 from hubbub.protocol.control import Breakers, Stops, Takeovers
 
 __all__ = ["COMMANDS", "TAKEN"]
 
 
-def status(found: NetworkStatus, person: PersonClient) -> list[Note]:
+def status(found: NetworkStatus, person: PersonClient) -> list[NoteLine]:
     rows = [
         (name.replace("_", " "), str(value).lower() if isinstance(value, bool) else str(value))
         for name, value in found.model_dump(exclude={"down"}).items()

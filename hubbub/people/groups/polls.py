@@ -8,15 +8,15 @@ from hubbub.mods.polls.schemas import Poll, Polls, PollSummary, Voted
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
 from hubbub.people.figures import moment
-from hubbub.people.shown import Note, Shown, done, paged, table
+from hubbub.people.shown import NoteLine, Shown, done, paged, table
 from hubbub.people.text import counted, one_line
 
 __all__ = ["COMMANDS", "TAKEN"]
 
 
-def listed(found: Polls, person: PersonClient) -> list[Note]:
+def listed(found: Polls, person: PersonClient) -> list[NoteLine]:
     if not found.polls:
-        return [Note("no polls")]
+        return [NoteLine("no polls")]
     rows = [
         (poll.id, poll.state, str(poll.voters), _until(poll), person.shown(poll.thread_id),
          poll.question)
@@ -31,7 +31,7 @@ def _until(poll: PollSummary) -> str:
     return "" if end is None else moment(end)
 
 
-def result(found: Poll, person: PersonClient) -> list[Note]:
+def result(found: Poll, person: PersonClient) -> list[NoteLine]:
     """A poll, its options, one's own marked, and the outcome."""
     poll = found.poll
     person.state.seen.offer(poll.id, tuple(option.text for option in found.options))
@@ -50,16 +50,16 @@ def result(found: Poll, person: PersonClient) -> list[Note]:
         )
         for option in found.options
     )
-    notes = [Note(head), *table(("", "", "OPTION", "VOTES", ""), rows)]
+    notes = [NoteLine(head), *table(("", "", "OPTION", "VOTES", ""), rows)]
     if found.outcome is not None:
         winners = f": {one_line(', '.join(found.winners))}" if found.winners else ""
-        notes.append(Note(f"{found.outcome.replace('_', ' ')}{winners}", "plain"))
+        notes.append(NoteLine(f"{found.outcome.replace('_', ' ')}{winners}", "plain"))
     elif not found.mine:
-        notes.append(Note(f"{person.typed(f'polls vote {poll.id}')} <number> votes"))
+        notes.append(NoteLine(f"{person.typed(f'polls vote {poll.id}')} <number> votes"))
     return notes
 
 
-def asked(poll: PollSummary, person: PersonClient) -> list[Note]:
+def asked(poll: PollSummary, person: PersonClient) -> list[NoteLine]:
     return done(f"{poll.id} is asked; {person.typed(f'polls show {poll.id}')} shows how it stands")
 
 

@@ -6,14 +6,14 @@ from hubbub.mods.schedule.schemas import Reminder, Reminders
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import moment
-from hubbub.people.shown import Note, done, paged, table
+from hubbub.people.shown import NoteLine, done, paged, table
 
 __all__ = ["COMMANDS", "TAKEN"]
 
 
-def listed(found: Reminders, person: PersonClient) -> list[Note]:
+def listed(found: Reminders, person: PersonClient) -> list[NoteLine]:
     if not found.reminders:
-        return [Note("no reminders")]
+        return [NoteLine("no reminders")]
     rows = [
         (each.id, each.of, _next(each), each.when, person.shown(each.thread_id), each.text)
         for each in found.reminders
@@ -22,11 +22,11 @@ def listed(found: Reminders, person: PersonClient) -> list[Note]:
     return paged(notes, found.more, f"there are later ones: --after {found.reminders[-1].id}")
 
 
-def set_(found: Reminder, person: PersonClient) -> list[Note]:
+def set_(found: Reminder, person: PersonClient) -> list[NoteLine]:
     return done(f"{found.id}  {_next(found)}  {person.shown(found.thread_id)}")
 
 
-def cancelled(found: Reminder, person: PersonClient) -> list[Note]:
+def cancelled(found: Reminder, person: PersonClient) -> list[NoteLine]:
     return done(f"{found.id} is cancelled")
 
 

@@ -11,15 +11,15 @@ from hubbub.mods.tasks.schemas import Boards, BoardText, Task, TaskDetails, Task
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import moment
-from hubbub.people.shown import Note, Shown, done, paged, table, text_notes
+from hubbub.people.shown import NoteLine, Shown, done, paged, table, text_notes
 from hubbub.people.text import one_line
 
 __all__ = ["COMMANDS", "TAKEN"]
 
 
-def listed(found: Tasks, person: PersonClient) -> list[Note]:
+def listed(found: Tasks, person: PersonClient) -> list[NoteLine]:
     if not found.tasks:
-        return [Note("no tasks")]
+        return [NoteLine("no tasks")]
     rows = [
         (
             task.id,
@@ -47,17 +47,17 @@ def _line(task: Task) -> str:
     return one_line(f"{task.id} {task.state}{by}: {task.title}{more}")
 
 
-def changed(task: Task, person: PersonClient) -> list[Note]:
+def changed(task: Task, person: PersonClient) -> list[NoteLine]:
     """A task after something was done with it."""
     return done(_line(task))
 
 
-def details(found: TaskDetails, person: PersonClient) -> list[Note]:
+def details(found: TaskDetails, person: PersonClient) -> list[NoteLine]:
     """A task, what it is about, its result, and who has done what with it."""
-    notes = [Note(_line(found.task), "plain")]
+    notes = [NoteLine(_line(found.task), "plain")]
     for title, text in (("description", found.description), ("result", found.result)):
         if text:
-            notes += [Note(f"{title}:"), *text_notes(text)]
+            notes += [NoteLine(f"{title}:"), *text_notes(text)]
     if found.history:
         rows = ((moment(each.at), each.by, each.what, each.note) for each in found.history)
         notes += table(("WHEN", "WHO", "WHAT", ""), rows)
@@ -69,7 +69,7 @@ async def board(person: PersonClient, given: dict[str, Any]) -> Shown:
     name = given.get("board") or await _only_board(person, given.get("thread"))
     value = await person.call("board_as_markdown", board=name)
     found = BoardText.model_validate(value)
-    cut = [Note("there are more tasks")] if found.cut else []
+    cut = [NoteLine("there are more tasks")] if found.cut else []
     return Shown(value, [*text_notes(found.text), *cut])
 
 

@@ -6,7 +6,7 @@ from hubbub.mods.threads.schemas import ThreadChoice, ThreadInfo, ThreadInfos, T
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import moment
-from hubbub.people.shown import Note, done, paged, table
+from hubbub.people.shown import NoteLine, done, paged, table
 from hubbub.people.text import clip, one_line
 from hubbub.protocol.operations import Threads
 
@@ -16,7 +16,7 @@ LAST = 60
 """Columns of a thread's last message."""
 
 
-def listed(found: Threads, person: PersonClient) -> list[Note]:
+def listed(found: Threads, person: PersonClient) -> list[NoteLine]:
     """Threads and their last messages, most recently active first."""
     rows = (
         (
@@ -32,7 +32,7 @@ def listed(found: Threads, person: PersonClient) -> list[Note]:
     return paged(notes, found.more, "there are others; see --limit")
 
 
-def replies(found: ThreadInfos, person: PersonClient) -> list[Note]:
+def replies(found: ThreadInfos, person: PersonClient) -> list[NoteLine]:
     """Reply threads with their titles and states."""
     rows = (
         (
@@ -54,13 +54,13 @@ def _state(info: ThreadInfo) -> str:
     return ", ".join(words)
 
 
-def state(found: ThreadState, person: PersonClient) -> list[Note]:
+def state(found: ThreadState, person: PersonClient) -> list[NoteLine]:
     is_ = "open" if found.resolved_by is None else f"resolved by {found.resolved_by}"
     called = f": {one_line(found.title)}" if found.title else ""
     return done(f"{person.shown(found.thread_id)} is {is_}{called}")
 
 
-def choice(found: ThreadChoice, person: PersonClient) -> list[Note]:
+def choice(found: ThreadChoice, person: PersonClient) -> list[NoteLine]:
     """Whether it is followed or muted, and where that was said."""
     is_ = "followed" if found.followed else "muted" if found.muted else "neither followed nor muted"
     above = found.chosen_in if found.chosen_in != found.thread_id else None

@@ -13,7 +13,7 @@ from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import dollars, left_words, moment, sums_words, thousands, took_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import Note, Shown, notes, paged, table
+from hubbub.people.shown import NoteLine, Shown, notes, paged, table
 from hubbub.people.text import clip, one_line, visible
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Requests
@@ -30,9 +30,9 @@ REASON = 60
 """Columns of a turn's reason, and of a request's task, in a list."""
 
 
-def listed(found: Turns, person: PersonClient) -> list[Note]:
+def listed(found: Turns, person: PersonClient) -> list[NoteLine]:
     if not found.turns:
-        return [Note("no turns")]
+        return [NoteLine("no turns")]
     head = ("TURN", "STARTED", "TOOK", "OUTCOME", "STEPS", "TOKENS", "COST", "MODEL", "")
     lines = table(head, map(_row, found.turns))
     return paged(lines, found.more, f"there are earlier ones: --before {found.turns[-1].id}")
@@ -159,9 +159,9 @@ def _cost(usd: float | None) -> str:
 # What work was asked for, and what it has cost ----------------------------------------------------
 
 
-def requests(found: Requests, person: PersonClient) -> list[Note]:
+def requests(found: Requests, person: PersonClient) -> list[NoteLine]:
     if not found.requests:
-        return [Note("no requests")]
+        return [NoteLine("no requests")]
     rows = (
         (
             each.id,
@@ -176,11 +176,11 @@ def requests(found: Requests, person: PersonClient) -> list[Note]:
     return table(("REQUEST", "WHO", "STATE", "DEADLINE", "THREAD", "TASK"), rows)
 
 
-def spending(spent: Spending, person: PersonClient) -> list[Note]:
+def spending(spent: Spending, person: PersonClient) -> list[NoteLine]:
     """A row for each day, agent and thread, the sum, and the day's limits."""
     head = ("DAY", "AGENT", "THREAD", "TURNS", "WAKES", "TOKENS", "COST")
     lines = table(head, (_spent(row, person) for row in spent.rows)) if spent.rows else []
-    lines.append(Note(f"together: {sums_words(spent.total)}", "plain"))
+    lines.append(NoteLine(f"together: {sums_words(spent.total)}", "plain"))
     return [*lines, *notes(map(left_words, spent.today), "plain")]
 
 
@@ -208,7 +208,7 @@ async def interaction(person: PersonClient, given: dict[str, Any]) -> Shown:
     tree = drawn(whole)
     budget = None if whole.budget is None else whole.budget.model_dump(mode="json")
     value: JsonValue = {"interaction": whole.as_page().model_dump(mode="json"), "budget": budget}
-    return Shown(value, [Note(line, "plain", cut=True) for line in lines_of(tree)], tree)
+    return Shown(value, [NoteLine(line, "plain", cut=True) for line in lines_of(tree)], tree)
 
 
 async def _interaction_id(person: PersonClient, name: str | None) -> str:

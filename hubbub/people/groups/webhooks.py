@@ -6,12 +6,12 @@ from hubbub.mods.webhooks.schemas import Delivery, DeliveryPage, Webhooks
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import moment
-from hubbub.people.shown import Note, done, paged, table
+from hubbub.people.shown import NoteLine, done, paged, table
 
 __all__ = ["COMMANDS", "TAKEN"]
 
 
-def listed(found: Webhooks, person: PersonClient) -> list[Note]:
+def listed(found: Webhooks, person: PersonClient) -> list[NoteLine]:
     rows = (
         (
             each.name,
@@ -29,7 +29,7 @@ def listed(found: Webhooks, person: PersonClient) -> list[Note]:
     )
 
 
-def deliveries(found: DeliveryPage, person: PersonClient) -> list[Note]:
+def deliveries(found: DeliveryPage, person: PersonClient) -> list[NoteLine]:
     rows = [
         (
             str(each.number),
@@ -48,7 +48,7 @@ def deliveries(found: DeliveryPage, person: PersonClient) -> list[Note]:
     )
 
 
-def retried(found: Delivery, person: PersonClient) -> list[Note]:
+def retried(found: Delivery, person: PersonClient) -> list[NoteLine]:
     return done(f"{found.id} is {found.state} again")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.app.agents import AgentJob, Job, from_config, from_file, run_job
+from hubbub.app.agents import AgentJob, AgentsJob, from_config, from_file, run_job
 from hubbub.app.launch import agent_tokens, units
 from hubbub.client import Client
 from hubbub.client.runfile import RunFile, write_run_file
@@ -127,10 +127,10 @@ async def hear(client: Client, condition: Callable[[Event], bool]) -> Event:
     raise AssertionError("the events ended")
 
 
-def job_for(network: LocalNetwork, folder: Path, *names: str, run: str | None = None) -> Job:
+def job_for(network: LocalNetwork, folder: Path, *names: str, run: str | None = None) -> AgentsJob:
     config = AgentConfig(kind="python", class_=f"{folder}/echo.py:Echo", greet="hello")
     agents = tuple(AgentJob(name, config, None) for name in names)
-    return Job(network.url, agents, {}, folder, run)
+    return AgentsJob(network.url, agents, {}, folder, run)
 
 
 async def test_the_agents_of_a_process_join_work_and_greet_once(config: Path) -> None:

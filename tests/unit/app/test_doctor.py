@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.app.doctor import Diagnosis, Finding, diagnose, diagnose_log, probe_model
+from hubbub.app.doctor import Diagnosis, Symptom, diagnose, diagnose_log, probe_model
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError
 from hubbub.network.store import add_token_offline, open_store
@@ -24,7 +24,7 @@ CALLING = Answer(calls=[Call(tool="finish", arguments={"reason": "asked to"})])
 TALKING = Answer(text="Certainly!", ignore_tool_choice=True)
 
 
-def finding(found: Diagnosis, what: str) -> Finding:
+def finding(found: Diagnosis, what: str) -> Symptom:
     return next(f for f in found.findings if f.what == what)
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from hubbub.app.providers import (
-    Proposal,
+    ModelProposal,
     find_models,
     from_environment,
     models_section,
@@ -55,7 +55,7 @@ async def test_a_model_server_is_found_with_its_first_model(
     async with ModelServer(Script(models=["nomic-embed", "qwen3:8b", "other"])) as server:
         url = server.base_url
         found = await asyncio.to_thread(on_server, "Ollama", url)
-    assert found == Proposal("qwen3:8b", url, None, f"Ollama answers at {url}")
+    assert found == ModelProposal("qwen3:8b", url, None, f"Ollama answers at {url}")
 
 
 async def test_whatever_else_answers_is_no_model_server() -> None:
@@ -91,8 +91,8 @@ async def test_everything_within_reach_is_found_at_once() -> None:
 
 def test_proposals_are_a_section_of_a_config() -> None:
     proposals = [
-        Proposal("a:b", "http://127.0.0.1:1/v1", None, "found"),
-        Proposal('odd "name"', "${OPENAI_BASE_URL}", "OPENAI_API_KEY", "set"),
+        ModelProposal("a:b", "http://127.0.0.1:1/v1", None, "found"),
+        ModelProposal('odd "name"', "${OPENAI_BASE_URL}", "OPENAI_API_KEY", "set"),
     ]
     models = NetworkFile.model_validate(yaml.safe_load(models_section(proposals))).models
     assert list(models) == ["default", "other1"]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hubbub.app.preflight import load_valid
-from hubbub.app.providers import Proposal
+from hubbub.app.providers import ModelProposal
 from hubbub.app.starters import starter_files
 from tests.unit.app.conftest import Write
 
-LOCAL = Proposal("qwen3:8b", "http://127.0.0.1:11434/v1", None, "Ollama answers")
+LOCAL = ModelProposal("qwen3:8b", "http://127.0.0.1:11434/v1", None, "Ollama answers")
 
 
 @pytest.mark.slow

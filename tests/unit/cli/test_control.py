@@ -13,7 +13,7 @@ import pytest
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.cli.joining import Target, joined
+from hubbub.cli.joining import NetworkTarget, joined
 from hubbub.client import Client, WebSocketTransport
 from hubbub.errors import OperationError
 from hubbub.people.groups.turns import _cost, _lines
@@ -352,6 +352,6 @@ def test_an_agent_is_spoken_for_and_what_it_delegates_is_listed(
 
 
 async def test_the_operator_joins_without_being_listed(town: str) -> None:
-    async with joined(Target()) as client:
+    async with joined(NetworkTarget()) as client:
         assert client.participant == "operator"
         assert "operator" not in {p.id for p in client.ready.participants}

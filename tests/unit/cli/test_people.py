@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.cli.joining import Target, default_person
+from hubbub.cli.joining import NetworkTarget, default_person
 from hubbub.client import Client, WebSocketTransport
 from tests.unit.cli.conftest import Ran, Shell
 
@@ -111,7 +111,10 @@ def test_a_network_is_found_by_name_and_address(town: str, hubbub: Shell) -> Non
     place = town.removeprefix("ws://")
     for address in ("town", town, place, f"http://{place}/", f"HTTP://{place}/x?y#z"):
         assert hubbub("agents", "list", "--address", address).code == 0
-    assert (default_person(Target(), None), default_person(Target(), "bob")) == ("ann", "bob")
+    assert (default_person(NetworkTarget(), None), default_person(NetworkTarget(), "bob")) == (
+        "ann",
+        "bob",
+    )
 
 
 def test_without_a_network_the_way_to_one_is_told(hubbub: Shell) -> None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from pydantic import JsonValue
 
-from hubbub.cli.junit import Suite, Verdict, write_junit
+from hubbub.cli.junit import CaseVerdict, Suite, write_junit
 from hubbub.testing.model_server import ModelServer, Script
 from tests.unit.cli.conftest import Shell
 
@@ -248,7 +248,7 @@ def test_no_cases_and_wrong_options_are_the_users_mistake(shop: Path, hubbub: Sh
 
 
 def test_what_xml_cannot_carry_is_made_visible(tmp_path: Path) -> None:
-    suite = Suite("a\x00b", [Verdict("c\x1bd", "failed", "e\x08", "<f> & \ud800")])
+    suite = Suite("a\x00b", [CaseVerdict("c\x1bd", "failed", "e\x08", "<f> & \ud800")])
     write_junit(tmp_path / "out.xml", [suite])
     (found,) = ElementTree.parse(tmp_path / "out.xml").getroot()
     case = found.find("testcase")

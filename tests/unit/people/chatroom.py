@@ -13,7 +13,7 @@ from hubbub.mods.loader import find_mod, settings_of
 from hubbub.people.chat.console import Status
 from hubbub.people.chat.conversation import run_chat
 from hubbub.people.chat.render import plain, render
-from hubbub.people.shown import Elsewhere, Line, Said
+from hubbub.people.shown import Elsewhere, Line, SaidLine
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Event
 from hubbub.protocol.wire import Inlet, Outlet
@@ -38,7 +38,7 @@ def town(*mods: str) -> LocalNetwork:
 
 
 def _is_notice(line: Line) -> bool:
-    return isinstance(line, Said | Elsewhere) and line.message.sender_kind == "system"
+    return isinstance(line, SaidLine | Elsewhere) and line.message.sender_kind == "system"
 
 
 class Person:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pydantic import JsonValue
 
 from hubbub.people.chat.render import plain, render
-from hubbub.people.chat.session import Session
+from hubbub.people.chat.session import ChatSession
 from hubbub.people.shown import Line
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Approval, BreakerState, Stopped, StopScope, Takeover
@@ -106,9 +106,9 @@ def result(
     return SendResult(id=mine.id, seq=seq, thread_id=thread, tseq=tseq, message=mine, **more)
 
 
-def begun(*threads: ThreadSummary, head: int = 0) -> Session:
+def begun(*threads: ThreadSummary, head: int = 0) -> ChatSession:
     """Ann's session in a network with bob, concierge, #general (joined, open) and #desk (not)."""
-    session = Session("ann", UTC)
+    session = ChatSession("ann", UTC)
     session.begin(ready(*threads, head=head))
     session.open("channel.general")
     return session

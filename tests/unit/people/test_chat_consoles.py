@@ -22,7 +22,7 @@ from hubbub.people.chat.console import Console, Status
 from hubbub.people.chat.conversation import run_chat
 from hubbub.people.chat.pipe import PipeConsole
 from hubbub.people.chat.terminal import ChatCompleter, TerminalConsole
-from hubbub.people.shown import Note, Said
+from hubbub.people.shown import NoteLine, SaidLine
 from hubbub.testing.network import LocalNetwork
 from tests.unit.people.chatroom import DEADLINE_S, town
 from tests.unit.people.chatting import begun, said
@@ -75,7 +75,7 @@ async def test_reading_a_pipe_can_be_cancelled(pipe: tuple[int, int]) -> None:
 
 def test_a_pipe_is_shown_plain_and_whole_lines() -> None:
     out = io.StringIO()
-    PipeConsole(0, out).show([Note("x" * 300, "error"), Said(said(1, "\x1b[31mhi"))])
+    PipeConsole(0, out).show([NoteLine("x" * 300, "error"), SaidLine(said(1, "\x1b[31mhi"))])
     first, second = out.getvalue().splitlines()
     assert first == "x" * 300
     assert second.endswith("bob: <U+001B>[31mhi")
@@ -88,8 +88,8 @@ async def test_an_output_that_nobody_reads_ends_the_input(pipe: tuple[int, int])
         console = PipeConsole(pipe[0], writer)
         reading = asyncio.create_task(console.read())
         await asyncio.sleep(0)
-        console.show([Note("to nobody")])
-        console.show([Note("to nobody again")])
+        console.show([NoteLine("to nobody")])
+        console.show([NoteLine("to nobody again")])
         async with asyncio.timeout(DEADLINE_S):
             assert await reading is None
         with contextlib.suppress(BrokenPipeError):

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.errors import UserError
-from hubbub.people.activity import LASTS_S, TYPING_S, Activities
-from hubbub.people.chat.session import HISTORY, Session
-from hubbub.people.shown import Day, Elsewhere, Note, Said
+from hubbub.people.activity import LASTS_S, TYPING_S, CurrentActivities
+from hubbub.people.chat.session import HISTORY, ChatSession
+from hubbub.people.shown import Day, Elsewhere, NoteLine, SaidLine
 from hubbub.people.state import ClientState
-from hubbub.people.thread import KEPT, Thread
+from hubbub.people.thread import KEPT, ClientThread
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Channel, Message
 from hubbub.protocol.operations import ThreadPage
@@ -38,8 +38,8 @@ GENERAL, DM = "channel.general", "dm.ann.bob"
 # What others are doing ----------------------------------------------------------------------------
 
 
-def doing(*signals: Signal) -> Activities:
-    activities = Activities()
+def doing(*signals: Signal) -> CurrentActivities:
+    activities = CurrentActivities()
     for n, heard in enumerate(signals):
         activities.take(heard, n)
     return activities
@@ -143,7 +143,7 @@ def test_a_message_is_new_once_and_found_by_its_position() -> None:
 
 
 def test_unread_is_what_stands_beyond_the_mark() -> None:
-    thread = Thread("broadcast", head=7, read=3, mentions={2, 5, 6})
+    thread = ClientThread("broadcast", head=7, read=3, mentions={2, 5, 6})
     assert (thread.unread, thread.unread_mentions, thread.mentioned) == (4, 2, True)
     thread.read = 7
     assert (thread.unread, thread.unread_mentions, thread.mentioned) == (0, 0, False)
@@ -200,7 +200,7 @@ def test_a_page_that_reaches_further_back_says_whether_there_is_more() -> None:
 
 @given(st.lists(st.integers(1, 2 * KEPT), unique=True, max_size=60))
 def test_messages_stand_in_order_however_they_came(numbers: list[int]) -> None:
-    thread = Thread("broadcast")
+    thread = ClientThread("broadcast")
     for n in numbers:
         thread.append(said(n, thread="broadcast", tseq=n))
     assert list(thread.messages) == sorted(numbers)
@@ -278,7 +278,7 @@ def test_leaving_the_current_channel_opens_the_broadcast_thread() -> None:
 
 
 def test_everybody_starts_where_everybody_is_with_a_hint_until_one_has_spoken() -> None:
-    session = Session("ann", UTC)
+    session = ChatSession("ann", UTC)
     session.begin(ready(thread(said(9, thread=DM))))
     assert session.current == "broadcast"
     for people, hint in (
@@ -286,7 +286,7 @@ def test_everybody_starts_where_everybody_is_with_a_hint_until_one_has_spoken() 
         ((person("zed"), person("amy", present=False)), "/dm zed"),
         ((person("ann", "human"),), "no agent is here"),
     ):
-        session = Session("ann")
+        session = ChatSession("ann")
         session.begin(ready(people=people))
         line = session.hint()
         assert line is not None
@@ -301,7 +301,7 @@ def test_opening_shows_the_header_and_the_last_messages_with_their_days() -> Non
     session = begun(thread(*spoken, late))
     lines = session.open(GENERAL)
     assert shown(lines)[0] == "── #general ──"
-    assert [type(line) for line in lines[1:]] == [*[Said] * (HISTORY - 1), Day, Said]
+    assert [type(line) for line in lines[1:]] == [*[SaidLine] * (HISTORY - 1), Day, SaidLine]
     assert shown(lines)[1].endswith("text 7")
 
 
@@ -318,7 +318,7 @@ def test_what_comes_is_shown_here_once_and_in_order_and_announced_elsewhere() ->
     assert session.unread == ["broadcast 1!", "@bob 2!"]
     session.open(DM)
     assert session.unread == ["broadcast 1!"]
-    assert isinstance(session.take(event(said(46, thread=DM, tseq=3)))[0], Said)
+    assert isinstance(session.take(event(said(46, thread=DM, tseq=3)))[0], SaidLine)
     session.switch("broadcast")
     assert session.take(event(said(47, "early", thread="broadcast", tseq=2))) == []
     assert shown(session.open("broadcast"))[-1].endswith("bob: early")
@@ -334,7 +334,7 @@ def test_what_was_missed_is_one_line_before_the_first_news() -> None:
         assert session.take(event(said(seq, thread=place, mentions=("ann",) * (seq == 2)))) == []
     assert shown(session.missed()) == ["while you were away: @bob 2, broadcast 1!"]
     assert session.missed() == []
-    for opened, kinds in ((False, [Note, Elsewhere]), (True, [Elsewhere])):
+    for opened, kinds in ((False, [NoteLine, Elsewhere]), (True, [Elsewhere])):
         session = begun(head=1)
         session.take(event(said(1, thread=DM)))
         if opened:
@@ -458,7 +458,7 @@ def test_threads_and_people_are_found_or_told_in_one_sentence() -> None:
             session.direct(names)
     with pytest.raises(UserError, match="did you mean general"):
         session.channel("genral")
-    session = Session("ann")
+    session = ChatSession("ann")
     session.begin(ready(people=tuple(person(f"p{n}") for n in range(9))))
     session.direct([f"p{n}" for n in range(7)])
     with pytest.raises(UserError, match="at most 8"):
@@ -528,9 +528,9 @@ def test_events_applied_to_an_old_state_give_the_freshly_fetched_state(
         log.append(said(seq, f"text {seq}", thread=place, tseq=counts[place]))
     cut = data.draw(st.integers(0, len(log)), label="where the client joined")
 
-    def joined_after(known: list[Message]) -> Session:
+    def joined_after(known: list[Message]) -> ChatSession:
         found = [[m for m in known if m.thread_id == place] for place in counts]
-        session = Session("ann", UTC)
+        session = ChatSession("ann", UTC)
         session.begin(ready(*[thread(*messages) for messages in found if messages], head=cut))
         return session
 

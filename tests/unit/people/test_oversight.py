@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub.network.wakes import Reason
-from hubbub.people.chat.session import Session
+from hubbub.people.chat.session import ChatSession
 from hubbub.people.figures import (
     BAR,
     CHAT,
@@ -170,23 +170,23 @@ def dumped(values: Sequence[BaseModel]) -> list[object]:
     return [value.model_dump(mode="json") for value in values]
 
 
-def asks(session: Session, told: Approval) -> list[str]:
+def asks(session: ChatSession, told: Approval) -> list[str]:
     data = told.model_dump(mode="json", by_alias=True)
     return shown(session.signalled(signal("approval", data)))
 
 
 def stops(
-    session: Session, found: Sequence[Stopped], broken: Sequence[BreakerState] = ()
+    session: ChatSession, found: Sequence[Stopped], broken: Sequence[BreakerState] = ()
 ) -> list[str]:
     data = {"stops": dumped(found), "latched": dumped(broken)}
     return shown(session.signalled(signal("stops", data)))
 
 
-def held(session: Session, *takeovers: Takeover) -> list[str]:
+def held(session: ChatSession, *takeovers: Takeover) -> list[str]:
     return shown(session.signalled(signal("takeovers", {"takeovers": dumped(takeovers)})))
 
 
-def hears(session: Session, seq: int, text: str, thread: str) -> list[str]:
+def hears(session: ChatSession, seq: int, text: str, thread: str) -> list[str]:
     message = said(seq, text, sender="eve", thread=thread)
     heard = Overheard(agent="bob", message=message)
     return shown(session.signalled(signal("overheard", heard.model_dump(mode="json"))))

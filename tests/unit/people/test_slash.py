@@ -16,7 +16,7 @@ from hubbub.errors import UserError
 from hubbub.people.chat import slash
 from hubbub.people.chat.completion import Candidate
 from hubbub.people.chat.console import Status
-from hubbub.people.chat.session import Session
+from hubbub.people.chat.session import ChatSession
 from hubbub.people.chat.words import LOCAL
 from hubbub.people.commands import all_commands, in_commands, mod_commands
 from hubbub.people.figures import CHAT, SHELL
@@ -137,17 +137,17 @@ def test_the_hubs_operations_are_told_as_commands() -> None:
 # Completion ---------------------------------------------------------------------------------------
 
 
-def candidates(line: str, session: Session) -> list[Candidate]:
+def candidates(line: str, session: ChatSession) -> list[Candidate]:
     return Status(session, SystemClock()).candidates(line)
 
 
-def offered(session: Session, *lines: str) -> dict[str, str]:
+def offered(session: ChatSession, *lines: str) -> dict[str, str]:
     return {line: " ".join(one.text for one in candidates(line, session)) for line in lines}
 
 
-def in_a_network() -> Session:
+def in_a_network() -> ChatSession:
     """Ann's, in a network with some people and channels."""
-    session = Session("ann")
+    session = ChatSession("ann")
     people = (
         person("ann", "human"),
         person("calculator", about="adds numbers"),
@@ -161,13 +161,13 @@ def in_a_network() -> Session:
     return session
 
 
-def offering(session: Session) -> Session:
+def offering(session: ChatSession) -> ChatSession:
     """The same, where the hub has everything."""
     session.offers = OFFERS
     return session
 
 
-def in_charge() -> Session:
+def in_charge() -> ChatSession:
     """Ann's, where something waits, is stopped, taken over and at work."""
     answer = said(2).model_copy(update={"interaction_id": "i1", "cause_id": "m1", "hop": 1})
     session = offering(begun(thread(said(1), answer)))
@@ -180,11 +180,11 @@ def in_charge() -> Session:
     return session
 
 
-def with_mods() -> Session:
+def with_mods() -> ChatSession:
     """Ann's, where she has come across some things."""
     file = Attachment(name="plan.pdf", uri="file:f3")
     messages = (said(1, "mine", sender="ann"), said(2).model_copy(update={"attachments": (file,)}))
-    session = Session("ann", UTC)
+    session = ChatSession("ann", UTC)
     session.begin(ready(thread(*messages)))
     offering(session).open("channel.general")
     session.seen.note([("t1", "Write"), ("t12", "Print"), ("p1", "Lunch?"), ("b1", "")])

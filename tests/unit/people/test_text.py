@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hubbub.people.chat.render import STYLES, plain, render
 from hubbub.people.messages import PALETTE, colour_of
-from hubbub.people.shown import Day, Elsewhere, Note, Opened, Said
+from hubbub.people.shown import Day, Elsewhere, NoteLine, Opened, SaidLine
 from hubbub.people.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Attachment, Quote
 from tests.unit.people.chatting import said
@@ -44,7 +44,7 @@ def test_nothing_that_others_say_or_are_called_steers_a_terminal(
     message = said(5, text).model_copy(
         update={"sender_id": name, "quote": Quote(message_id="m1", text=quote)}
     )
-    lines = (Said(message, False, True, "ann"), Elsewhere(message, "broadcast"))
+    lines = (SaidLine(message, False, True, "ann"), Elsewhere(message, "broadcast"))
     for shown in (visible(text), *(plain(render(line, UTC)) for line in lines)):
         for character in shown:
             category = unicodedata.category(character)
@@ -133,17 +133,17 @@ def test_a_message_shows_time_id_sender_and_all_that_it_brings() -> None:
         (quoting, False,
          "12:05 m5 bob: > what was\n      see\n      [plan.md: hub:files/1]"),
     ):  # fmt: skip
-        assert plain(render(Said(message, mine=mine), UTC)) == shown
+        assert plain(render(SaidLine(message, mine=mine), UTC)) == shown
     india = timezone(timedelta(hours=5, minutes=30))
-    assert plain(render(Said(said(5)), india)).startswith("17:35 ")
+    assert plain(render(SaidLine(said(5)), india)).startswith("17:35 ")
 
 
 def test_mentions_are_set_off_and_notices_of_the_network_are_dim() -> None:
-    line = Said(said(5, "hey @ann, not @anna"), mentions_me=True, me="ann")
+    line = SaidLine(said(5, "hey @ann, not @anna"), mentions_me=True, me="ann")
     fragments = render(line, UTC)
     assert [text for style, text in fragments if style == "class:mention"] == ["@ann"]
     assert plain(fragments).endswith("hey @ann, not @anna")
-    notice = render(Said(said(5, "limit reached", sender="hub", kind="system")), UTC)
+    notice = render(SaidLine(said(5, "limit reached", sender="hub", kind="system")), UTC)
     assert {style for style, _ in notice} == {"class:dim"}
 
 
@@ -164,5 +164,5 @@ def test_a_message_elsewhere_is_one_line_that_fits() -> None:
 def test_headers_days_and_notes() -> None:
     assert plain(render(Opened("direct_bob"))) == "── direct_bob ──"
     assert plain(render(Day(date(2026, 3, 4)))) == "— Wed 04 March 2026 —"
-    assert render(Note("bad", "error")) == [("class:error", "bad")]
-    assert render(Note("fine\x1b")) == [("class:dim", "fine<U+001B>")]
+    assert render(NoteLine("bad", "error")) == [("class:error", "bad")]
+    assert render(NoteLine("fine\x1b")) == [("class:dim", "fine<U+001B>")]

@@ -21,11 +21,11 @@ from hubbub.people.messages import attachment_words, file_id
 from hubbub.people.notices import MOST as SEEN
 from hubbub.people.notices import Seen, notice
 from hubbub.people.reactions import MOST as REACTED
-from hubbub.people.reactions import MessageReactions, ReactionCount, ReactionState
-from hubbub.people.shown import Note
+from hubbub.people.reactions import ReactionCount, ReactionsBelow, ReactionState
+from hubbub.people.shown import NoteLine
 from hubbub.people.state import ClientState
 from hubbub.people.text import visible
-from hubbub.people.thread import KEPT, Thread
+from hubbub.people.thread import KEPT, ClientThread
 from hubbub.people.transfer import free_place, local_file
 from hubbub.protocol.messages import Amendment, Attachment, Message
 from tests.unit.people.chatting import NOON, begun, event, said, shown, signal, thread
@@ -65,7 +65,7 @@ def test_an_edit_elsewhere_is_neither_told_nor_counted() -> None:
 
 
 def test_a_message_that_is_fetched_later_is_shown_as_it_is_by_now() -> None:
-    known = Thread("channel.general")
+    known = ClientThread("channel.general")
     known.add([amending(8, 2, "third"), amending(5, 2, "second")])
     known.add([said(2, "first"), said(3)])
     assert known.messages[2].text == "third"
@@ -75,7 +75,7 @@ def test_a_message_that_is_fetched_later_is_shown_as_it_is_by_now() -> None:
 
 
 def test_edits_of_what_is_forgotten_are_forgotten() -> None:
-    known = Thread("channel.general")
+    known = ClientThread("channel.general")
     for message in (said(1), amending(2, 1, "x"), *map(said, range(3, KEPT + 4))):
         known.append(message)
     assert (len(known.messages), known.amendments, known.more) == (KEPT, {}, True)
@@ -95,13 +95,13 @@ def test_a_reaction_of_another_is_one_quiet_line_and_stands_below_the_message() 
     session = begun(thread(said(1)))
     general = "channel.general"
     lines = session.signalled(signal("mod.reactions", reacted(count=2), thread=general))
-    assert lines == [Note("m1 bob reacted 👍 (👍 2)")]
+    assert lines == [NoteLine("m1 bob reacted 👍 (👍 2)")]
     assert shown(session.open(general))[1] == "12:01 m1 bob: hi\n      👍 2"
     assert session.signalled(signal("mod.reactions", reacted("ann"), thread=general)) == []
     lines = session.signalled(
         signal("mod.reactions", reacted(kind="removed", count=0), thread=general)
     )
-    assert lines == [Note("m1 bob took back 👍")]
+    assert lines == [NoteLine("m1 bob took back 👍")]
     assert shown(session.open(general))[1] == "12:01 m1 bob: hi"
 
 
@@ -118,7 +118,7 @@ def test_signals_that_nobody_understands_tell_nothing() -> None:
 def test_only_so_much_is_remembered() -> None:
     known = ReactionState()
     count = (ReactionCount(emoji="👍", count=1),)
-    known.learn(MessageReactions(message_id=f"m{n}", reactions=count) for n in range(REACTED + 5))
+    known.learn(ReactionsBelow(message_id=f"m{n}", reactions=count) for n in range(REACTED + 5))
     assert (known.of("m4"), known.of("m5")) == ("", "👍 1")
     seen = Seen()
     seen.note((f"t{n}", "") for n in range(1, SEEN + 11))
@@ -150,7 +150,7 @@ def test_what_calls_for_one_is_told_in_other_threads_too() -> None:
     session.open("broadcast")
     data = {"by": "bob", "owner": "ann", "task": "t1", "title": "x"}
     heard = signal("mod.tasks", {"kind": "created", "data": data}, thread="channel.general")
-    assert session.signalled(heard) == [Note("[#general] bob gives you t1: x")]
+    assert session.signalled(heard) == [NoteLine("[#general] bob gives you t1: x")]
     resolved = {"kind": "resolved", "data": {"resolved_by": "bob"}}
     assert session.signalled(signal("mod.threads", resolved, thread="channel.general")) == []
     assert session.signalled(signal("mod.reactions", reacted(), thread="channel.general")) == []
@@ -201,7 +201,7 @@ def test_no_place_is_taken_that_is_not_free(
 # Texts of others ----------------------------------------------------------------------------------
 
 
-def _evil_notes() -> list[Note]:
+def _evil_notes() -> list[NoteLine]:
     task = {
         "id": "t1", "title": EVIL, "board": "b1", "thread_id": "x", "state": "open", "owner": EVIL,
         "priority": "high", "labels": [EVIL], "overdue": False, "depends_on": [], "waits_for": [],
