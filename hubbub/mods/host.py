@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 from weakref import finalize
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["Alarm", "Busy", "Host", "Latest", "Restored", "Row"]
 
 Row = tuple[Any, ...]  # Any: SQLite's values, as the statement selects them
+
+
+class InThread(Protocol):
+    """What a mod has in a thread: who reads that may read it."""
+
+    @property
+    def thread(self) -> str:
+        """Canonical id."""
+        ...
+
+
+T = TypeVar("T", bound=InThread)
 
 
 class Latest(NamedTuple):
@@ -133,6 +145,20 @@ class Host(ABC):
     @abstractmethod
     def threads_of(self, participant: str) -> Collection[str]:
         """The canonical ids of all threads that the participant reads."""
+
+    def threads_for(self, call: Calling, thread: str | None) -> Collection[str]:
+        """What a list is about: this thread, or all that the caller reads. Raises
+        `OperationError`."""
+        if thread is None:
+            return self.threads_of(call.participant)
+        return [self.thread(call, thread)]
+
+    def visible(self, call: Calling, thing: T | None, id: str, see: str) -> T:
+        """What was found under an id, if the caller reads its thread. Raises `OperationError`
+        (`not_found`), in the same words whether it is not there or not for the caller."""
+        if thing is not None and self.reads(call.participant, thing.thread):
+            return thing
+        raise OperationError(ErrorCode.NOT_FOUND, f"there is no {id} for you; see {see}")
 
     @abstractmethod
     def read_upto(self, participant: str, thread: str) -> int:

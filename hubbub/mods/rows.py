@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
 from hubbub.errors import OperationError
 from hubbub.protocol.messages import Draft
 
-__all__ = ["Keeping", "Statement", "Value", "marks", "parts"]
+__all__ = ["Keeping", "Statement", "Value"]
 
 Value = str | bytes | int | float | None
 """What SQLite keeps."""
-T = TypeVar("T", bound=int | str)
-
-AT_ONCE = 1024
-"""Names that one statement has; SQLite takes many more."""
 
 
 class Statement(NamedTuple):
@@ -52,19 +48,3 @@ class Keeping:
     """Called in the end, whether they were written or not: gives back what was held meanwhile."""
     positions: list[int] = field(default_factory=list)
     """Of the messages that it says, once they are in the log."""
-
-
-def parts(names: Sequence[T]) -> Sequence[Sequence[T]]:
-    """The names for one statement after the other that says `IN ({marks(part)})`: with repetitions,
-    so that there are few different statements, which stay prepared."""
-    return [_padded(names[at : at + AT_ONCE]) for at in range(0, len(names), AT_ONCE)]
-
-
-def _padded(names: Sequence[T]) -> Sequence[T]:
-    places = 1 << (len(names) - 1).bit_length()
-    return [*names, *[names[0]] * (places - len(names))]
-
-
-def marks(names: Sequence[object]) -> str:
-    """As many places in a statement as there are names."""
-    return ", ".join("?" * len(names))

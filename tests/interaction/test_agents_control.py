@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from hubbub.config.loader import load
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
-from hubbub.mods.moderation import Moderation, ModerationConfig
+from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Usage

@@ -9,7 +9,8 @@ import pytest
 
 from hubbub.errors import StoreUnavailable
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
-from hubbub.mods.moderation import Moderation, ModerationConfig
+from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.mods.operation import Calling, Operation, operation
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Draft

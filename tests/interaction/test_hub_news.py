@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.moderation import Moderation, ModerationConfig
+from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation.rules import ModerationConfig
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.peers import Frame, Network, Networks, Peer, config
 

@@ -29,6 +29,7 @@ from hubbub.mods.directory.schemas import (
     UpdateCard,
 )
 from hubbub.mods.operation import Calling, operation
+from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Keeping, Statement
 from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
 from hubbub.protocol.codes import ErrorCode
@@ -239,11 +240,8 @@ class DirectoryMod(Mod):
         """List the agents of the network with their cards, by name; the absent ones, too."""
         cards = self._cards(args)
         names = sorted(id for id in cards if args.after is None or id > args.after)
-        page = names[: args.limit]
-        return Agents(
-            agents=tuple(self._standing(cards[name]) for name in page),
-            more=len(names) > len(page),
-        )
+        page, more = page_of(names, args.limit)
+        return Agents(agents=tuple(self._standing(cards[name]) for name in page), more=more)
 
     @operation()
     def read_card(self, call: Calling, args: ReadCard) -> AgentCard:

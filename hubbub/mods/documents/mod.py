@@ -50,6 +50,7 @@ from hubbub.mods.documents.text import Conflict, applied, differences, merged, n
 from hubbub.mods.fields import number_before, number_of, time_of
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.queues import KeyedQueues
+from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Keeping
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from hubbub.protocol.codes import ErrorCode
@@ -126,49 +127,41 @@ class DocumentsMod(Mod):
     def __init__(self, config: DocumentsConfig):
         super().__init__(config)
         self._queues = KeyedQueues()
-        self._shelf: DocumentRepository
-        self._finding: DocumentIndex
+        self._store: DocumentRepository
+        self._index: DocumentIndex
         self._last = self._last_comment = 0
 
     async def start(self) -> None:
-        self._shelf = DocumentRepository(self.host)
-        self._finding = DocumentIndex(self.host, self._shelf)
-        self._last, self._last_comment = await self._shelf.last()
-        self.host.spawn(self._finding.catch_up())
+        self._store = DocumentRepository(self.host)
+        self._index = DocumentIndex(self.host, self._store)
+        self._last, self._last_comment = await self._store.last()
+        self.host.spawn(self._index.catch_up())
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         """What the mod `search` asks."""
-        return await self._finding.found(search)
+        return await self._index.found(search)
 
     async def _find(self, call: Calling, id: str) -> DocumentRow:
         """The document, if the caller reads its thread. Raises `OperationError`."""
-        row = await self._shelf.document(number_of(id))
-        if row is not None and self.host.reads(call.participant, row.thread):
-            return row
-        raise OperationError(
-            ErrorCode.NOT_FOUND, f"there is no document {id} for you; see list_documents"
-        )
+        row = await self._store.document(number_of(id))
+        return self.host.visible(call, row, f"document {id}", "list_documents")
 
     # Reading ----------------------------------------------------------------------------------
 
     @operation()
     async def list_documents(self, call: Calling, args: ListDocuments) -> Documents:
         """List the shared documents that you may read."""
-        if args.thread is not None:
-            threads = [self.host.thread(call, args.thread)]
-        else:
-            threads = list(self.host.threads_of(call.participant))
-        before = number_before(args.before)
-        rows = await self._shelf.of_threads(threads, before, args.limit + 1)
-        told = tuple(row.told() for row in rows[: args.limit])
-        return Documents(documents=told, more=len(rows) > args.limit)
+        threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
+        rows = await self._store.of_threads(threads, before, args.limit + 1)
+        page, more = page_of(rows, args.limit)
+        return Documents(documents=tuple(row.told() for row in page), more=more)
 
     @operation()
     async def read_document(self, call: Calling, args: ReadDocument) -> DocumentText:
         """Read a shared document, or some of its lines, with line numbers for edits."""
         row = await self._find(call, args.id)
         version = args.version or row.version
-        lines = (await self._shelf.text(row, version)).split("\n")
+        lines = (await self._store.text(row, version)).split("\n")
         first = min(args.first or 1, len(lines))
         part = fitting(lines[first - 1 : args.last or len(lines)])
         return DocumentText(
@@ -185,20 +178,17 @@ class DocumentsMod(Mod):
         """List the versions of a shared document: who wrote them, when and why."""
         row = await self._find(call, args.id)
         before = args.before or row.version + 1
-        versions = await self._shelf.versions(row, before, args.limit + 1)
-        return DocumentHistory(
-            document=row.told(),
-            versions=tuple(versions[: args.limit]),
-            more=len(versions) > args.limit,
-        )
+        found = await self._store.versions(row, before, args.limit + 1)
+        versions, more = page_of(found, args.limit)
+        return DocumentHistory(document=row.told(), versions=tuple(versions), more=more)
 
     @operation()
     async def diff_document(self, call: Calling, args: DiffDocument) -> DocumentDiff:
         """Show what changed in a shared document between two versions."""
         row = await self._find(call, args.id)
         new = args.new or row.version
-        old_lines = (await self._shelf.text(row, args.old)).split("\n")
-        new_lines = (await self._shelf.text(row, new)).split("\n")
+        old_lines = (await self._store.text(row, args.old)).split("\n")
+        new_lines = (await self._store.text(row, new)).split("\n")
         names = f"{row.title} (version {args.old})", f"{row.title} (version {new})"
         found = differences(old_lines, new_lines, *names)
         diff = await asyncio.to_thread(list, found)
@@ -230,7 +220,7 @@ class DocumentsMod(Mod):
         read. What others changed elsewhere meanwhile is merged; where they changed the same lines,
         nothing is saved and you are told what stands there."""
         row = await self._find(call, args.id)
-        base = await self._shelf.text(row, args.base_version)
+        base = await self._store.text(row, args.base_version)
         text = "\n".join(applied(base.split("\n"), args.edits))
         return await self._save(call, args, base, text)
 
@@ -239,7 +229,7 @@ class DocumentsMod(Mod):
         """Replace the whole text of a shared document; what others changed since the version that
         you have read is merged as in edit_document."""
         row = await self._find(call, args.id)
-        base = await self._shelf.text(row, args.base_version)
+        base = await self._store.text(row, args.base_version)
         return await self._save(call, args, base, args.text)
 
     async def _save(
@@ -253,7 +243,7 @@ class DocumentsMod(Mod):
     ) -> Keeping:
         """A new version with the text in it, unless it conflicts with what stands by now."""
         row = await self._find(call, args.id)
-        now = await self._shelf.text(row, row.version)
+        now = await self._store.text(row, row.version)
         both = await asyncio.to_thread(merged, *(t.split("\n") for t in (base, now, text)))
         if both.conflicts:
             return Keeping((), conflict_told(row, both.conflicts))
@@ -298,7 +288,7 @@ class DocumentsMod(Mod):
         """Comment on a shared document, or on one line of it."""
         row = await self._find(call, args.id)
         if args.line is not None:
-            lines = (await self._shelf.text(row, row.version)).count("\n") + 1
+            lines = (await self._store.text(row, row.version)).count("\n") + 1
             if args.line > lines:
                 raise OperationError(
                     ErrorCode.BAD_REQUEST, f"line: {args.id} has {lines} lines, not {args.line}"
@@ -321,12 +311,9 @@ class DocumentsMod(Mod):
     async def read_document_comments(self, call: Calling, args: ReadComments) -> Comments:
         """Read the comments on a shared document."""
         row = await self._find(call, args.id)
-        found = await self._shelf.comments(row, args.after, args.limit + 1, resolved=args.resolved)
-        return Comments(
-            document=row.told(),
-            comments=tuple(found[: args.limit]),
-            more=len(found) > args.limit,
-        )
+        found = await self._store.comments(row, args.after, args.limit + 1, resolved=args.resolved)
+        comments, more = page_of(found, args.limit)
+        return Comments(document=row.told(), comments=tuple(comments), more=more)
 
     @operation(permission="write", output=Comment)
     async def resolve_document_comment(self, call: Calling, args: ResolveComment) -> Keeping:
@@ -335,7 +322,7 @@ class DocumentsMod(Mod):
 
     async def _resolved(self, call: Calling, args: ResolveComment) -> Keeping:
         row = await self._find(call, args.id)
-        comment = await self._shelf.comment(row, args.comment)
+        comment = await self._store.comment(row, args.comment)
         if comment is None:
             raise OperationError(ErrorCode.NOT_FOUND, f"{args.id} has no comment {args.comment}")
         if comment.resolved_by is not None:

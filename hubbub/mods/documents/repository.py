@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -11,7 +10,8 @@ from hubbub.errors import OperationError
 from hubbub.mods.documents.schemas import Comment, Document, DocumentVersion
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
-from hubbub.mods.rows import Statement, marks, parts
+from hubbub.mods.repository import AMONG, Repository, listed
+from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import SearchHit, SearchQuery, indexable, snippet_of
 from hubbub.protocol.codes import ErrorCode
 
@@ -52,39 +52,26 @@ class DocumentRow(NamedTuple):
         )
 
 
-class DocumentRepository:
-    """All documents of a network, whoever may read them."""
-
-    def __init__(self, host: Host):
-        self._host = host
-
+class DocumentRepository(Repository):
     async def last(self) -> tuple[int, int]:
         """The highest numbers of documents and of comments."""
-        ((document,),) = await self._host.rows(
-            "SELECT coalesce(max(id), 0) FROM documents_document"
-        )
-        ((comment,),) = await self._host.rows("SELECT coalesce(max(id), 0) FROM documents_comment")
+        document = await self.value("SELECT coalesce(max(id), 0) FROM documents_document")
+        comment = await self.value("SELECT coalesce(max(id), 0) FROM documents_comment")
         return document, comment
 
     async def document(self, id: int) -> DocumentRow | None:
         sql = f"SELECT {_COLUMNS} FROM documents_document WHERE id = ?"
-        rows = await self._host.rows(sql, id)
-        return DocumentRow(*rows[0]) if rows else None
+        return await self.one(DocumentRow, sql, id)
 
     async def of_threads(
         self, threads: Collection[str], before: int, limit: int
     ) -> list[DocumentRow]:
         """Documents of these threads with lower numbers than `before`, the latest first."""
-        found = list[DocumentRow]()
-        for names in parts(sorted(threads)):
-            sql = (
-                f"SELECT {_COLUMNS} FROM documents_document WHERE thread IN ({marks(names)}) "
-                "AND id < ? ORDER BY id DESC LIMIT ?"
-            )
-            found += [
-                DocumentRow(*row) for row in await self._host.rows(sql, *names, before, limit)
-            ]
-        return sorted(found, reverse=True)[:limit]
+        sql = (
+            f"SELECT {_COLUMNS} FROM documents_document WHERE thread {AMONG} "
+            "AND id < ? ORDER BY id DESC LIMIT ?"
+        )
+        return await self.all(DocumentRow, sql, listed(threads), before, limit)
 
     async def text(self, row: DocumentRow, version: int) -> str:
         """One version. Raises `OperationError` if there is none."""
@@ -103,19 +90,11 @@ class DocumentRepository:
             "SELECT version, base, author, at, note, lines FROM documents_version "
             "WHERE document = ? AND version < ? ORDER BY version DESC LIMIT ?"
         )
-        return [
-            DocumentVersion(
-                version=version, base=base, author=author, at=time_of(at), note=note, lines=lines
-            )
-            for version, base, author, at, note, lines in await self._host.rows(
-                sql, row.id, before, limit
-            )
-        ]
+        return await self.all(_version_of, sql, row.id, before, limit)
 
     async def comment(self, row: DocumentRow, id: int) -> Comment | None:
         sql = f"SELECT {_COMMENT} FROM documents_comment WHERE document = ? AND id = ?"
-        rows = await self._host.rows(sql, row.id, id)
-        return _comment(*rows[0]) if rows else None
+        return await self.one(_comment, sql, row.id, id)
 
     async def comments(
         self, row: DocumentRow, after: int, limit: int, *, resolved: bool
@@ -125,8 +104,7 @@ class DocumentRepository:
             f"SELECT {_COMMENT} FROM documents_comment WHERE document = ? AND id > ? "
             "AND (resolved_by IS NULL OR ?) ORDER BY id LIMIT ?"
         )
-        rows = await self._host.rows(sql, row.id, after, int(resolved), limit)
-        return [_comment(*found) for found in rows]
+        return await self.all(_comment, sql, row.id, after, int(resolved), limit)
 
 
 def created(row: DocumentRow, text: str) -> Sequence[Statement]:
@@ -171,17 +149,19 @@ def resolved(comment: int, by: str) -> Sequence[Statement]:
     return [Statement(sql, (by, comment), rows=1)]
 
 
+def _version_of(
+    version: int, base: int, author: str, at: float, note: str, lines: int
+) -> DocumentVersion:
+    return DocumentVersion(
+        version=version, base=base, author=author, at=time_of(at), note=note, lines=lines
+    )
+
+
 def _comment(
     id: int, version: int, line: int | None, author: str, at: float, text: str, by: str | None
 ) -> Comment:
     return Comment(
-        id=id,
-        version=version,
-        line=line,
-        author=author,
-        at=time_of(at),
-        text=text,
-        resolved_by=by,
+        id=id, version=version, line=line, author=author, at=time_of(at), text=text, resolved_by=by
     )
 
 
@@ -190,8 +170,8 @@ _FINDABLE_FIRST = """
 INSERT INTO documents_found (rowid, title, text)
 SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM documents_found WHERE rowid = ?1)
 """
-_NOT_FINDABLE = """
-SELECT id, thread, title, version, created_by, created_at FROM documents_document
+_NOT_FINDABLE = f"""
+SELECT {_COLUMNS} FROM documents_document
 WHERE id > ? AND id NOT IN (SELECT rowid FROM documents_found) ORDER BY id LIMIT 1
 """
 
@@ -206,7 +186,7 @@ SELECT min(f.score) AS score, f.r, v.author, v.at,
 FROM f LEFT JOIN documents_comment AS c ON c.id = -f.r
 JOIN documents_document AS d ON d.id = coalesce(c.document, f.r)
 JOIN documents_version AS v ON v.document = d.id AND v.version = d.version
-WHERE d.thread IN (SELECT value FROM json_each(?)){more}
+WHERE d.thread {among}{more}
 GROUP BY d.id ORDER BY score, d.id DESC LIMIT ? OFFSET ?
 """
 
@@ -223,8 +203,8 @@ def comment_findable(comment: int, text: str) -> Statement:
 class DocumentIndex:
     """Finds documents by their words."""
 
-    def __init__(self, host: Host, shelf: DocumentRepository):
-        self._host, self._shelf = host, shelf
+    def __init__(self, host: Host, store: DocumentRepository):
+        self._host, self._store = host, store
 
     async def catch_up(self) -> None:
         """Make documents findable that were written when none were. One at a time: texts may be
@@ -232,7 +212,7 @@ class DocumentIndex:
         last = 0
         while rows := await self._host.rows(_NOT_FINDABLE, last):
             row = DocumentRow(*rows[0])
-            text = await self._shelf.text(row, row.version)
+            text = await self._store.text(row, row.version)
             values = (row.id, indexable(row.title), indexable(text))
             await self._host.keep([Statement(_FINDABLE_FIRST, values)])
             last = row.id
@@ -240,10 +220,9 @@ class DocumentIndex:
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         """`Searchable.found`. Who has written the latest version, and when, counts."""
         more, values = search.conditions("v.author", "v.at")
-        match, threads = search.words.match, json.dumps(list(search.threads))
-        rows = await self._host.rows(
-            _FOUND.format(more=more), match, threads, *values, search.limit, search.skip
-        )
+        sql = _FOUND.format(among=AMONG, more=more)
+        where = search.words.match, listed(search.threads), *values
+        rows = await self._host.rows(sql, *where, search.limit, search.skip)
         return [
             SearchHit(
                 kind="documents",
@@ -261,6 +240,6 @@ class DocumentIndex:
     async def _text(self, row: DocumentRow, place: int) -> str:
         """The text where the words were found."""
         if place > 0:
-            return await self._shelf.text(row, row.version)
-        comment = await self._shelf.comment(row, -place)
+            return await self._store.text(row, row.version)
+        comment = await self._store.comment(row, -place)
         return "" if comment is None else comment.text

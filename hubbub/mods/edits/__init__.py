@@ -1,1 +1,5 @@
-"""The mod `edits`: authors change and delete what they have said."""
+"""The mod `edits`: authors change and delete what they have said.
+
+mod      operations, how messages are shown, the table of amendments
+schemas  inputs and outputs
+"""

@@ -7,7 +7,7 @@ mods:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, takewhile
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -24,8 +24,8 @@ from hubbub.mods.edits.schemas import (
     MessageVersions,
 )
 from hubbub.mods.fields import BEYOND
-from hubbub.mods.host import Host
 from hubbub.mods.operation import Calling, Speaking, operation
+from hubbub.mods.repository import AMONG, Repository, listed
 from hubbub.mods.rows import Statement
 from hubbub.protocol.amending import amended
 from hubbub.protocol.codes import ErrorCode
@@ -34,12 +34,8 @@ from hubbub.protocol.operations import SendResult
 
 __all__ = ["EditsConfig", "EditsMod", "added"]
 
-_AT_ONCE = 50
-"""Messages that one statement asks about."""
-_NEWEST = """SELECT message, body, outside, max(seq) FROM edits_amendment
-WHERE message IN ({}) GROUP BY message"""
-_NEWEST_OF_ONE = _NEWEST.format("?")
-_NEWEST_OF_SEVERAL = _NEWEST.format(", ".join("?" * _AT_ONCE))
+_NEWEST = f"""SELECT message, body, outside, max(seq) FROM edits_amendment
+WHERE message {AMONG} GROUP BY message"""
 # What was deleted stays so; and once content from outside was in a message, it is marked for good.
 _ADD = """INSERT INTO edits_amendment
 SELECT ?1, ?2, ?3, ?4 OR EXISTS (
@@ -56,12 +52,7 @@ def added(message: Message, amends: Amendment) -> Statement:
     return Statement(_ADD, (seq, message.seq, amends.kind, message.outside, body))
 
 
-class AmendmentRepository:
-    """What was edited and deleted, as it is durable."""
-
-    def __init__(self, host: Host):
-        self._host = host
-
+class AmendmentRepository(Repository):
     async def empty(self) -> bool:
         """Whether nothing was ever edited."""
         return not await self._host.rows("SELECT 1 FROM edits_amendment LIMIT 1")
@@ -69,31 +60,23 @@ class AmendmentRepository:
     async def newest(self, messages: Collection[int]) -> Mapping[int, Message]:
         """By message (seq): the last edit of it, or its deletion."""
         found: dict[int, Message] = {}
-        seqs = iter(dict.fromkeys(messages))
-        while part := tuple(islice(seqs, _AT_ONCE)):
-            padded = (*part, *[-1] * (_AT_ONCE - len(part))) if len(part) > 1 else part
-            sql = _NEWEST_OF_SEVERAL if len(part) > 1 else _NEWEST_OF_ONE
-            for message, body, outside, _ in await self._host.rows(sql, *padded):
-                last = Message.model_validate_json(body)
-                found[message] = last.model_copy(update={"outside": bool(outside)})
+        for message, body, outside, _ in await self._host.rows(_NEWEST, listed(messages)):
+            last = Message.model_validate_json(body)
+            found[message] = last.model_copy(update={"outside": bool(outside)})
         return found
 
     async def count(self, message: int) -> int:
         """How often a message was edited."""
         sql = "SELECT count(*) FROM edits_amendment WHERE message = ?"
-        (row,) = await self._host.rows(sql, message)
-        return int(row[0])
+        return int(await self.value(sql, message))
 
     async def of(self, message: int, before: int, limit: int) -> Sequence[Message]:
         """The last `limit` edits of a message before this position (seq), oldest first."""
-        rows = await self._host.rows(
+        sql = (
             "SELECT body FROM edits_amendment WHERE message = ? AND seq < ? "
-            "ORDER BY seq DESC LIMIT ?",
-            message,
-            before,
-            limit,
+            "ORDER BY seq DESC LIMIT ?"
         )
-        return [Message.model_validate_json(body) for (body,) in reversed(rows)]
+        return (await self.all(Message.model_validate_json, sql, message, before, limit))[::-1]
 
 
 ROOM = 256 * 1024
@@ -124,13 +107,13 @@ class EditsMod(Mod):
 
     def __init__(self, config: EditsConfig):
         super().__init__(config)
-        self._book: AmendmentRepository
+        self._store: AmendmentRepository
         self._any = False
         """Whether a message was ever edited."""
 
     async def start(self) -> None:
-        self._book = AmendmentRepository(self.host)
-        self._any = not await self._book.empty()
+        self._store = AmendmentRepository(self.host)
+        self._any = not await self._store.empty()
 
     # What is shown ----------------------------------------------------------------------------
 
@@ -143,7 +126,7 @@ class EditsMod(Mod):
     async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
         if not self._any:
             return messages
-        newest = await self._book.newest([_subject(message) for message in messages])
+        newest = await self._store.newest([_subject(message) for message in messages])
         return [_as_now(message, newest.get(_subject(message))) for message in messages]
 
     # Operations -------------------------------------------------------------------------------
@@ -156,7 +139,7 @@ class EditsMod(Mod):
         message = await self._mine(call, args.message_id, "edit")
         if (message.content, message.text_representation) == (content, text):
             raise OperationError(ErrorCode.BAD_REQUEST, f"{message.id} says just that already")
-        if await self._book.count(message.seq) >= self.config.most:
+        if await self._store.count(message.seq) >= self.config.most:
             raise OperationError(
                 ErrorCode.LIMIT, f"{message.id} was edited {self.config.most} times; send a new one"
             )
@@ -191,7 +174,7 @@ class EditsMod(Mod):
                 f"{message.id} was deleted: only its author and owners read what it said",
             )
         before = args.before or BEYOND
-        known = await self._book.of(message.seq, before, args.limit + 1)
+        known = await self._store.of(message.seq, before, args.limit + 1)
         if len(known) <= args.limit and message.seq < before:
             known = [*await self.host.log(message.seq - 1, 1), *known]
         page = _fitting(known[-args.limit :])

@@ -1,1 +1,12 @@
-"""The mod `files`: what belongs to messages and is kept beside the log."""
+"""The mod `files`: what belongs to messages and is kept beside the log.
+
+mod          operations, attachments of messages
+schemas      inputs and outputs
+uploads      settings; uploads in parts, within quotas
+vault        contents in a folder, by their checksums
+repository   all files in memory, and their tables
+media_types  names and types that are true
+reader       text of a file
+archives     packed and office files, within limits
+pdf_worker   text of a PDF, in a process of its own
+"""

@@ -12,7 +12,6 @@ from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from hubbub.errors import OperationError
@@ -53,6 +52,7 @@ from hubbub.mods.files.schemas import (
 from hubbub.mods.files.uploads import Bringing, FilesConfig, Intake
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.operation import Calling, operation
+from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Keeping, Statement
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from hubbub.protocol.codes import ErrorCode
@@ -205,9 +205,8 @@ class FilesReader(Mod):
             files = catalog.of_thread(thread, before)
         else:
             files = catalog.of_reader(who, partial(self.host.reads, who), before)
-        some = list(islice(files, args.limit + 1))
-        told = tuple(self._told(call, kept) for kept in some[: args.limit])
-        return Files(files=told, more=len(some) > args.limit)
+        page, more = page_of(files, args.limit)
+        return Files(files=tuple(self._told(call, kept) for kept in page), more=more)
 
     @operation()
     async def file_info(self, call: Calling, args: FileInfo) -> File:

@@ -1,6 +1,7 @@
-"""The mod `moderation`: rules for what is said, and secrets that never enter the log."""
+"""The mod `moderation`: rules for what is said, and secrets that never enter the log.
 
-from hubbub.mods.moderation.mod import Moderation
-from hubbub.mods.moderation.rules import ModerationConfig
-
-__all__ = ["Moderation", "ModerationConfig"]
+mod      the hook
+rules    settings and rules
+text     forms of a text, patterns of users, links
+secrets  keys, tokens and passwords
+"""

@@ -36,6 +36,7 @@ from hubbub.mods.polls.schemas import (
     Vote,
     Voted,
 )
+from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Keeping, Statement
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -111,17 +112,17 @@ def result_text(
 
 
 async def news_of(
-    shelf: PollRepository, threads: Collection[str], reader: str, after: float, limit: int
+    store: PollRepository, threads: Collection[str], reader: str, after: float, limit: int
 ) -> Sequence[DigestItem]:
     """Polls in which the reader has not voted, and those that have ended since `after`."""
     found: list[DigestItem] = []
-    for row in await shelf.of_threads(threads, "open", BEYOND, limit):
-        if not await shelf.of_voter(row, reader):
+    for row in await store.of_threads(threads, "open", BEYOND, limit):
+        if not await store.of_voter(row, reader):
             text = f"poll p{row.id}: {row.question}"
             found.append(DigestItem("waiting", row.thread, f"p{row.id}", text))
-    for row in await shelf.of_threads(threads, "closed", BEYOND, limit):
+    for row in await store.of_threads(threads, "closed", BEYOND, limit):
         if row.closed_at is not None and row.closed_at >= after:
-            result = result_of(await shelf.counts(row), row.voters, row.quorum)
+            result = result_of(await store.counts(row), row.voters, row.quorum)
             won = ", ".join(row.options[place] for place in result.winners) or "no result"
             text = f"poll p{row.id}: {row.question} {won}"
             found.append(DigestItem("decided", row.thread, f"p{row.id}", text))
@@ -160,15 +161,15 @@ class PollsMod(Mod):
 
     def __init__(self, config: PollsConfig):
         super().__init__(config)
-        self._shelf: PollRepository
+        self._store: PollRepository
         self._deadlines: Alarm
         self._last = 0
         self._tries = Counter[int]()
 
     async def start(self) -> None:
-        self._shelf = PollRepository(self.host)
+        self._store = PollRepository(self.host)
         self._deadlines = Alarm(self.host, "deadline")
-        self._last = await self._shelf.last()
+        self._last = await self._store.last()
         self._deadlines.at(self.host.now())  # what has ended while the hub was down
 
     # What is asked ----------------------------------------------------------------------------
@@ -176,13 +177,10 @@ class PollsMod(Mod):
     @operation()
     async def list_polls(self, call: Calling, args: ListPolls) -> Polls:
         """List the polls that you may read and vote in."""
-        threads = self.host.threads_of(call.participant)
-        if args.thread is not None:
-            threads = [self.host.thread(call, args.thread)]
-        before = number_before(args.before)
-        rows = await self._shelf.of_threads(threads, args.state, before, args.limit + 1)
-        told = tuple(row.told() for row in rows[: args.limit])
-        return Polls(polls=told, more=len(rows) > args.limit)
+        threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
+        rows = await self._store.of_threads(threads, args.state, before, args.limit + 1)
+        page, more = page_of(rows, args.limit)
+        return Polls(polls=tuple(row.told() for row in page), more=more)
 
     @operation()
     async def read_poll(self, call: Calling, args: ReadPoll) -> Poll:
@@ -193,19 +191,17 @@ class PollsMod(Mod):
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
         """`DigestSource.news`."""
         threads = self.host.threads_of(call.participant)
-        return await news_of(self._shelf, threads, call.participant, after, limit)
+        return await news_of(self._store, threads, call.participant, after, limit)
 
     async def _find(self, call: Calling, id: str) -> PollRow:
         """The poll, if the caller reads its thread. Raises `OperationError`."""
-        row = await self._shelf.poll(number_of(id))
-        if row is not None and self.host.reads(call.participant, row.thread):
-            return row
-        raise OperationError(ErrorCode.NOT_FOUND, f"there is no poll {id} for you; see list_polls")
+        row = await self._store.poll(number_of(id))
+        return self.host.visible(call, row, f"poll {id}", "list_polls")
 
     async def _read(self, call: Calling, row: PollRow) -> Poll:
         over = row.closed_at is not None
-        votes = await self._shelf.counts(row)
-        voters = {} if row.secret else await self._shelf.voters(row, NAMED)
+        votes = await self._store.counts(row)
+        voters = {} if row.secret else await self._store.voters(row, NAMED)
         result = result_of(votes, row.voters, row.quorum) if over else None
         options = [
             PollOption(
@@ -219,7 +215,7 @@ class PollsMod(Mod):
         return Poll(
             poll=row.told(),
             options=tuple(options),
-            mine=tuple(n + 1 for n in await self._shelf.of_voter(row, call.participant)),
+            mine=tuple(n + 1 for n in await self._store.of_voter(row, call.participant)),
             outcome=result.outcome if result else None,
             winners=tuple(row.options[place] for place in (result.winners if result else ())),
         )
@@ -232,7 +228,7 @@ class PollsMod(Mod):
         or when you close the poll. Nobody is woken: mention those who are to vote in a message."""
         thread, now = self.host.thread(call, args.thread), self.host.now()
         check_poll(args, now)
-        if await self._shelf.open_in(thread) >= self.config.max_open:
+        if await self._store.open_in(thread) >= self.config.max_open:
             text = f"{self.config.max_open} polls are open in this thread; close some"
             raise OperationError(ErrorCode.LIMIT, text)
         self._last += 1
@@ -316,7 +312,7 @@ class PollsMod(Mod):
             if error.code != ErrorCode.CONFLICT:
                 raise
             return  # somebody has, at the same time
-        row = await self._shelf.poll(poll)
+        row = await self._store.poll(poll)
         assert row is not None, "it was written"
         self._deadlines.at(self.host.now() + AGAIN_S)  # if the disk refuses the message
         self._signal(row, "closed", by)
@@ -324,7 +320,7 @@ class PollsMod(Mod):
 
     async def _tell(self, row: PollRow) -> None:
         """The result as a message: by its key it is posted one time, and then marked as told."""
-        options, votes = row.options, await self._shelf.counts(row)
+        options, votes = row.options, await self._store.counts(row)
         outcome, winners = result_of(votes, row.voters, row.quorum)
         details: dict[str, JsonValue] = {
             "poll": f"p{row.id}",
@@ -363,15 +359,15 @@ class PollsMod(Mod):
         """End what is due, and tell what was not told: by an earlier run of the hub, say."""
         now = self.host.now()
         try:
-            due = await self._shelf.due(now, AT_ONCE)
+            due = await self._store.due(now, AT_ONCE)
             for poll in due:
                 await self._close(poll, "hub")
-            untold = await self._shelf.untold(AT_ONCE)
+            untold = await self._store.untold(AT_ONCE)
             for poll in untold:
-                row = await self._shelf.poll(poll)
+                row = await self._store.poll(poll)
                 if row is not None:
                     await self._tell_again(row)
-            self._deadlines.at(await self._shelf.next_deadline(now))
+            self._deadlines.at(await self._store.next_deadline(now))
         except StoreUnavailable:
             self._deadlines.at(now + AGAIN_S)
             raise

@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from hubbub.mods.fields import time_of
-from hubbub.mods.host import Host
 from hubbub.mods.polls.schemas import PollSummary
-from hubbub.mods.rows import Statement, marks, parts
+from hubbub.mods.repository import AMONG, Repository, listed
+from hubbub.mods.rows import Statement
 
 __all__ = ["PollRepository", "PollRow", "closed", "created", "told", "voted"]
 
@@ -63,20 +63,13 @@ class PollRow(NamedTuple):
         )
 
 
-class PollRepository:
-    """All polls of a network, whoever may read them."""
-
-    def __init__(self, host: Host):
-        self._host = host
-
+class PollRepository(Repository):
     async def last(self) -> int:
         """The highest number of a poll."""
-        ((id,),) = await self._host.rows("SELECT coalesce(max(id), 0) FROM polls_poll")
-        return int(id)
+        return int(await self.value("SELECT coalesce(max(id), 0) FROM polls_poll"))
 
     async def poll(self, id: int) -> PollRow | None:
-        rows = await self._host.rows(f"SELECT {_COLUMNS} FROM polls_poll WHERE id = ?", id)
-        return PollRow(*rows[0]) if rows else None
+        return await self.one(PollRow, f"SELECT {_COLUMNS} FROM polls_poll WHERE id = ?", id)
 
     async def of_threads(
         self,
@@ -86,20 +79,16 @@ class PollRepository:
         limit: int,
     ) -> list[PollRow]:
         """Polls of these threads with lower numbers than `before`, the latest first."""
-        found = list[PollRow]()
-        for names in parts(sorted(threads)):
-            sql = (
-                f"SELECT {_COLUMNS} FROM polls_poll WHERE thread IN ({marks(names)}) "
-                f"AND id < ?{_IN_STATE[state]} ORDER BY id DESC LIMIT ?"
-            )
-            found += [PollRow(*row) for row in await self._host.rows(sql, *names, before, limit)]
-        return sorted(found, reverse=True)[:limit]
+        sql = (
+            f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} "
+            f"AND id < ?{_IN_STATE[state]} ORDER BY id DESC LIMIT ?"
+        )
+        return await self.all(PollRow, sql, listed(threads), before, limit)
 
     async def open_in(self, thread: str) -> int:
         """How many polls of the thread are open."""
         sql = "SELECT count(*) FROM polls_poll WHERE thread = ? AND closed_at IS NULL"
-        ((count,),) = await self._host.rows(sql, thread)
-        return int(count)
+        return int(await self.value(sql, thread))
 
     # Votes ------------------------------------------------------------------------------------
 
@@ -128,7 +117,7 @@ class PollRepository:
     async def of_voter(self, row: PollRow, voter: str) -> list[int]:
         """The places of the options that somebody votes for."""
         sql = "SELECT option FROM polls_vote WHERE poll = ? AND voter = ? ORDER BY option"
-        return [option for (option,) in await self._host.rows(sql, row.id, voter)]
+        return await self.all(int, sql, row.id, voter)
 
     # Ends -------------------------------------------------------------------------------------
 
@@ -138,13 +127,13 @@ class PollRepository:
             "SELECT id FROM polls_poll WHERE deadline <= ? AND closed_at IS NULL "
             "ORDER BY deadline LIMIT ?"
         )
-        return [id for (id,) in await self._host.rows(sql, now, limit)]
+        return await self.all(int, sql, now, limit)
 
     async def next_deadline(self, now: float) -> float | None:
         """The first deadline after now."""
         sql = "SELECT min(deadline) FROM polls_poll WHERE deadline > ? AND closed_at IS NULL"
-        ((deadline,),) = await self._host.rows(sql, now)
-        return None if deadline is None else float(deadline)
+        deadline: float | None = await self.value(sql, now)
+        return deadline
 
     async def untold(self, limit: int) -> list[int]:
         """Polls that have ended, and whose result the thread has not got."""
@@ -152,7 +141,7 @@ class PollRepository:
             "SELECT id FROM polls_poll WHERE told = 0 AND closed_at IS NOT NULL "
             "ORDER BY closed_at LIMIT ?"
         )
-        return [id for (id,) in await self._host.rows(sql, limit)]
+        return await self.all(int, sql, limit)
 
 
 # Statements -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hubbub.ids import message_id
 from hubbub.mods.host import Host
 from hubbub.mods.reactions.schemas import MessageReactions, Reaction
+from hubbub.mods.repository import AMONG, listed
 from hubbub.mods.rows import Statement
 
 __all__ = ["PAGE", "MessagePlace", "Tally", "adding", "removing", "tallies", "touched"]
@@ -90,7 +91,6 @@ class Tally:
 
 async def tallies(host: Host, seqs: Sequence[int], me: str, named: int) -> list[Tally]:
     """What stands under these messages, as far as there is anything, oldest first."""
-    marks = ", ".join("?" * len(seqs))
     rows = await host.rows(
         f"""
         WITH reactions_ranked AS (
@@ -99,13 +99,13 @@ async def tallies(host: Host, seqs: Sequence[int], me: str, named: int) -> list[
                 count(*) OVER (PARTITION BY seq, emoji) AS count,
                 max(participant = ?) OVER (PARTITION BY seq, emoji) AS mine,
                 min(n) OVER (PARTITION BY seq, emoji) AS since
-            FROM reactions_reaction WHERE seq IN ({marks})
+            FROM reactions_reaction WHERE seq {AMONG}
         )
         SELECT seq, thread, tseq, emoji, participant, count, mine FROM reactions_ranked
         WHERE rank <= ? ORDER BY seq, since, n
         """,
         me,
-        *seqs,
+        listed(seqs),
         named + _SPARE,
     )
     found: dict[MessagePlace, dict[str, Counted]] = {}

@@ -23,6 +23,7 @@ from hubbub.config.units import Id, Section, Span, wrong
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Calling, operation
+from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Keeping
 from hubbub.mods.schedule import repository
 from hubbub.mods.schedule.repository import OPERATOR, ReminderRow, ReminderScheduler
@@ -102,15 +103,15 @@ class ScheduleMod(Mod):
 
     def __init__(self, config: ScheduleConfig):
         super().__init__(config)
-        self._book: ReminderScheduler
+        self._scheduler: ReminderScheduler
         self._setting = Counter[str]()
         """By participant: reminders that are on their way into the table."""
 
     async def start(self) -> None:
-        self._book = ReminderScheduler(self.host, lambda: self.config.daily)
-        await self._book.load()
+        self._scheduler = ReminderScheduler(self.host, lambda: self.config.daily)
+        await self._scheduler.load()
         await self._declare(self.config)
-        self._book.ring_next()
+        self._scheduler.ring_next()
 
     def reconfigure(self, config: ModConfig) -> None:
         super().reconfigure(config)
@@ -119,21 +120,21 @@ class ScheduleMod(Mod):
     async def _declare(self, config: ScheduleConfig) -> None:
         """Bring the reminders of the config into the table, and those that left it out of it."""
         wanted = {each.name: each for each in config.reminders}
-        known = {row.name: row for row in self._book.rows.values() if row.owner == OPERATOR}
+        known = {row.name: row for row in self._scheduler.rows.values() if row.owner == OPERATOR}
         for name in known.keys() - wanted.keys():
             await self.host.keep(repository.deleted(known[name]))
-            self._book.dropped(known[name])
+            self._scheduler.dropped(known[name])
         for name, each in wanted.items():
             old = known.get(name)
             told = (each.thread, each.text, each.wakes, each.when, config.timezone)
             if old is not None and told == (old.thread, old.text, old.wakes, old.at, old.zone):
                 continue
-            row = self._declared(self._book.number(), each, config)
+            row = self._declared(self._scheduler.number(), each, config)
             gone = repository.deleted(old) if old is not None else []
             await self.host.keep([*gone, *repository.inserted(row)])
             if old is not None:
-                self._book.dropped(old)
-            self._book.took(row)
+                self._scheduler.dropped(old)
+            self._scheduler.took(row)
 
     def _declared(self, id: int, each: DeclaredReminder, config: ScheduleConfig) -> ReminderRow:
         now, zone = self.host.now(), config.timezone
@@ -158,7 +159,7 @@ class ScheduleMod(Mod):
         thread = self._thread(call, args, cause)
         wakes = self._whom(call, args, thread)
         row = ReminderRow(
-            self._book.number(), call.participant, "", thread, args.text, wakes,
+            self._scheduler.number(), call.participant, "", thread, args.text, wakes,
             " ".join(args.when.split()), zone, now, due,
             args.until.timestamp() if args.until else None,
             args.times, outside=args.outside or (cause is not None and cause.outside),
@@ -167,13 +168,13 @@ class ScheduleMod(Mod):
         return Keeping(
             repository.inserted(row),
             row.told(repeats=rule.repeats),
-            kept=partial(self._book.took, row),
+            kept=partial(self._scheduler.took, row),
             over=partial(self._setting.subtract, [row.owner]),
         )
 
     def _check_number(self, owner: str) -> None:
         """Raises `OperationError` if it has as many as one may have, or will have in a moment."""
-        mine = sum(row.owner == owner for row in self._book.rows.values())
+        mine = sum(row.owner == owner for row in self._scheduler.rows.values())
         if mine + self._setting[owner] >= self.config.each:
             raise OperationError(
                 ErrorCode.LIMIT,
@@ -235,11 +236,11 @@ class ScheduleMod(Mod):
         after = int(args.after[1:]) if args.after else 0
         found = [
             row
-            for id, row in sorted(self._book.rows.items())
+            for id, row in sorted(self._scheduler.rows.items())
             if id > after and (args.everybody or row.owner == call.participant)
         ]
-        told = tuple(self._told(row) for row in found[: args.limit])
-        return Reminders(reminders=told, more=len(found) > args.limit)
+        page, more = page_of(found, args.limit)
+        return Reminders(reminders=tuple(self._told(row) for row in page), more=more)
 
     def _told(self, row: ReminderRow) -> Reminder:
         try:
@@ -249,7 +250,7 @@ class ScheduleMod(Mod):
 
     def _find(self, call: Calling, id: str) -> ReminderRow:
         """A reminder of the caller's, for owners any. Raises `OperationError`."""
-        row = self._book.rows.get(int(id[1:]))
+        row = self._scheduler.rows.get(int(id[1:]))
         if row is not None and (row.owner == call.participant or call.owner):
             return row
         raise OperationError(
@@ -265,7 +266,7 @@ class ScheduleMod(Mod):
             raise OperationError(ErrorCode.FORBIDDEN, text)
 
         return Keeping(
-            repository.deleted(row), self._told(row), kept=partial(self._book.dropped, row)
+            repository.deleted(row), self._told(row), kept=partial(self._scheduler.dropped, row)
         )
 
     @operation(permission="write", idempotent=True, output=Reminder)
@@ -288,12 +289,14 @@ class ScheduleMod(Mod):
         return self._changed(row)
 
     def _changed(self, row: ReminderRow) -> Keeping:
-        return Keeping(repository.updated(row), self._told(row), kept=partial(self._book.took, row))
+        return Keeping(
+            repository.updated(row), self._told(row), kept=partial(self._scheduler.took, row)
+        )
 
     # When the time has come -----------------------------------------------------------------
 
     def on_timer(self, key: str) -> None:
-        self._book.ring()
+        self._scheduler.ring()
 
 
 def _message_of(cause: str) -> str:

@@ -1,1 +1,9 @@
-"""Boards with tasks."""
+"""The mod `tasks`: boards with tasks that people and agents claim and finish.
+
+mod         operations
+schemas     inputs and outputs
+repository  tables, dependencies, requests as tasks
+states      what leads from one state to another; pure
+duties      what is overdue, and what absent agents hold
+views       Markdown, and items of a digest
+"""

@@ -34,11 +34,11 @@ class Duties:
     def __init__(
         self,
         host: Host,
-        shelf: TaskRepository,
+        store: TaskRepository,
         queues: KeyedQueues,
         changed: Callable[[TaskRecord, str, str], None],
     ):
-        self._host, self._shelf, self._queues, self._changed = host, shelf, queues, changed
+        self._host, self._store, self._queues, self._changed = host, store, queues, changed
         self._due = Alarm(host, "due")
         self._tries = Counter[tuple[int, float | None]]()
         """How often it was tried to tell of a task that was due then."""
@@ -46,7 +46,7 @@ class Duties:
     async def start(self, release_after: float | None) -> None:
         """Go on where an earlier run of the hub has ended. Nobody is here yet: absences begin."""
         self._due.at(self._host.now())
-        for holder in await self._shelf.holders() if release_after is not None else ():
+        for holder in await self._store.holders() if release_after is not None else ():
             self.left(holder, release_after)
 
     def rung(self, key: str) -> None:
@@ -67,8 +67,8 @@ class Duties:
     async def _tell_overdue(self) -> None:
         now = self._host.now()
         try:
-            rows = await self._shelf.overdue(now, AT_ONCE)
-            following = await self._shelf.next_due(now)
+            rows = await self._store.overdue(now, AT_ONCE)
+            following = await self._store.next_due(now)
         except StoreUnavailable:
             self._due.at(now + AGAIN_S)
             raise
@@ -110,7 +110,7 @@ class Duties:
     async def _release_all(self, holder: str) -> None:
         try:
             while not self._is_here(holder):
-                rows = await self._shelf.held_by(holder, AT_ONCE)
+                rows = await self._store.held_by(holder, AT_ONCE)
                 for row in rows:
                     await self._release(row.id, row.thread, holder)
                 if len(rows) < AT_ONCE:
@@ -126,7 +126,7 @@ class Duties:
     async def _release(self, task: int, thread: str, holder: str) -> None:
         await self._queues.enter(thread)
         try:
-            found = await self._shelf.task(task)
+            found = await self._store.task(task)
             if found is None or found.row.owner != holder or found.row.state != "claimed":
                 return
             row = found.row._replace(

@@ -20,6 +20,7 @@ from hubbub.mods.digest_items import DigestItem
 from hubbub.mods.fields import BEYOND, number_before, number_of
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.queues import KeyedQueues
+from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Keeping, Statement
 from hubbub.mods.tasks import repository
 from hubbub.mods.tasks.duties import Duties
@@ -77,48 +78,36 @@ class TaskReader(Mod):
     """The part of the mod that changes nothing."""
 
     config: TasksConfig
-    _shelf: TaskRepository
-
-    def _threads(self, call: Calling, thread: str | None) -> Sequence[str]:
-        if thread is not None:
-            return [self.host.thread(call, thread)]
-        return list(self.host.threads_of(call.participant))
+    _store: TaskRepository
 
     async def _board(self, call: Calling, id: str) -> BoardRow:
         """The board, if the caller reads its thread. Raises `OperationError`."""
-        row = await self._shelf.board(number_of(id))
-        if row is not None and self.host.reads(call.participant, row.thread):
-            return row
-        raise OperationError(
-            ErrorCode.NOT_FOUND, f"there is no board {id} for you; see list_boards"
-        )
+        row = await self._store.board(number_of(id))
+        return self.host.visible(call, row, f"board {id}", "list_boards")
 
     async def _find(self, call: Calling, id: str) -> TaskRecord:
         """The task, if the caller reads its thread. Raises `OperationError`."""
-        found = await self._shelf.task(number_of(id))
-        if found is not None and self.host.reads(call.participant, found.row.thread):
-            return found
-        raise OperationError(ErrorCode.NOT_FOUND, f"there is no task {id} for you; see list_tasks")
+        found = await self._store.task(number_of(id))
+        return self.host.visible(call, found, f"task {id}", "list_tasks")
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
         """`DigestSource.news`."""
-        threads = self._threads(call, None)
-        return await news_of(self._shelf, threads, call.participant, after, limit)
+        threads = self.host.threads_of(call.participant)
+        return await news_of(self._store, threads, call.participant, after, limit)
 
     @operation()
     async def list_boards(self, call: Calling, args: ListBoards) -> Boards:
         """List the task boards that you may read."""
-        before = number_before(args.before)
-        threads = self._threads(call, args.thread)
-        rows = await self._shelf.boards(threads, before, args.limit + 1)
-        told = await self._shelf.counted(rows[: args.limit])
-        return Boards(boards=tuple(told), more=len(rows) > args.limit)
+        threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
+        rows = await self._store.boards(threads, before, args.limit + 1)
+        page, more = page_of(rows, args.limit)
+        return Boards(boards=tuple(await self._store.counted(page)), more=more)
 
     @operation()
     async def list_tasks(self, call: Calling, args: ListTasks) -> Tasks:
         """List tasks of your boards: those of one board, thread, state or owner, or with `ready`
         those that can be claimed now."""
-        threads, board = self._threads(call, args.thread), None
+        threads, board = self.host.threads_for(call, args.thread), None
         if args.board is not None:
             row = await self._board(call, args.board)
             board, threads = row.id, [each for each in threads if each == row.thread]
@@ -126,34 +115,35 @@ class TaskReader(Mod):
             raise OperationError(ErrorCode.BAD_REQUEST, "ready: only open tasks are ready")
         which = Filter(board, "open" if args.ready else args.state, args.owner)
         before = number_before(args.before)
-        found = await self._shelf.tasks(threads, which, before, args.limit + 1)
+        found = await self._store.tasks(threads, which, before, args.limit + 1)
+        page, more = page_of(found, args.limit)
         now = self.host.now()
-        told = tuple(each.told(now) for each in found[: args.limit])
-        return Tasks(tasks=told, more=len(found) > args.limit)
+        return Tasks(tasks=tuple(each.told(now) for each in page), more=more)
 
     @operation()
     async def read_task(self, call: Calling, args: ReadTask) -> TaskDetails:
         """Read a task: its description, its result, and who has done what with it."""
         found = await self._find(call, args.task)
         row = found.row
-        history = await self._shelf.history(row.id, args.before or BEYOND, args.limit + 1)
+        changes = await self._store.history(row.id, args.before or BEYOND, args.limit + 1)
+        history, more = page_of(changes, args.limit)
         return TaskDetails(
             task=found.told(self.host.now()),
             description=row.description,
             result=row.result,
-            history=tuple(history[: args.limit]),
-            more=len(history) > args.limit,
+            history=tuple(history),
+            more=more,
         )
 
     @operation()
     async def board_as_markdown(self, call: Calling, args: BoardAsMarkdown) -> BoardText:
         """Read a whole task board as Markdown."""
         row = await self._board(call, args.board)
-        (board,) = await self._shelf.counted([row])
+        (board,) = await self._store.counted([row])
         now, parts, more = self.host.now(), dict[State, Sequence[Task]](), list[State]()
         for state, (_, most) in PARTS.items():
             which = Filter(row.id, state)
-            found = await self._shelf.tasks([row.thread], which, BEYOND, most + 1)
+            found = await self._store.tasks([row.thread], which, BEYOND, most + 1)
             parts[state] = [each.told(now) for each in found[:most]]
             more += [state] if len(found) > most else []
         return BoardText(board=board, text=as_markdown(board, parts, more), cut=bool(more))
@@ -184,7 +174,7 @@ class TaskMaker(TaskReader):
 
     async def _create_board(self, call: Calling, thread: str, name: str) -> Keeping:
         most = self.config.max_boards
-        there = await self._shelf.boards([thread], BEYOND, most)
+        there = await self._store.boards([thread], BEYOND, most)
         same = next((board for board in there if board.name == name), None)
         if same is not None:
             text = f"there is a board {name!r} here already: b{same.id}"
@@ -218,13 +208,13 @@ class TaskMaker(TaskReader):
 
     async def _create(self, call: Calling, board: BoardRow, args: CreateTask) -> Keeping:
         most, now = self.config.max_active, self.host.now()
-        if await self._shelf.active(board.id) >= most:
+        if await self._store.active(board.id) >= most:
             text = f"b{board.id} has {most} tasks that are not over; finish or cancel some"
             raise OperationError(ErrorCode.LIMIT, text)
         if args.owner is not None:
             self._check_reader(args.owner, board.thread)
-        needs = await checked_needs(self._shelf, board.thread, args.depends_on)
-        rows = await self._shelf.rows_of(needs)
+        needs = await checked_needs(self._store, board.thread, args.depends_on)
+        rows = await self._store.rows_of(needs)
         self._last += 1
         row = TaskRow(
             id=self._last,
@@ -313,10 +303,10 @@ class TasksMod(TaskMaker):
     migrations = "tables"
 
     async def start(self) -> None:
-        self._shelf = TaskRepository(self.host)
-        self._duties = Duties(self.host, self._shelf, self._queues, self._changed)
-        self._last_board, self._last = await self._shelf.last()
-        self._boards = await self._shelf.own_boards()
+        self._store = TaskRepository(self.host)
+        self._duties = Duties(self.host, self._store, self._queues, self._changed)
+        self._last_board, self._last = await self._store.last()
+        self._boards = await self._store.own_boards()
         await self._duties.start(self.config.release_after)
 
     # What happens -----------------------------------------------------------------------------
@@ -336,9 +326,9 @@ class TasksMod(TaskMaker):
 
     async def _tell_of_request(self, request: str) -> None:
         await self.host.keep(())  # a commit after that of the message, which is under way
-        found = await self._shelf.of_request(request)
+        found = await self._store.of_request(request)
         if found is not None:
-            change = (await self._shelf.history(found.row.id, BEYOND, 1))[0]
+            change = (await self._store.history(found.row.id, BEYOND, 1))[0]
             self._changed(found, change.what, change.by)
 
     def on_timer(self, key: str) -> None:
@@ -377,8 +367,8 @@ class TasksMod(TaskMaker):
             given["due"] = None if args.due == "none" else due_time(args.due, now)
         needs, waits = found.needs, found.waits
         if args.depends_on is not None:
-            needs = await checked_needs(self._shelf, row.thread, args.depends_on, row.id)
-            rows = await self._shelf.rows_of(needs)
+            needs = await checked_needs(self._store, row.thread, args.depends_on, row.id)
+            rows = await self._store.rows_of(needs)
             waits = [id for id in needs if rows[id].state in ("open", "claimed")]
         row = row._replace(**given, version=row.version + 1, changed_at=now)
         by = call.participant
@@ -434,7 +424,7 @@ class TasksMod(TaskMaker):
             return Keeping((), found.told(now))
         if step.to is not None:
             self._check_reader(step.to, found.row.thread)
-        waits = (await self._shelf.rows_of(found.waits)).values()
+        waits = (await self._store.rows_of(found.waits)).values()
         row = stepped(found, step, now, waits)
         word = ACTIONS[step.action].word
         note = f"{step.to}{f': {note}' if note else ''}" if step.to is not None else note

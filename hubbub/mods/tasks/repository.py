@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from hubbub.errors import OperationError
 from hubbub.mods.fields import number_of, time_of
-from hubbub.mods.host import Host
-from hubbub.mods.rows import Statement, marks, parts
+from hubbub.mods.repository import AMONG, Repository, listed
+from hubbub.mods.rows import Statement
 from hubbub.mods.tasks.schemas import Board, State, TaskChange
 from hubbub.mods.tasks.states import BoardRow, TaskRecord, TaskRow
 from hubbub.protocol.codes import ErrorCode
@@ -69,116 +69,93 @@ class Filter:
         return conditions, values
 
 
-class TaskRepository:
-    """All boards and tasks of a network, whoever may read them."""
-
-    def __init__(self, host: Host):
-        self._host = host
-
+class TaskRepository(Repository):
     # Boards -----------------------------------------------------------------------------------
 
     async def last(self) -> tuple[int, int]:
         """The highest numbers of boards and of tasks."""
-        ((board,),) = await self._host.rows("SELECT coalesce(max(id), 0) FROM tasks_board")
-        ((task,),) = await self._host.rows("SELECT coalesce(max(id), 0) FROM tasks_task")
-        return board, task
+        board = await self.value("SELECT coalesce(max(id), 0) FROM tasks_board")
+        return board, await self.value("SELECT coalesce(max(id), 0) FROM tasks_task")
 
     async def own_boards(self) -> dict[str, BoardRow]:
         """The boards without a name, by thread."""
-        rows = await self._host.rows(f"SELECT {_BOARD} FROM tasks_board WHERE name = ''")
-        return {row.thread: row for row in (BoardRow(*each) for each in rows)}
+        rows = await self.all(BoardRow, f"SELECT {_BOARD} FROM tasks_board WHERE name = ''")
+        return {row.thread: row for row in rows}
 
     async def board(self, id: int) -> BoardRow | None:
-        rows = await self._host.rows(f"SELECT {_BOARD} FROM tasks_board WHERE id = ?", id)
-        return BoardRow(*rows[0]) if rows else None
+        return await self.one(BoardRow, f"SELECT {_BOARD} FROM tasks_board WHERE id = ?", id)
 
     async def boards(self, threads: Collection[str], before: int, limit: int) -> list[BoardRow]:
         """Boards of these threads with lower numbers than `before`, the latest first."""
-        found = list[BoardRow]()
-        for names in parts(sorted(threads)):
-            sql = (
-                f"SELECT {_BOARD} FROM tasks_board WHERE thread IN ({marks(names)}) AND id < ? "
-                "ORDER BY id DESC LIMIT ?"
-            )
-            found += [BoardRow(*row) for row in await self._host.rows(sql, *names, before, limit)]
-        return sorted(found, reverse=True)[:limit]
+        sql = (
+            f"SELECT {_BOARD} FROM tasks_board WHERE thread {AMONG} AND id < ? "
+            "ORDER BY id DESC LIMIT ?"
+        )
+        return await self.all(BoardRow, sql, listed(threads), before, limit)
 
     async def counted(self, boards: Sequence[BoardRow]) -> list[Board]:
         """The boards with the numbers of their tasks."""
-        counts: dict[int, tuple[int, int]] = {}
-        for ids in parts([board.id for board in boards]):
-            sql = (
-                f"SELECT board, sum({_ACTIVE}), sum(NOT {_ACTIVE}) FROM tasks_task "
-                f"WHERE board IN ({marks(ids)}) GROUP BY board"
-            )
-            rows = await self._host.rows(sql, *ids)
-            counts |= {board: (active, over) for board, active, over in rows}
+        sql = (
+            f"SELECT board, sum({_ACTIVE}), sum(NOT {_ACTIVE}) FROM tasks_task "
+            f"WHERE board {AMONG} GROUP BY board"
+        )
+        rows = await self._host.rows(sql, listed(board.id for board in boards))
+        counts = {board: (active, over) for board, active, over in rows}
         return [board.told(*counts.get(board.id, (0, 0))) for board in boards]
 
     async def active(self, board: int) -> int:
         """How many tasks of the board are not over."""
         sql = f"SELECT count(*) FROM tasks_task WHERE board = ? AND {_ACTIVE}"
-        ((count,),) = await self._host.rows(sql, board)
-        return int(count)
+        return int(await self.value(sql, board))
 
     # Tasks ------------------------------------------------------------------------------------
 
     async def task(self, id: int) -> TaskRecord | None:
-        rows = await self._host.rows(f"SELECT {_TASK} FROM tasks_task WHERE id = ?", id)
-        return (await self._with_needs([TaskRow(*rows[0])]))[0] if rows else None
+        row = await self.one(TaskRow, f"SELECT {_TASK} FROM tasks_task WHERE id = ?", id)
+        return (await self._with_needs([row]))[0] if row is not None else None
 
     async def of_request(self, request: str) -> TaskRecord | None:
         """The task that stands for a request."""
-        rows = await self._host.rows(f"SELECT {_TASK} FROM tasks_task WHERE request = ?", request)
-        return TaskRecord(TaskRow(*rows[0])) if rows else None
+        sql = f"SELECT {_TASK} FROM tasks_task WHERE request = ?"
+        row = await self.one(TaskRow, sql, request)
+        return TaskRecord(row) if row is not None else None
 
     async def rows_of(self, ids: Collection[int]) -> dict[int, TaskRow]:
         """Tasks by their numbers; those that there are not are left out."""
-        found: dict[int, TaskRow] = {}
-        for part in parts(sorted(ids)):
-            sql = f"SELECT {_TASK} FROM tasks_task WHERE id IN ({marks(part)})"
-            found |= {row[0]: TaskRow(*row) for row in await self._host.rows(sql, *part)}
-        return found
+        sql = f"SELECT {_TASK} FROM tasks_task WHERE id {AMONG}"
+        return {row.id: row for row in await self.all(TaskRow, sql, listed(ids))}
 
     async def tasks(
         self, threads: Collection[str], which: Filter, before: int, limit: int
     ) -> list[TaskRecord]:
         """Tasks of these threads with lower numbers than `before`, the latest first."""
         conditions, values = which.sql()
-        found = list[TaskRow]()
-        for names in parts(sorted(threads)):
-            sql = (
-                f"SELECT {_TASK} FROM tasks_task WHERE thread IN ({marks(names)}) AND id < ?"
-                f"{conditions} ORDER BY id DESC LIMIT ?"
-            )
-            rows = await self._host.rows(sql, *names, before, *values, limit)
-            found += [TaskRow(*row) for row in rows]
-        found.sort(key=lambda row: row.id, reverse=True)
-        return await self._with_needs(found[:limit])
+        sql = (
+            f"SELECT {_TASK} FROM tasks_task WHERE thread {AMONG} AND id < ?"
+            f"{conditions} ORDER BY id DESC LIMIT ?"
+        )
+        found = await self.all(TaskRow, sql, listed(threads), before, *values, limit)
+        return await self._with_needs(found)
 
     async def _with_needs(self, rows: Sequence[TaskRow]) -> list[TaskRecord]:
         needs, waits = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
-        for part in parts([row.id for row in rows]):
-            sql = (
-                "SELECT DISTINCT task, needs, state IN ('open', 'claimed') FROM tasks_dependency "
-                f"JOIN tasks_task ON id = needs WHERE task IN ({marks(part)}) ORDER BY needs"
-            )
-            for task, needed, active in await self._host.rows(sql, *part):
-                needs[task].append(needed)
-                if active:
-                    waits[task].append(needed)
+        sql = (
+            "SELECT DISTINCT task, needs, state IN ('open', 'claimed') FROM tasks_dependency "
+            f"JOIN tasks_task ON id = needs WHERE task {AMONG} ORDER BY needs"
+        )
+        for task, needed, active in await self._host.rows(sql, listed(row.id for row in rows)):
+            needs[task].append(needed)
+            if active:
+                waits[task].append(needed)
         return [TaskRecord(row, needs[row.id], waits[row.id]) for row in rows]
 
     async def needed_by(self, tasks: Collection[int]) -> list[tuple[int, int]]:
         """What these tasks depend on: pairs of a task and one that it needs."""
-        found = list[tuple[int, int]]()
-        for part in parts(sorted(tasks)):
-            sql = (
-                "SELECT DISTINCT task, needs FROM tasks_dependency "
-                f"WHERE task IN ({marks(part)}) ORDER BY task, needs"
-            )
-            found += [(task, needed) for task, needed in await self._host.rows(sql, *part)]
-        return found
+        sql = (
+            "SELECT DISTINCT task, needs FROM tasks_dependency "
+            f"WHERE task {AMONG} ORDER BY task, needs"
+        )
+        return [(task, needed) for task, needed in await self._host.rows(sql, listed(tasks))]
 
     async def history(self, task: int, before: int, limit: int) -> list[TaskChange]:
         """What made the task's versions before this one, the latest first."""
@@ -199,13 +176,13 @@ class TaskRepository:
             f"SELECT {_TASK} FROM tasks_task WHERE due <= ? AND {_ACTIVE} AND request IS NULL "
             "AND told IS NOT due ORDER BY due LIMIT ?"
         )
-        return [TaskRow(*row) for row in await self._host.rows(sql, now, limit)]
+        return await self.all(TaskRow, sql, now, limit)
 
     async def next_due(self, now: float) -> float | None:
         """The first time after now at which a task is due."""
         sql = f"SELECT min(due) FROM tasks_task WHERE due > ? AND {_ACTIVE} AND request IS NULL"
-        ((due,),) = await self._host.rows(sql, now)
-        return None if due is None else float(due)
+        due: float | None = await self.value(sql, now)
+        return due
 
     async def holders(self) -> list[str]:
         """Whoever holds a task that is no request."""
@@ -213,7 +190,7 @@ class TaskRepository:
             "SELECT DISTINCT owner FROM tasks_task "
             "WHERE owner IS NOT NULL AND state = 'claimed' AND request IS NULL"
         )
-        return [owner for (owner,) in await self._host.rows(sql)]
+        return await self.all(str, sql)
 
     async def held_by(self, owner: str, limit: int) -> list[TaskRow]:
         """Tasks that are no requests, and that this participant holds."""
@@ -221,7 +198,7 @@ class TaskRepository:
             f"SELECT {_TASK} FROM tasks_task WHERE owner = ? AND state = 'claimed' "
             "AND request IS NULL ORDER BY id LIMIT ?"
         )
-        return [TaskRow(*row) for row in await self._host.rows(sql, owner, limit)]
+        return await self.all(TaskRow, sql, owner, limit)
 
 
 _COLUMNS = 16
@@ -282,7 +259,7 @@ def told_overdue(task: int, due: float) -> Statement:
 
 
 async def checked_needs(
-    shelf: TaskRepository, thread: str, names: Sequence[str], task: int | None = None
+    store: TaskRepository, thread: str, names: Sequence[str], task: int | None = None
 ) -> list[int]:
     """The numbers of the tasks that `task` (None: a new one) is to depend on.
 
@@ -290,24 +267,24 @@ async def checked_needs(
     of all in it.
     """
     needs = sorted({number_of(name) for name in names})
-    rows = await shelf.rows_of(needs)
+    rows = await store.rows_of(needs)
     for id in needs:
         if id not in rows or rows[id].thread != thread:
             text = f"depends_on: there is no task t{id} in the thread of this one; see list_tasks"
             raise OperationError(ErrorCode.NOT_FOUND, text)
     if task is not None:
-        circle = await _way(shelf, needs, task)
+        circle = await _way(store, needs, task)
         if circle:
-            await _refuse(shelf, [task, *circle])
+            await _refuse(store, [task, *circle])
     return needs
 
 
-async def _way(shelf: TaskRepository, starts: Sequence[int], goal: int) -> list[int]:
+async def _way(store: TaskRepository, starts: Sequence[int], goal: int) -> list[int]:
     """A shortest way along dependencies from a start to the goal; empty: there is none."""
     came: dict[int, int | None] = dict.fromkeys(starts)
     layer = list(starts)
     while layer and goal not in came:
-        pairs = await shelf.needed_by(layer)
+        pairs = await store.needed_by(layer)
         layer = []
         for task, needed in pairs:
             if needed not in came:
@@ -321,8 +298,8 @@ async def _way(shelf: TaskRepository, starts: Sequence[int], goal: int) -> list[
     return way
 
 
-async def _refuse(shelf: TaskRepository, circle: Sequence[int]) -> None:
-    rows = await shelf.rows_of(set(circle))
+async def _refuse(store: TaskRepository, circle: Sequence[int]) -> None:
+    rows = await store.rows_of(set(circle))
     names = " -> ".join(rows[id].name for id in circle)
     raise OperationError(
         ErrorCode.BAD_REQUEST,

@@ -121,6 +121,10 @@ class TaskRecord:
     """Those of them that are not over."""
 
     @property
+    def thread(self) -> str:
+        return self.row.thread
+
+    @property
     def state(self) -> State:
         row = self.row
         return "blocked" if self.waits and row.state not in OVER else row.state

@@ -62,11 +62,11 @@ def _plain(text: str) -> str:
 
 
 async def news_of(
-    shelf: TaskRepository, threads: Collection[str], reader: str, after: float, limit: int
+    store: TaskRepository, threads: Collection[str], reader: str, after: float, limit: int
 ) -> Sequence[DigestItem]:
     """Tasks that the reader holds, besides requests, and those that were done since `after`."""
-    held = await shelf.tasks(threads, Filter(state="claimed", owner=reader), BEYOND, limit)
-    done = await shelf.tasks(threads, Filter(state="done"), BEYOND, limit)
+    held = await store.tasks(threads, Filter(state="claimed", owner=reader), BEYOND, limit)
+    done = await store.tasks(threads, Filter(state="done"), BEYOND, limit)
     return [
         *(_waits(each) for each in held if each.row.request is None),
         *(_done(each) for each in done if each.row.changed_at >= after),

@@ -19,6 +19,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.fields import BEYOND
 from hubbub.mods.operation import Calling, operation
+from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Keeping, Statement
 from hubbub.mods.threads.repository import (
     Chosen,
@@ -142,11 +143,11 @@ class ThreadsMod(Mod):
 
     def __init__(self, config: ThreadsConfig):
         super().__init__(config)
-        self._shelf: ThreadRepository
+        self._store: ThreadRepository
 
     async def start(self) -> None:
-        self._shelf = ThreadRepository(self.host)
-        await self._shelf.read()
+        self._store = ThreadRepository(self.host)
+        await self._store.read()
 
     # Messages ---------------------------------------------------------------------------------
 
@@ -169,19 +170,19 @@ class ThreadsMod(Mod):
         return Replace(replace(draft, quote=Quote(message_id=message.id, text=text)))
 
     def on_wake(self, draft: Draft, agents: Sequence[str]) -> Collection[str]:
-        if not self._shelf.chosen or _waits_for_it(draft):
+        if not self._store.chosen or _waits_for_it(draft):
             return ()
         return [a for a in agents if a not in draft.mentions and self._mutes(a, draft.thread_id)]
 
     def _mutes(self, participant: str, thread: str) -> bool:
-        found = self._shelf.choice(thread, participant)
+        found = self._store.choice(thread, participant)
         return found is not None and found.choice == "muted"
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
         thread = message.thread_id
         if message.amends is not None:
             return [amended(thread)] if thread_ids.parent(thread) is not None else ()
-        if self._shelf.row(thread).resolved_by is None or not self._reopens(message):
+        if self._store.row(thread).resolved_by is None or not self._reopens(message):
             return ()
         self.host.spawn(self._look_again(thread))
         return [reopened(thread)]
@@ -195,8 +196,8 @@ class ThreadsMod(Mod):
     async def _look_again(self, thread: str) -> None:
         """Take over what the batch has written that is being made; or nothing, if it failed."""
         await self.host.keep(())  # comes after it
-        before, row = self._shelf.row(thread), await self._shelf.read_again(thread)
-        self._shelf.put(thread, row)
+        before, row = self._store.row(thread), await self._store.read_again(thread)
+        self._store.put(thread, row)
         if before.resolved_by != row.resolved_by:
             self._tell(thread, row, "reopened")
 
@@ -217,7 +218,7 @@ class ThreadsMod(Mod):
         """Mark a reply thread as done with: its question is answered, its matter settled. Say what
         you have to say before: a new message may open it again."""
         thread = self._reply_thread(call, args.thread)
-        row = self._shelf.row(thread)
+        row = self._store.row(thread)
         if row.resolved_by is not None:
             return Keeping((), row.told(thread))
         by, at = call.participant, self.host.now()
@@ -228,7 +229,7 @@ class ThreadsMod(Mod):
     def reopen_thread(self, call: Calling, args: WhichThread) -> Keeping:
         """Open a resolved reply thread again."""
         thread = self._reply_thread(call, args.thread)
-        row = self._shelf.row(thread)
+        row = self._store.row(thread)
         if row.resolved_by is None:
             return Keeping((), row.told(thread))
         return self._say(thread, "reopened", reopened(thread), with_resolved)
@@ -246,11 +247,11 @@ class ThreadsMod(Mod):
         self, thread: str, what: str, statement: Statement, change: Callable[[ThreadRow], ThreadRow]
     ) -> Keeping:
         def kept() -> None:
-            row = change(self._shelf.row(thread))  # others may have changed it meanwhile
-            self._shelf.put(thread, row)
+            row = change(self._store.row(thread))  # others may have changed it meanwhile
+            self._store.put(thread, row)
             self._tell(thread, row, what)
 
-        return Keeping([statement], change(self._shelf.row(thread)).told(thread), kept=kept)
+        return Keeping([statement], change(self._store.row(thread)).told(thread), kept=kept)
 
     def _tell(self, thread: str, row: ThreadRow, what: str) -> None:
         """Those who have it open are told."""
@@ -288,17 +289,17 @@ class ThreadsMod(Mod):
 
     def _unchoose(self, call: Calling, name: str, choice: Choice) -> Keeping:
         thread, me = self.host.thread(call, name), call.participant
-        if self._shelf.own(thread, me) != choice:
-            return Keeping((), choice_told(thread, self._shelf.choice(thread, me)))
+        if self._store.own(thread, me) != choice:
+            return Keeping((), choice_told(thread, self._store.choice(thread, me)))
         up = thread_ids.parent(thread)
-        told = choice_told(thread, self._shelf.choice(up, me) if up is not None else None)
+        told = choice_told(thread, self._store.choice(up, me) if up is not None else None)
         return self._chosen(me, told, None, unchosen(thread, me))
 
     def _chosen(
         self, me: str, told: ThreadChoice, choice: Choice | None, statement: Statement
     ) -> Keeping:
         def kept() -> None:
-            self._shelf.choose(told.thread_id, me, choice)
+            self._store.choose(told.thread_id, me, choice)
             data = told.model_dump(mode="json", exclude_none=True)
             self.host.signal(told.thread_id, "chosen", data, to=(me,))
 
@@ -318,13 +319,13 @@ class ThreadsMod(Mod):
             if self._is_wanted(call, thread, args) and (latest := self.host.latest(thread)).tseq
             if latest.seq < before
         ]
-        page = nlargest(args.limit + 1, found)
-        told = [await self._info(call, thread) for _, thread in page[: args.limit]]
-        return ThreadInfos(threads=tuple(told), more=len(page) > args.limit)
+        page, more = page_of(nlargest(args.limit + 1, found), args.limit)
+        infos = [await self._info(call, thread) for _, thread in page]
+        return ThreadInfos(threads=tuple(infos), more=more)
 
     def _named(self, call: Calling, name: str | None) -> Iterable[str]:
         """The threads that a list is about. Raises `OperationError`."""
-        me, chosen = call.participant, set(self._shelf.of(call.participant))
+        me, chosen = call.participant, set(self._store.of(call.participant))
         mine = self.host.threads_of(me)
         if name is None:
             return [t for t in mine if t in chosen or thread_ids.parent(t) is not None]
@@ -333,15 +334,15 @@ class ThreadsMod(Mod):
 
     def _is_wanted(self, call: Calling, thread: str, args: ListThreadInfo) -> bool:
         if args.followed:
-            found = self._shelf.choice(thread, call.participant)
+            found = self._store.choice(thread, call.participant)
             if found is None or found.choice != "followed":
                 return False
-        resolved = self._shelf.row(thread).resolved_by is not None
+        resolved = self._store.row(thread).resolved_by is not None
         return args.state == "all" or resolved == (args.state == "resolved")
 
     async def _info(self, call: Calling, thread: str) -> ThreadInfo:
-        row, latest = await self._shelf.read_again(thread), self.host.latest(thread)
-        found = self._shelf.choice(thread, call.participant)
+        row, latest = await self._store.read_again(thread), self.host.latest(thread)
+        found = self._store.choice(thread, call.participant)
         last = next(iter(await self.host.page(thread, None, 1)), None)
         return ThreadInfo(
             **row.told(thread).model_dump(),

@@ -1,1 +1,8 @@
-"""The mod `webhooks`: what happens in the network, told to other programs over HTTP."""
+"""The mod `webhooks`: what happens, told to other programs over HTTP.
+
+mod         operations and hooks
+settings    settings and templates
+schemas     inputs and outputs
+courier     signed requests, tried again
+repository  deliveries that wait
+"""

@@ -227,7 +227,7 @@ class Courier:
     alarms, under the hooks' names: tell it of them with `rung`."""
 
     def __init__(self, host: Host, config: WebhooksConfig, random: Callable[[], float]):
-        self._host, self._random, self._outbox = host, random, DeliveryRepository(host)
+        self._host, self._random, self._deliveries = host, random, DeliveryRepository(host)
         self._senders: dict[str, Sender] = {}
         self._certificates: ssl.SSLContext | None = None
         self.running: dict[str, asyncio.Task[object] | None] = {}
@@ -258,7 +258,7 @@ class Courier:
 
     async def start(self) -> None:
         """Go on with what waits."""
-        self._waiting.update(await self._outbox.waiting())
+        self._waiting.update(await self._deliveries.waiting())
         for name in self._hooks:
             if self._waiting[name]:
                 self._kick(name)
@@ -314,7 +314,7 @@ class Courier:
                 await self._host.keep(())  # after this, what was written before is there to be read
             if self._too_many(name):
                 await self._trim(name)
-            row = await self._outbox.first(name)
+            row = await self._deliveries.first(name)
             if row is not None and row.due > self._host.now() and name not in self._news:
                 self._wait_until(name, row.due)
                 return
@@ -348,7 +348,7 @@ class Courier:
         self._since += 1
         if self._since >= FORGET_EVERY:
             self._since = 0
-            await self._outbox.forget(row.hook, self._config.kept)
+            await self._deliveries.forget(row.hook, self._config.kept)
 
     def _delay(self, tried: int, wanted: float) -> float:
         """Seconds until the next attempt: half of them fixed, half of them chance, so that many
@@ -373,7 +373,7 @@ class Courier:
         return self._senders[name]
 
     async def _trim(self, name: str) -> None:
-        dropped = await self._outbox.trim(name, self._config.most_waiting)
+        dropped = await self._deliveries.trim(name, self._config.most_waiting)
         self._waiting[name] = min(self._waiting[name], self._config.most_waiting)
         if dropped:
             self._tell(name, "dropped", f"{dropped} events were dropped: too many are waiting")

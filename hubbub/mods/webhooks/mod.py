@@ -59,10 +59,10 @@ class WebhooksMod(Mod):
         self.random: Callable[[], float] = random.random
         """Gives numbers in [0, 1): for the time between attempts."""
         self._courier: Courier
-        self._outbox: DeliveryRepository
+        self._deliveries: DeliveryRepository
 
     async def start(self) -> None:
-        self._outbox = DeliveryRepository(self.host)
+        self._deliveries = DeliveryRepository(self.host)
         self._courier = Courier(self.host, self.config, self.random)
         await self._courier.start()
 
@@ -120,10 +120,10 @@ class WebhooksMod(Mod):
     @operation(permission="admin", tool=False)
     async def list_webhooks(self, call: Calling, args: ListWebhooks) -> Webhooks:
         """List the programs that are told what happens here, and what waits for them."""
-        waiting, failed = await self._outbox.waiting(), await self._outbox.failed()
+        waiting, failed = await self._deliveries.waiting(), await self._deliveries.failed()
         told: list[Webhook] = []
         for hook in self.config.hooks:
-            first = await self._outbox.first(hook.name)
+            first = await self._deliveries.first(hook.name)
             due = first.due if first is not None else 0.0
             told.append(
                 Webhook(
@@ -148,14 +148,14 @@ class WebhooksMod(Mod):
                 ErrorCode.NOT_FOUND, f"there is no webhook {args.hook!r}; there are: {names}"
             )
         before = args.before or BEYOND
-        rows = await self._outbox.page(args.hook, args.state, before, args.limit + 1)
+        rows = await self._deliveries.page(args.hook, args.state, before, args.limit + 1)
         told = tuple(row.told() for row in rows[: args.limit])
         return DeliveryPage(deliveries=told, more=len(rows) > args.limit)
 
     @operation(permission="admin", tool=False, output=Delivery)
     async def retry_webhook(self, call: Calling, args: RetryWebhook) -> Keeping:
         """Send an event to its webhook once more, that was given up or dropped."""
-        row = await self._outbox.one(args.id)
+        row = await self._deliveries.one(args.id)
         if row is None or row.hook not in [hook.name for hook in self.config.hooks]:
             raise OperationError(
                 ErrorCode.NOT_FOUND, f"there is no delivery {args.id!r}; see webhook_deliveries"

@@ -12,7 +12,8 @@ import pytest
 from hubbub.errors import OperationError
 from hubbub.mods.api import PASS, Mod, Reject
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
-from hubbub.mods.moderation import Moderation, ModerationConfig
+from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.protocol.messages import Draft
 from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.files_rig import files_mod

@@ -35,7 +35,7 @@ async def pass_(network: Network, clock: HandClock, seconds: float) -> None:
     later(network, clock, seconds)
     schedule = network.hub.services.mods.pipeline.mods[0]
     assert isinstance(schedule, ScheduleMod)
-    await eventually(lambda: not schedule._book.coming)
+    await eventually(lambda: not schedule._scheduler.coming)
     await network.quiet()
 
 
@@ -267,7 +267,7 @@ async def test_what_was_said_before_a_crash_is_not_said_again_after_it(tmp_path:
         async def crash(row: object, problem: str) -> None:
             raise asyncio.CancelledError  # the hub is killed between the two writes
 
-        forgetful._book._go_on = crash  # type: ignore[method-assign]
+        forgetful._scheduler._go_on = crash  # type: ignore[method-assign]
         await pass_(network, clock, 3600)
         assert len(await said(ann)) == 1
     async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
@@ -434,7 +434,7 @@ async def test_reminders_of_the_config_come_change_and_go_with_it(tmp_path: Path
         ]  # fmt: skip
         new = mod(reminders=[declared(when="every 2h", text="look")], daily=1).config
         network.hub.services.mods.configure(second, new)  # while the network runs
-        await eventually(lambda: [row.text for row in second._book.rows.values()] == ["look"])
+        await eventually(lambda: [row.text for row in second._scheduler.rows.values()] == ["look"])
         [told] = await mine(olga, everybody=True)
         assert (told["when"], told["next"]) == ("every 2h", "2027-01-15T11:00:00Z")
         await bot.sync()

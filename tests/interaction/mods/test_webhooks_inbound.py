@@ -14,7 +14,8 @@ import pytest
 
 from hubbub.app.inbound.service import inbound
 from hubbub.errors import OperationError
-from hubbub.mods.moderation import Moderation, ModerationConfig
+from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.mods.webhooks.courier import signed
 from hubbub.mods.webhooks.settings import InboundConfig
 from tests.interaction.hand_clock import HandClock

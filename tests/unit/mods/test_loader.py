@@ -10,7 +10,7 @@ from hubbub.config.models import NetworkFile
 from hubbub.errors import UserError
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import check_company, find_mod, known_mods, load_mods, operations_of
-from hubbub.mods.moderation import Moderation
+from hubbub.mods.moderation.mod import Moderation
 
 Entry = str | dict[str, dict[str, JsonValue] | None]
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from pydantic import ValidationError
 
 from hubbub.mods.api import PASS, Reject, Replace
-from hubbub.mods.moderation import Moderation, ModerationConfig
-from hubbub.mods.moderation.rules import LinksConfig
+from hubbub.mods.moderation.mod import Moderation
+from hubbub.mods.moderation.rules import LinksConfig, ModerationConfig
 from hubbub.mods.moderation.text import caseless, folded, host_of, joined, links, plain, replaced
 from hubbub.protocol.messages import Draft
 from tests.unit.protocol.drafts import hostile_text

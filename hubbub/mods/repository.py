@@ -1,0 +1,52 @@
+"""Reading the tables of a mod: what all repositories ask in the same way.
+
+Where a statement asks about several names or numbers, it takes them as one value, so that it is the
+same statement however many they are: `WHERE thread {AMONG}` with `listed(threads)`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, TypeVar
+
+from hubbub.mods.host import Host
+from hubbub.mods.rows import Value
+
+__all__ = ["AMONG", "Repository", "listed", "page_of"]
+
+T = TypeVar("T")
+
+AMONG = "IN (SELECT value FROM json_each(?))"
+
+
+def listed(values: Iterable[int | str]) -> str:
+    """The value for `AMONG`."""
+    return json.dumps(list(values))
+
+
+def page_of(found: Iterable[T], limit: int) -> tuple[list[T], bool]:
+    """The first `limit` of what was found, and whether there is more."""
+    page = list(islice(found, limit + 1))
+    return page[:limit], len(page) > limit
+
+
+class Repository:
+    """What a mod has in its tables, whoever may read it."""
+
+    def __init__(self, host: Host):
+        self._host = host
+
+    async def all(self, kind: Callable[..., T], sql: str, *values: Value) -> list[T]:
+        """The rows, each as `kind` makes it of its columns."""
+        return [kind(*row) for row in await self._host.rows(sql, *values)]
+
+    async def one(self, kind: Callable[..., T], sql: str, *values: Value) -> T | None:
+        """The first row; None if there is none."""
+        return next(iter(await self.all(kind, sql, *values)), None)
+
+    async def value(self, sql: str, *values: Value) -> Any:  # Any: SQLite's, as it is selected
+        """What the only row of one column has."""
+        ((found,),) = await self._host.rows(sql, *values)
+        return found
