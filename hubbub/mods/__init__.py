@@ -1,6 +1,6 @@
 """Extensions of the hub: the API of mods, what runs them, and the mods that come with Hubbub.
 
-    api, operation, rows, host        what a mod is, what it declares and writes, what it may ask for
+    api, operation, rows, host        what a mod is, declares, writes, and may ask for
     pipeline, guard                   messages pass the mods, whose code is measured
     loader                            mods by name, with settings and tables
     fields, repository, queues        what several mods share
