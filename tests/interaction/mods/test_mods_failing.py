@@ -26,7 +26,7 @@ from hubbub.network.mods.failures import AGAIN_S
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Done, Input
 from hubbub.protocol.turns import Turn
-from tests.interaction.peers import Network, Networks, Peer, config, eventually
+from tests.interaction.peers import DEADLINE_S, Network, Networks, Peer, config, eventually
 from tests.interaction.stop_rig import HandClock, at_work
 
 NETWORKS = Networks(sockets=False)
@@ -34,15 +34,15 @@ NO_TIME = 1e-9
 """Whatever a mod does takes longer."""
 
 
-def fail(error: BaseException) -> None:
-    raise error
+def fail(error: type[BaseException], *why: object) -> None:
+    raise error(*why)
 
 
 BREAKING: dict[str, Callable[[], object]] = {
-    "raise": partial(fail, ValueError("no idea")),
-    "exit": partial(fail, SystemExit(3)),
-    "interrupt": partial(fail, KeyboardInterrupt()),
-    "cancel": partial(fail, asyncio.CancelledError()),
+    "raise": partial(fail, ValueError, "no idea"),
+    "exit": partial(fail, SystemExit, 3),
+    "interrupt": partial(fail, KeyboardInterrupt),
+    "cancel": partial(fail, asyncio.CancelledError),
     "rubbish": dict,
 }
 
@@ -74,7 +74,11 @@ class Wreck(Mod):
 
 
 def no_threads_of_mods() -> bool:
-    return all(thread.name != "mods" for thread in threading.enumerate())
+    """Those there were end by themselves."""
+    threads = [thread for thread in threading.enumerate() if thread.name == "mods"]
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    return not any(thread.is_alive() for thread in threads)
 
 
 def failures(network: Network) -> dict[str, str]:
