@@ -76,7 +76,7 @@ async def test_a_message_says_what_becomes_of_it_with_an_agent_that_is_busy_or_s
         await expect(desk.details).to_contain_text("Answered")
         await clerk.begins()
         await desk.says("and the cellar")
-        words = "clerk is not woken: it has spent what it may spend in a day."
+        words = "clerk was not woken: it has reached its daily limit."
         await expect(desk.message("and the cellar").first).to_contain_text(words)
 
 

@@ -115,7 +115,7 @@ async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, room: 
     chip = desk.page.locator(".quote-chip")
     await (await desk.sees("a wise word")).click()
     await desk.page.keyboard.press("q")
-    await desk.page.get_by_role("button", name="Do not quote").click()
+    await desk.page.get_by_role("button", name="Remove the quote").click()
     await expect(chip).to_have_count(0)
     await expect(desk.composer).to_be_focused()
     await desk.message("a wise word").click()

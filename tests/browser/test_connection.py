@@ -74,7 +74,7 @@ async def test_a_hub_with_another_log_leaves_nothing_of_the_old_one(desks: Desks
         await desk.is_joined()
         await expect(desk.main).not_to_contain_text("of the old log")
         await desk.visit("thread", GENERAL)
-        await expect(desk.main).to_contain_text("Nothing has been said in #general yet.")
+        await expect(desk.main).to_contain_text("No messages in #general yet.")
         await desk.says("of the new log")
         assert [message.id for message in await desk.messages()] == ["m1"]
         await desks.leave()
@@ -184,7 +184,7 @@ async def test_who_leaves_while_the_hub_is_asked_hears_nothing_of_it_when_joinin
 
 @pytest.mark.behaviour("U-9")
 async def test_what_could_not_be_fetched_comes_by_itself(desks: Desks, room: Room) -> None:
-    again = "It is tried again"
+    again = "Retrying"
     async with laid(room.port) as wire:
         desk = await desks.sit("about:blank", new=True)
         desk.expect_losses()

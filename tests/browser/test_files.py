@@ -56,7 +56,7 @@ def clip(desk: Desk) -> Locator:
 
 def tray(desk: Desk, name: str) -> Locator:
     """A file that goes along with the next message."""
-    along = desk.main.get_by_role("list", name="Files that go along")
+    along = desk.main.get_by_role("list", name="Files for the next message")
     return along.get_by_role("listitem").filter(has_text=name)
 
 
@@ -80,7 +80,7 @@ async def is_ready(desk: Desk, *names: str) -> None:
 
 
 async def takes_out(desk: Desk, name: str) -> None:
-    await tray(desk, name).get_by_role("button", name=f"Do not attach {name}").click()
+    await tray(desk, name).get_by_role("button", name=f"Remove {name}").click()
     await expect(tray(desk, name)).to_have_count(0)
 
 
@@ -217,4 +217,4 @@ async def test_files_of_a_thread_are_listed_live_and_deleted_by_who_owns_them(
     await (await desk.sees("mine")).get_by_role("button", name="About mine.md").click()
     await desk.details.get_by_role("button", name="Delete").click()
     await desk.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    await expect(desk.details).to_contain_text("ann has deleted it")
+    await expect(desk.details).to_contain_text("ann deleted it")

@@ -17,9 +17,9 @@ def drawing(desk: Desk) -> Locator:
 async def test_a_message_leads_to_a_diagram_that_says_who_spoke_to_whom_and_who_was_woken(
     desk: Desk,
 ) -> None:
-    await desk.act(desk.message(LAST), "Show what it belongs to, as a diagram", "link")
+    await desk.act(desk.message(LAST), "Show the interaction as a diagram", "link")
     await expect(desk.main.get_by_text("4 messages · 3 turns")).to_be_visible()
-    await expect(desk.main.get_by_text("not for you to read")).to_have_count(0)
+    await expect(desk.main.get_by_text("not visible to you")).to_have_count(0)
     drawn, page = drawing(desk), desk.main
     for name in (f"helper to ann: {LAST}", "expert to helper, wakes helper"):
         await expect(drawn.get_by_role("link", name=name)).to_be_visible()
@@ -43,17 +43,17 @@ async def test_a_message_leads_to_a_diagram_that_says_who_spoke_to_whom_and_who_
 async def test_what_one_may_not_read_is_an_arrow_without_words(desks: Desks, team: Room) -> None:
     desk = await desks.sit(team, "bob")  # in an open network he is an owner as well
     await desk.visit("interaction", "i1")
-    await expect(desk.main.get_by_text("2 of them not for you to read")).to_be_visible()
+    await expect(desk.main.get_by_text("2 of them not visible to you")).to_be_visible()
     closed = drawing(desk).get_by_role("img")
     await expect(closed).to_have_count(2)
     await expect(closed.first).to_have_accessible_name(
-        "ann to helper, wakes helper: not for you to read"
+        "ann to helper, wakes helper: not visible to you"
     )
     await expect(drawing(desk).get_by_role("link", name="helper to expert")).to_be_visible()
     await expect(desk.main.get_by_text(QUESTION)).to_have_count(1)  # quoted to the expert
     await desk.main.get_by_role("button", name="Table").click()
     row = desk.main.get_by_role("row").nth(1)
-    await expect(row).to_contain_text("not for you to read")
+    await expect(row).to_contain_text("not visible to you")
     await expect(row.get_by_role("link")).to_have_count(0)
 
 
@@ -66,7 +66,7 @@ async def test_a_diagram_and_a_turn_grow_while_they_are_shown(desks: Desks) -> N
         await desk.visit("interaction", "i1", opened=("turn", "helper-m1"))
         turn = drawing(desk).get_by_role("link", name="Turn helper-m1")
         await expect(turn).to_have_accessible_name("Turn helper-m1: Running")
-        await expect(desk.details.get_by_text("The agent is at work.")).to_be_visible()
+        await expect(desk.details.get_by_text("The agent is working.")).to_be_visible()
         model.release("end")
         await expect(turn).to_have_accessible_name("Turn helper-m1: Finished")
         await expect(desk.details.get_by_text("the expert was asked").first).to_be_visible()

@@ -112,7 +112,7 @@ async def test_a_token_joins_is_kept_secret_and_its_end_loses_nothing_that_was_w
         await expect(desk.composer).to_have_value("still here?")
         await expect(desk.message("still here?")).to_have_count(0)
         assert token not in await stored(desk)
-        await desk.page.get_by_role("button", name="Join anew").click()
+        await desk.page.get_by_role("button", name="Join again").click()
         await expect(desk.page.get_by_label("Token")).to_have_value("")
         await desk.join_with_token("ann", room.token("ann"))
         await desks.leave()

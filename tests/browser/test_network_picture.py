@@ -59,7 +59,7 @@ async def test_an_owner_sees_what_others_say_to_each_other(desks: Desks, room: R
     await expect(line).to_contain_text("quiet")
     await bob.tells("cyd", "between us")
     await cyd.tells("ann", "to ann")  # shows that the former has not come
-    await expect(desk.page.get_by_text("spoke with cyd lately")).to_have_count(1)  # of ann
+    await expect(desk.page.get_by_text("recently spoke with cyd")).to_have_count(1)  # of ann
     await expect(line).to_contain_text("quiet")
     everything = desk.page.get_by_label("Everything")
     async with desk.page.expect_websocket() as opened:
@@ -67,6 +67,6 @@ async def test_an_owner_sees_what_others_say_to_each_other(desks: Desks, room: R
     watching = await opened.value
     await expect(everything).to_have_attribute("aria-busy", "false")
     await bob.tells("cyd", "again")
-    await expect(line).to_contain_text("spoke with cyd lately")
+    await expect(line).to_contain_text("recently spoke with cyd")
     async with watching.expect_event("close"):
         await desk.visit("")

@@ -82,7 +82,7 @@ async def test_who_allows_it_by_a_button_is_told_of_mentions_and_direct_messages
     assert await desk.page.evaluate("window.asked") == 0
     await settings(desk)
     await desk.page.get_by_role("button", name="Allow").click()
-    wanted = desk.page.get_by_role("checkbox", name="Tell me")
+    wanted = desk.page.get_by_role("checkbox", name="Notify me")
     await expect(wanted).to_be_checked()
     assert await desk.page.evaluate("window.asked") == 1
     await desk.page.keyboard.press("Escape")

@@ -24,4 +24,4 @@ async def test_links_to_what_never_was_say_so(desks: Desks, room: Room) -> None:
         await expect(desk.main).to_contain_text(words, ignore_case=True)
     await expect(desk.page).to_have_title("test")
     await desk.visit("", opened=("participant", "nobody"))
-    await expect(desk.details).to_contain_text("Nobody here is called nobody.")
+    await expect(desk.details).to_contain_text("No one here is called nobody.")

@@ -69,7 +69,7 @@ async def test_a_poll_is_asked_from_the_composer_ended_and_listed(desks: Desks, 
     await expect(dialog.get_by_label("Question")).to_have_value("What to eat?")
     await expect(dialog.get_by_label("Who may vote")).to_have_value(THREAD)
     await dialog.get_by_role("textbox", name="Options").fill("soup\n\n bread \n")
-    await dialog.get_by_label("One may vote for several options").check()
+    await dialog.get_by_label("Allow votes for several options").check()
     await dialog.get_by_role("button", name="Ask").click()
     it = poll(desk, "What to eat?")
     for option in ("soup", "bread"):

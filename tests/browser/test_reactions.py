@@ -71,7 +71,7 @@ async def test_ones_own_is_picked_by_pointer_or_keyboard_marked_and_taken_back(
     await reacts(bob, message, "👀")
     desk = await desks.sit(room, "ann", THREAD)
     look = await desk.sees("look")
-    picker = desk.page.get_by_role("dialog", name="Reactions to choose from")
+    picker = desk.page.get_by_role("dialog", name="Choose a reaction")
     await reaction(look, "seen, 1: bob").click()
     mine = reaction(look, "seen, 2: bob, ann (yours)")
     await expect(mine).to_have_attribute("aria-pressed", "true")

@@ -13,7 +13,7 @@ THREAD = "channel.general"
 
 
 def hits(desk: Desk) -> Locator:
-    return desk.main.get_by_role("list", name="What was found").get_by_role("listitem")
+    return desk.main.get_by_role("list", name="Results").get_by_role("listitem")
 
 
 async def looks_for(desk: Desk, words: str) -> None:
@@ -42,7 +42,7 @@ async def test_what_was_said_is_found_from_everywhere_and_a_click_leads_to_it(
     await desk.page.go_back()
     await expect(hits(desk)).to_have_count(1)
     await looks_for(desk, "nowhere")
-    await expect(desk.main).to_contain_text("Nothing was found")
+    await expect(desk.main).to_contain_text("No results")
     await looks_for(desk, "news")
     await expect(hits(desk)).to_have_count(20)
     await desk.main.get_by_role("button", name="Show more").click()
@@ -73,7 +73,7 @@ async def test_kinds_people_and_threads_narrow_it(desks: Desks, room: Room) -> N
     await expect(hits(desk)).to_have_count(1)
     await desk.main.get_by_role("button", name="Messages").click()
     await expect(hits(desk)).to_have_count(2)
-    await desk.main.get_by_text("Only some of it").click()
+    await desk.main.get_by_text("Filters").click()
     await desk.main.get_by_role("combobox", name="From").select_option("carol")
     await expect(hits(desk)).to_have_count(1)
     await expect(hits(desk)).to_contain_text("budget of carol")
@@ -95,20 +95,20 @@ async def test_what_is_new_since_the_last_visit_is_told_by_thread_once_and_leads
     await posted(bob, "The release is out")
     await posted(bob, "@ann can you look?")
     await bob.tells("ann", "Hello ann")
-    await desk.threads.get_by_role("link", name="What happened").click()
+    await desk.threads.get_by_role("link", name="What's new").click()
     general = thread("#general")
     for words in ("2 new", "1 mention of you", "bob 2"):
         await expect(general).to_contain_text(words)
     await expect(thread("bob")).to_contain_text("Hello ann")
-    waiting = desk.main.get_by_role("region", name="Waits for you")
+    waiting = desk.main.get_by_role("region", name="Waiting for you")
     await expect(waiting).to_contain_text("can you look?")
     await general.get_by_role("link", name="The release is out").click()
     await expect(desk.conversation.locator("[data-marked=true]")).to_contain_text("The release")
     await desk.visit("digest")
-    await desk.main.get_by_role("button", name="I have seen it").click()
+    await desk.main.get_by_role("button", name="Mark as seen").click()
     await expect(desk.main).to_contain_text("Nothing new")
     await posted(bob, "And now the next")
-    await desk.main.get_by_role("button", name="Look again").click()
+    await desk.main.get_by_role("button", name="Refresh").click()
     await expect(general).to_contain_text("1 new")
     await desk.main.get_by_label("Since").select_option("a week ago")
     await expect(general).to_contain_text("3 new")

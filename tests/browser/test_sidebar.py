@@ -30,7 +30,7 @@ async def stand(desk: Desk, name: str, *threads: str) -> None:
 
 async def chooses(desk: Desk, what: str, deed: str, row: Locator) -> None:
     await row.hover()
-    await desk.page.get_by_role("button", name=f"What to do with {what}").click()
+    await desk.page.get_by_role("button", name=f"Actions for {what}").click()
     await desk.page.get_by_role("menuitem", name=deed).click()
 
 
@@ -66,7 +66,7 @@ async def test_threads_stand_in_order_and_count_what_is_new_until_it_is_read(
         inbox = desk.page.get_by_role("link", name="Inbox")
         await expect(badge(inbox, "1 mention")).to_be_visible()
         await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
-        await desk.page.get_by_role("menuitem", name="Mark everything as read").click()
+        await desk.page.get_by_role("menuitem", name="Mark all as read").click()
         for each in (desk, other):
             await expect(each.page.locator("nav .badge")).to_have_count(0)
         await desk.page.reload()
@@ -88,14 +88,14 @@ async def test_replies_hang_under_their_thread_and_fold_away_when_they_are_read(
     under = f'li:has(> [data-thread="{GENERAL}"]) > ul [data-thread]'
     await expect(desk.page.locator(under)).to_have_count(1)
     general = desk.thread(GENERAL)
-    await chooses(desk, "#general", "Hide replies that are read", general)
+    await chooses(desk, "#general", "Hide read replies", general)
     await expect(replies).to_be_visible()  # it is not read
     await replies.click()
     await desk.sees("I would.")
     await expect(replies.locator(".badge")).to_have_count(0)
     await general.click()
     await expect(replies).to_have_count(0)
-    await chooses(desk, "#general", "Show its replies", general)
+    await chooses(desk, "#general", "Show replies", general)
     await expect(replies).to_be_visible()
 
 
@@ -109,7 +109,7 @@ async def test_a_folded_group_shows_only_what_is_new_and_many_threads_are_a_few_
     rows = group(desk, "Direct").locator("[data-thread]")
     await expect(rows).to_have_count(15)
     await desk.page.get_by_role("link", name="Inbox").click()
-    await desk.page.get_by_role("button", name="Mark everything as read").click()
+    await desk.page.get_by_role("button", name="Mark all as read").click()
     await expect(rows).to_have_count(12)
     await group(desk, "Direct").get_by_role("button", name="3 more").click()
     await expect(rows).to_have_count(15)
@@ -133,14 +133,14 @@ async def test_people_and_agents_are_listed_with_what_they_do_and_who_is_here_co
     zoe = await room.join("zoe")
     async with Client(WebSocketTransport(room.url), "scout", "agent") as agent:
         await expect(rows.locator(".name")).to_have_text(["scout", "zoe", "abe"])
-        await expect(rows.locator(".presence")).to_have_text(["here", "here", "away"])
+        await expect(rows.locator(".presence")).to_have_text(["online", "online", "away"])
         person = desk.page.locator('[data-participant="scout"]')
         await agent.call("send_text_message", to="ann", text="I shall look.")
         thread = "dm.ann.scout"
         await agent.signal("activity", thread, {"state": "calling", "tool": "search"})
         for place in (person, desk.thread(thread)):
             await expect(place.locator(".activity")).to_contain_text("calling search")
-        await expect(person.locator(".presence")).to_have_text("at work")
+        await expect(person.locator(".presence")).to_have_text("working")
         await agent.signal("activity", thread, {"state": "waiting", "for": "bob"})
         await expect(person.locator(".activity")).to_contain_text("waiting for bob")
         await agent.signal("activity", thread, {"state": "idle"})

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.behaviour("H-142")
 
 
 def mode(desk: Desk) -> Locator:
-    return desk.main.get_by_role("button", name="How your next message reaches who is at work")
+    return desk.main.get_by_role("button", name="How your next message reaches agents at work")
 
 
 async def chooses(desk: Desk, name: str) -> None:
@@ -30,7 +30,7 @@ async def test_a_way_that_is_chosen_goes_with_the_next_message_only_while_there_
             await chooses(desk, way.capitalize())
             await desk.says(f"first with {way}")
             assert (await clerk.hears(f"first with {way}")).mode == way
-            await expect(mode(desk)).to_have_text("As the agent likes")
+            await expect(mode(desk)).to_have_text("Agent's default")
             await desk.says(f"then without {way}")
             assert (await clerk.hears(f"then without {way}")).mode is None
         await desk.write("/steer look into the cellar")
@@ -38,7 +38,7 @@ async def test_a_way_that_is_chosen_goes_with_the_next_message_only_while_there_
         assert (await clerk.hears("look into the cellar")).mode == "steer"
         await desk.write("/queue")
         await desk.send()
-        await expect(desk.main.get_by_role("alert")).to_have_text("What is to be said?")
+        await expect(desk.main.get_by_role("alert")).to_have_text("What do you want to say?")
         await desk.write("")
         await desk.page.set_viewport_size(NARROW)
         await chooses(desk, "Queue")

@@ -76,7 +76,7 @@ async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_th
         await expect(held).to_contain_text("too loud")
         await desk.says("anybody there?")
         await expect(desk.message("anybody there?")).to_contain_text(
-            "clerk is not woken: it is stopped."
+            "clerk was not woken: it is stopped."
         )
         await desk.page.reload()
         await held.get_by_role("button", name="Resume").click()
@@ -98,7 +98,7 @@ async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_th
         await bob.visit("control")
         await expect(bob.main).to_contain_text("Agents may work")
         await stops(desk, "All agents", "lunch")
-        await bob.page.get_by_role("link", name="What agents are kept from").click()
+        await bob.page.get_by_role("link", name="Stops and takeovers").click()
         await expect(bob.main.get_by_role("region", name="Stopped")).to_contain_text("lunch")
         await expect(desk.banner("All agents are stopped")).to_be_visible()
         await bob.main.get_by_role("button", name="Resume").click()
@@ -115,8 +115,8 @@ async def test_a_latched_thread_is_released(desks: Desks) -> None:
         await desk.says("once more")
         with pytest.raises(OperationError, match="breaker"):
             await clerk.begins()
-        held = desk.banner("Latched by the breaker")
-        await expect(held).to_contain_text("2 turns began here within 60 min")
+        held = desk.banner("Paused by the breaker")
+        await expect(held).to_contain_text("2 turns started here within 60 min")
         await held.get_by_role("button", name="Release").click()
         await expect(held).to_have_count(0)
 

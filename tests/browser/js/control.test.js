@@ -26,7 +26,7 @@ test("each thing that is wrong with arguments is said with its place", () => {
     [{ times: 6, extra: 1 }, "path is missing", "times: must be at most 5", "extra is unknown"],
     [{ path: "a", mode: "loud" }, "path: must match ^/", 'mode: must be one of "soft", "hard"'],
     [{ path: "/a", tags: [{}, { name: 1 }] }, "tags[0]: name is missing", "tags[1].name: must be string"],
-    [{ path: "/a", until: 3 }, "until: fits none of what it may be"],
+    [{ path: "/a", until: 3 }, "until: matches none of the allowed forms"],
     [{ path: "/a", times: 1.5 }, "times: must be integer"],
   ]) equal(problemsOf(args, SCHEMA), problems);
   equal(problemsOf({ path: "/a" }, true), []);
@@ -41,8 +41,8 @@ test("a schema that refers to itself and a pattern that no browser reads do no h
 });
 
 test("arguments are an object in JSON", () => {
-  ok(readArguments("{", SCHEMA).problems[0].startsWith("This is no JSON"));
-  equal(readArguments("[1]", null).problems, ["Arguments are an object: { … }"]);
+  ok(readArguments("{", SCHEMA).problems[0].startsWith("This is not valid JSON"));
+  equal(readArguments("[1]", null).problems, ["Arguments must be an object: { … }"]);
   equal(readArguments('{"path": "/a"}', SCHEMA), { value: { path: "/a" }, problems: [] });
 });
 

@@ -165,7 +165,7 @@ test("what one may not read stands where it was said, as far as it is told", asy
 
 test("a row that one may not read says who spoke to whom and nothing else", async () => {
   const [row] = storyOf({ messages: [{ ...CLOSED, closed: true }], wakes: WAKES.slice(1), turns: [] }).rows;
-  equal(sentenceOf(row), "bot to cat, wakes cat: not for you to read");
-  equal(wordsOf(row.message, 5), "not for you to read");
+  equal(sentenceOf(row), "bot to cat, wakes cat: not visible to you");
+  equal(wordsOf(row.message, 5), "not visible to you");
   equal(wordsOf(ASKED[0], 100), "text 1");
 });

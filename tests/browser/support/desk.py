@@ -59,6 +59,9 @@ _GO = """(hash) => new Promise((there) => {
 })"""
 
 
+_OPEN = "(url) => void open(url, '', 'popup,noopener')"
+"""A window of its own: below another tab, a page is drawn once a second only."""
+
 _FRAME = "new Promise((then) => requestAnimationFrame(() => then()))"
 
 
@@ -91,8 +94,10 @@ class Desk:
 
     async def another_tab(self, url: str) -> Desk:
         """The same browser, so the same storage."""
-        page = await self.context.new_page()
-        await page.goto(url)
+        async with self.context.expect_page() as opened:
+            await self.page.evaluate(_OPEN, url)
+        page = await opened.value
+        await page.wait_for_load_state()
         return Desk(page, self.complaints)
 
     # Joining --------------------------------------------------------------------------------
