@@ -212,9 +212,8 @@ def _show_agent(prompt: AgentPrompt, as_json: bool) -> None:
     for n, reading in enumerate(found):
         if n:
             typer.echo()
-        _head(_heading(prompt.name, reading))
+        _head(_heading(prompt.name, reading), _sizes(reading.tokens))
         typer.echo(visible(reading.text))
-        _head(_sizes(reading.tokens))
 
 
 def _reading(reading: Reading) -> dict[str, object]:
@@ -241,10 +240,11 @@ def _heading(agent: str, reading: Reading) -> str:
     return f"{id}agents.{agent}{role}{step}: {', '.join(parts)}"
 
 
-def _head(text: str) -> None:
+def _head(text: str, *more: str) -> None:
     from rich.text import Text
 
-    console().print(Text(f"--- {visible(text)}", style="dim"))
+    lines = [f"--- {visible(text)}", *(f"    {line}" for line in more)]
+    console().print(Text("\n".join(lines), style="dim"))
 
 
 def _find(name: str, folder: Path | None, loaded: LoadedConfig | None) -> PromptTemplate:
