@@ -22,9 +22,9 @@ from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.function import tool
 from hubbub.agents.turn import loop
 from hubbub.app.prompts import agent_prompts
-from hubbub.app.readings import readings
 from hubbub.config.loader import load
 from hubbub.config.prompting import COMPONENTS, CONDITIONS
+from hubbub.lab.previews import previews
 from hubbub.protocol import messages, thread_ids
 from hubbub.testing import model_script
 from hubbub.testing.model_request import parse_request
@@ -71,9 +71,9 @@ def _tokens() -> str:
     rows: list[tuple[str, ...]] = []
     for path in sorted((Path(__file__).parents[2] / "configs").glob("*.yaml")):
         for name, prompt in agent_prompts(load(path)).items():
-            for reading in readings(prompt):
-                sizes = reading.tokens
-                whose = f"`{name}`" + (f", its {reading.role}" if reading.role else "")
+            for preview in previews(prompt):
+                sizes = preview.tokens
+                whose = f"`{name}`" + (f", its {preview.role}" if preview.role else "")
                 tools = sizes.pop("tools")
                 words = sum(sizes.values())
                 rows.append((path.name, whose, f"{words:,}", f"{tools:,}", f"{words + tools:,}"))

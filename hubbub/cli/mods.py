@@ -161,7 +161,7 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Write a mod to start from, with a test that runs, and say how to name it in the YAML."""
-    from hubbub.app.mod_starter import mod_files
+    from hubbub.app.starters import mod_files
     from hubbub.cli.init import write_files
     from hubbub.mods.loader import NAME, known_mods
 

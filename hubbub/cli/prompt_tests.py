@@ -16,9 +16,9 @@ from hubbub.errors import UserError
 from hubbub.people.text import visible
 
 if TYPE_CHECKING:
-    from hubbub.app.case_files import PlacedCase
-    from hubbub.app.prompt_tests import CaseReport, CasesReport, Run
     from hubbub.config.loader import LoadedConfig
+    from hubbub.lab.cases import PlacedCase
+    from hubbub.lab.prompt_tests import CaseReport, CasesReport, Run
 
 __all__ = ["register"]
 
@@ -52,10 +52,10 @@ def run_tests(
     as_json: JsonFlag = False,
 ) -> None:
     """Run the cases of prompts and agents. Exit code 1 if one of them stays under the bar."""
-    from hubbub.app.case_files import without_servers
     from hubbub.app.loops import run_loop
     from hubbub.app.preflight import load_valid
-    from hubbub.app.prompt_tests import run_cases
+    from hubbub.lab.cases import without_servers
+    from hubbub.lab.prompt_tests import run_cases
 
     loaded = load_valid(config)
     cases = _chosen(loaded, files, only)
@@ -88,7 +88,7 @@ def run_tests(
 def _chosen(
     loaded: LoadedConfig, files: Sequence[Path] | None, only: str | None
 ) -> list[PlacedCase]:
-    from hubbub.app.case_files import find_cases, load_cases
+    from hubbub.lab.cases import find_cases, load_cases
 
     cases = load_cases(loaded, files or find_cases(loaded))
     if only is None:
@@ -189,7 +189,7 @@ def _case_json(case: CaseReport) -> dict[str, object]:
 
 
 def _write_junit(path: Path, report: CasesReport) -> None:
-    from hubbub.cli.junit import CaseVerdict, Suite, write_junit
+    from hubbub.lab.junit import CaseVerdict, Suite, write_junit
 
     suites: dict[str, Suite] = {}
     for case in report.cases:

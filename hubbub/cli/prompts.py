@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from hubbub.agents.prompt.lint import Finding
     from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
     from hubbub.app.prompts import AgentPrompt
-    from hubbub.app.readings import Reading
     from hubbub.config.loader import LoadedConfig
+    from hubbub.lab.previews import PromptPreview
 
 __all__ = ["group", "register"]
 
@@ -201,29 +201,29 @@ def _show_source(template: PromptTemplate, as_json: bool) -> None:
 
 
 def _show_agent(prompt: AgentPrompt, as_json: bool) -> None:
-    from hubbub.app.readings import readings
+    from hubbub.lab.previews import previews
 
-    found = readings(prompt)
+    found = previews(prompt)
     if as_json:
-        texts = [_reading(reading) for reading in found]
+        texts = [_preview(preview) for preview in found]
         roles = found[0].role is not None
         emit_json({"agent": prompt.name, **({"roles": texts} if roles else texts[0])})
         return
-    for n, reading in enumerate(found):
+    for n, preview in enumerate(found):
         if n:
             typer.echo()
-        _head(_heading(prompt.name, reading), _sizes(reading.tokens))
-        typer.echo(visible(reading.text))
+        _head(_heading(prompt.name, preview), _sizes(preview.tokens))
+        typer.echo(visible(preview.text))
 
 
-def _reading(reading: Reading) -> dict[str, object]:
-    prompt = reading.prompt
+def _preview(preview: PromptPreview) -> dict[str, object]:
+    prompt = preview.prompt
     told = {"prompt_id": prompt.prompt_id, "components": list(prompt.components)}
     return {
-        **({"role": reading.role} if reading.role else {}),
+        **({"role": preview.role} if preview.role else {}),
         **told,
-        "tokens": reading.tokens,
-        "text": reading.text,
+        "tokens": preview.tokens,
+        "text": preview.text,
     }
 
 
@@ -232,11 +232,11 @@ def _sizes(tokens: Mapping[str, int]) -> str:
     return f"{sum(tokens.values()):,} tokens (o200k) before the conversation: {parts}"
 
 
-def _heading(agent: str, reading: Reading) -> str:
-    id = f"{reading.prompt.prompt_id}  " if reading.prompt.prompt_id else ""
-    role = f", its {reading.role}" if reading.role else ""
-    step = f" for a step with `{reading.tool}`" if reading.tool else ""
-    parts = [part.removeprefix("role:") for part in reading.prompt.components]
+def _heading(agent: str, preview: PromptPreview) -> str:
+    id = f"{preview.prompt.prompt_id}  " if preview.prompt.prompt_id else ""
+    role = f", its {preview.role}" if preview.role else ""
+    step = f" for a step with `{preview.tool}`" if preview.tool else ""
+    parts = [part.removeprefix("role:") for part in preview.prompt.components]
     return f"{id}agents.{agent}{role}{step}: {', '.join(parts)}"
 
 
@@ -372,7 +372,7 @@ def lint(
 
 def _findings(target: Path) -> list[Finding]:
     from hubbub.agents.prompt.lint import lint as check
-    from hubbub.app.linting import config_subjects, file_subject
+    from hubbub.lab.lint import config_subjects, file_subject
 
     if target.exists() and not target.is_file():
         raise ConfigError("cannot be read: it is no file", shown_path(target))

@@ -13,7 +13,7 @@ import pytest
 
 from hubbub.app.preflight import load_valid
 from hubbub.app.prompts import agent_prompts
-from hubbub.app.readings import readings
+from hubbub.lab.previews import previews
 from hubbub.testing.model_script import AnyAnswer
 from tests.doc_pages import example
 from tests.interaction.agent_rig import call, finish, says, send
@@ -104,7 +104,7 @@ def test_the_page_says_how_the_search_is_used_from_python(shop: Path) -> None:
 def test_tools_and_skills_are_shown_without_a_network_and_limits_can_be_said(shop: Path) -> None:
     prompt = agent_prompts(load_valid(shop / "shop.yaml"))["clerk"]
     assert {"search_knowledge", "load_skill"} <= set(prompt.toolbox.names)
-    assert "- `refund`: How to pay money back" in readings(prompt)[0].text
+    assert "- `refund`: How to pay money back" in previews(prompt)[0].text
     (shop / "faq").mkdir()
     (shop / "limits.yaml").write_text(example(PAGE, "limits.yaml"))
     said = load_valid(shop / "limits.yaml").file.knowledge

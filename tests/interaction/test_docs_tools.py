@@ -15,9 +15,9 @@ from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.policy import Tuning
 from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.app.case_files import find_cases, load_cases
-from hubbub.app.prompt_tests import run_cases
 from hubbub.config.loader import load
+from hubbub.lab.cases import find_cases, load_cases
+from hubbub.lab.prompt_tests import run_cases
 from hubbub.loading import load_attribute
 from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
 from tests.doc_pages import ROOT, blocks, example

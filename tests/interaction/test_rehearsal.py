@@ -10,10 +10,10 @@ from pydantic import JsonValue
 from hubbub.agents.prompt.cases import Performance
 from hubbub.agents.rehearsal import rehearse
 from hubbub.app.prompts import operations
-from hubbub.app.scenes import scene
 from hubbub.config.cases import Case
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
 from hubbub.errors import ConfigError
+from hubbub.lab.fixtures import scene
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Participant
 from hubbub.testing.model_server import Answer, Call, ModelServer, Refusal, Script

@@ -8,9 +8,9 @@ import pytest
 
 from hubbub.app.preflight import load_valid
 from hubbub.app.prompts import agent_prompts
-from hubbub.app.readings import readings
 from hubbub.config.models import NetworkFile
 from hubbub.errors import ConfigError
+from hubbub.lab.previews import previews
 from tests.unit.config.conftest import Loading, Write
 
 HEAD = "network: {auth: open}\nmodels: {default: {model: m, api_key: x}}\n"
@@ -64,13 +64,13 @@ def test_the_tools_come_on_top_of_those_that_are_named_unless_they_are_disabled(
         assert BOTH & set(prompts.toolbox.names) == tools, agent
     disabled = f"{{disabled_tools: [search_knowledge, load_skill], {have}}}"
     prompts = agent_prompts(load_valid(written(write, disabled)))["a"]
-    assert "refunds" not in readings(prompts)[0].text
+    assert "refunds" not in previews(prompts)[0].text
 
 
 @pytest.mark.behaviour("E-6")
 def test_the_prompt_names_the_skills(write: Write) -> None:
     path = written(write, "{skills: [skills/refunds.md], instruction: Help.}")
-    text = readings(agent_prompts(load_valid(path))["a"])[0].text
+    text = previews(agent_prompts(load_valid(path))["a"])[0].text
     assert "Load one with `load_skill` before such work:\n- `refunds`: Pay money back." in text
     assert "Be kind" not in text
 

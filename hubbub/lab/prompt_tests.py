@@ -21,15 +21,15 @@ from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
 from hubbub.agents.rehearsal import rehearse
-from hubbub.app.case_files import PlacedCase
 from hubbub.app.preflight import lacks_key, without_key
 from hubbub.app.prompts import AgentPrompt, libraries, library_with
-from hubbub.app.scenes import scene
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import AgentConfig, PromptConfig
 from hubbub.config.problems import nearest
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, ModelError, UserError
+from hubbub.lab.cases import PlacedCase
+from hubbub.lab.fixtures import scene
 from hubbub.protocol.turns import Step
 
 __all__ = ["CaseReport", "CasesReport", "Run", "run_cases"]

@@ -24,11 +24,11 @@ from hubbub.config.agents import ModelConfig
 from hubbub.config.roles import ROLES_OF
 from hubbub.protocol.turns import Role
 
-__all__ = ["Reading", "readings"]
+__all__ = ["PromptPreview", "previews"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PromptPreview:
     """A system message, as a model reads it."""
 
     prompt: SystemPrompt
@@ -51,7 +51,7 @@ class Reading:
         return {**parts, "tools": in_words + offered}
 
 
-def readings(prompt: AgentPrompt) -> tuple[Reading, ...]:
+def previews(prompt: AgentPrompt) -> tuple[PromptPreview, ...]:
     """What the agent's model reads; of an agent with roles, what each of them reads.
 
     Raises `ConfigError` when a template of the user fails.
@@ -59,16 +59,16 @@ def readings(prompt: AgentPrompt) -> tuple[Reading, ...]:
     return tuple(_of_roles(prompt) if prompt.config.kind in KINDS else [_of_model(prompt)])
 
 
-def _of_model(prompt: AgentPrompt) -> Reading:
+def _of_model(prompt: AgentPrompt) -> PromptPreview:
     thread, toolbox, config = prompt.thread(), prompt.toolbox, prompt.config
     system = prompt.prompts.of(prompt.context(thread), thread)
     model = _model(prompt, config.model)
     offers = beginning(toolbox, first_tool(toolbox, config.begin_with))
     asker = Asker(model.model, offers, system.body, "", model.choice, system.closing)
-    return Reading(system, asker.opening, tools=_tools(asker))
+    return PromptPreview(system, asker.opening, tools=_tools(asker))
 
 
-def _of_roles(prompt: AgentPrompt) -> Iterator[Reading]:
+def _of_roles(prompt: AgentPrompt) -> Iterator[PromptPreview]:
     desk = _desk(prompt)
     for role in ROLES_OF[prompt.config.kind]:
         consult = _consult(desk, role)
@@ -76,7 +76,7 @@ def _of_roles(prompt: AgentPrompt) -> Iterator[Reading]:
             plan = consult.work.plan
             tool = plan.step(ONLY).executor if plan is not None else None
             asker = desk.asker(consult)
-            yield Reading(desk.system(consult), asker.opening, role, tool, _tools(asker))
+            yield PromptPreview(desk.system(consult), asker.opening, role, tool, _tools(asker))
 
 
 def _tools(asker: Asker) -> tuple[ToolSpec, ...]:

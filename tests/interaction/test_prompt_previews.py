@@ -10,8 +10,8 @@ import yaml
 from pydantic import JsonValue
 
 from hubbub.app.prompts import agent_prompts
-from hubbub.app.readings import readings
 from hubbub.config.loader import LoadedConfig, load
+from hubbub.lab.previews import previews
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer
@@ -69,7 +69,7 @@ async def test_the_prompt_of_a_model_is_what_it_reads(in_memory: Networks, tmp_p
     for dialect in DIALECTS:
         for more in cases:
             loaded, turn, model = await read(in_memory, tmp_path, dialect, answers, **more)
-            (shown,) = readings(agent_prompts(loaded)["bot"])
+            (shown,) = previews(agent_prompts(loaded)["bot"])
             assert shown.text == turn.start.system_prompt == model.requests[0].system, dialect
             assert shown.prompt.components == turn.start.components
             assert "tidy_steps" not in shown.text
@@ -89,7 +89,7 @@ async def test_the_prompts_of_roles_are_what_each_of_them_reads(
     pipeline: Config = {"kind": "pipeline", "roles": {"targets": []}}
     for dialect in DIALECTS:
         loaded, _, model = await read(in_memory, tmp_path, dialect, answers, **pipeline)
-        shown = readings(agent_prompts(loaded)["bot"])
+        shown = previews(agent_prompts(loaded)["bot"])
         assert [one.role for one in shown] == ["router", "planner", "executor", "reflector"]
         assert [request.system for request in model.requests] == [r.text for r in shown], dialect
         assert shown[2].tool == "price_of"
@@ -97,5 +97,5 @@ async def test_the_prompts_of_roles_are_what_each_of_them_reads(
 
 def test_a_role_without_a_tool_to_call_is_not_shown(tmp_path: Path) -> None:
     loaded = written(tmp_path, "http://127.0.0.1:9", None, kind="router", tools=[])
-    shown = readings(agent_prompts(loaded)["bot"])
-    assert [reading.role for reading in shown] == ["router"]
+    shown = previews(agent_prompts(loaded)["bot"])
+    assert [preview.role for preview in shown] == ["router"]
