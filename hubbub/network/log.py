@@ -2,8 +2,9 @@
 
     append(entry) --> pending --> number --> encode --> store.append --> committed(entries)
 
-One task writes. While a commit is under way the next batch gathers, so load makes batches larger
-and nothing waits for a timer. Positions are given when a batch is formed and taken back when its
+One task writes. While a commit is under way the next batch gathers, so load makes batches larger.
+A batch that is smaller than the one before waits for the others, half as long as a commit takes;
+who is alone never waits. Positions are given when a batch is formed and taken back when its
 commit fails; nobody has seen them by then.
 """
 
@@ -28,6 +29,8 @@ __all__ = ["Asker", "Change", "Entry", "Hearers", "Log", "RowsOf"]
 
 MAX_BATCH = 512
 """Entries in one transaction: more would only make the first of them wait."""
+MOST_AWAITED = 64
+"""A batch of so many waits for no others: a sync is then a small part of what they cost."""
 
 
 _STOPPED = StoreUnavailable("the hub has stopped")
@@ -150,6 +153,11 @@ class Hearers(NamedTuple):
     """The entry's cid was used before: it is not in the log a second time."""
 
 
+def patience(took_s: float) -> float:
+    """Seconds that a batch waits for others, after a commit that took so long."""
+    return min(took_s / 2, 0.01)
+
+
 class Log:
     """Numbers entries and writes them in groups."""
 
@@ -163,6 +171,11 @@ class Log:
         self._idle.set()
         self._stamp = (-1, "")
         self._stopped = False
+        self._expected = 0
+        """Entries that are likely to come, because the batch before had as many."""
+        self._complete = asyncio.Event()
+        """They have come, or have been waited for long enough."""
+        self._took_s = 0.0
         self._under_way = _Undo()
         """What the batch that is being written moves."""
         self.head = 0
@@ -186,6 +199,8 @@ class Log:
                 return
             self._wakeup.set()
         self._entries.append(entry)
+        if len(self._entries) == self._expected:
+            self._complete.set()
 
     def change(self, change: Change) -> None:
         """Queue a change."""
@@ -220,6 +235,7 @@ class Log:
         """Write what is queued and no more; whoever comes later is refused."""
         self._stopped = True
         self._wakeup.set()
+        self._complete.set()
 
     async def run(self) -> None:
         """Write until stopped."""
@@ -228,10 +244,19 @@ class Log:
             self._wakeup.clear()
             self._idle.clear()
             while self._entries or self._changes:
+                if len(self._entries) < self._expected and not self._stopped:
+                    await self._gather()
                 entries, self._entries = self._entries[:MAX_BATCH], self._entries[MAX_BATCH:]
                 changes, self._changes = self._changes, []
                 await self._write(entries, changes)
             self._idle.set()
+
+    async def _gather(self) -> None:
+        """Let others come: one sync costs the same for one entry and for fifty."""
+        self._complete.clear()
+        timer = asyncio.get_running_loop().call_later(patience(self._took_s), self._complete.set)
+        await self._complete.wait()
+        timer.cancel()
 
     async def _write(self, entries: list[Entry], changes: list[Change]) -> None:
         while entries or changes:
@@ -259,6 +284,8 @@ class Log:
                 for thread in undo.created:
                     thread.stored = True
                 self.head += len(entries)
+                self._took_s = self._clock.monotonic() - started
+                self._expected = min(len(entries), MOST_AWAITED)
                 if batch.records:
                     for recorded in self.hearers.recorded:
                         recorded(batch.records)
