@@ -36,7 +36,7 @@ THREADS = st.sampled_from([None, "desk", "yard"])
 FAILING = st.sampled_from([0, 0, 0, 1])
 
 
-class Kept(NamedTuple):
+class StoredFile(NamedTuple):
     """A file, as the model knows it."""
 
     content: bytes
@@ -47,7 +47,7 @@ class Kept(NamedTuple):
         return {self.owner, *(who for c in self.channels for who in CHANNELS[c])}
 
 
-class Coming(NamedTuple):
+class OpenUpload(NamedTuple):
     content: bytes
     owner: str
     channel: str | None
@@ -64,11 +64,11 @@ class FilesMachine(ModMachine):
         return [FilesMod(FilesConfig(quota=QUOTA, total=TOTAL, max_uploads=3))]
 
     def prepare(self) -> None:
-        self.files: dict[str, Kept] = {}
+        self.files: dict[str, StoredFile] = {}
         self.gone: set[str] = set()
 
     def begin(self) -> None:
-        self.uploads: dict[str, Coming] = {}  # none outlives the hub
+        self.uploads: dict[str, OpenUpload] = {}  # none outlives the hub
         super().begin()
 
     def asked(self, who: str, name: str, /, **args: Any) -> tuple[Any, str]:
@@ -90,7 +90,7 @@ class FilesMachine(ModMachine):
         elif not self.has_room(who, len(content)):
             assert code == "limit"
         else:
-            self.uploads[answer["upload"]] = Coming(content, who, channel, 0)
+            self.uploads[answer["upload"]] = OpenUpload(content, who, channel, 0)
 
     def has_room(self, who: str, size: int) -> bool:
         mine = [up for up in self.uploads.values() if up.owner == who]
@@ -134,10 +134,10 @@ class FilesMachine(ModMachine):
             assert code == "store_unavailable"
         else:
             channels = frozenset({up.channel} - {None})
-            self.add(answer, Kept(up.content, up.owner, channels))  # type: ignore[arg-type]
+            self.add(answer, StoredFile(up.content, up.owner, channels))  # type: ignore[arg-type]
             del self.uploads[id]
 
-    def add(self, answer: Any, kept: Kept) -> None:
+    def add(self, answer: Any, kept: StoredFile) -> None:
         assert answer["id"] not in {*self.files, *self.gone}, "numbers are given once"
         assert answer["sha256"] == hashlib.sha256(kept.content).hexdigest()
         self.files[answer["id"]] = kept
@@ -160,7 +160,7 @@ class FilesMachine(ModMachine):
         elif failing:
             assert code == "store_unavailable"
         else:
-            self.add(answer, Kept(text.encode(), who, frozenset()))
+            self.add(answer, StoredFile(text.encode(), who, frozenset()))
 
     @precondition(lambda self: self.files)
     @rule(data=st.data(), who=WHO, channel=st.sampled_from(sorted(CHANNELS)), share=st.booleans())

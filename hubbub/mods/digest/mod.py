@@ -38,7 +38,7 @@ from hubbub.protocol.control import Approvals, Requests
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Threads
 
-__all__ = ["DigestConfig", "DigestMod", "told"]
+__all__ = ["DigestConfig", "DigestMod", "summary_of"]
 
 
 class DigestConfig(ModConfig):
@@ -72,7 +72,7 @@ class New:
     """Whether the reader has said something after them."""
 
 
-def told(new: New, reader: str) -> ThreadDigest:
+def summary_of(new: New, reader: str) -> ThreadDigest:
     messages = new.messages
     speakers = Counter(message.sender_id for message in messages).most_common(MOST_SPEAKERS)
     return ThreadDigest(
@@ -208,7 +208,7 @@ class DigestMod(Mod):
         found, more = await self._news(call, args, begin)
         found.sort(key=lambda each: _weight(each, call.participant))
         chosen = found[: args.limit]
-        threads = [told(new, call.participant) for new in chosen]
+        threads = [summary_of(new, call.participant) for new in chosen]
         threads, note = await self._summed_up(args, threads, chosen)
         waiting, decided, failed = await self._waiting(call, found, since)
         if failed:

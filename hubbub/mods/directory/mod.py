@@ -35,7 +35,7 @@ from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Participant
 
-__all__ = ["DirectoryMod", "Match", "changed", "fits", "keywords", "queries", "told"]
+__all__ = ["DirectoryMod", "Match", "card_of", "changed", "fits", "keywords", "queries"]
 
 Changes = Mapping[str, JsonValue]
 """Fields of a card that its participant has changed, by name."""
@@ -52,7 +52,7 @@ def changed(before: Changes, update: UpdateCard) -> Changes:
     return {name: value for name, value in {**before, **given}.items() if value}
 
 
-def told(participant: Participant, changes: Changes) -> AgentCard:
+def card_of(participant: Participant, changes: Changes) -> AgentCard:
     card: dict[str, Any] = {**participant.card.model_dump(mode="json"), **changes}
     # Any: JSON, whose fields the participant names.
     skills = card.get("skills") or ()
@@ -193,7 +193,7 @@ class DirectoryMod(Mod):
         self._known = dict(map(tuple, known))
 
     def _card(self, participant: Participant) -> AgentCard:
-        return told(participant, self._changes.get(participant.id, {}))
+        return card_of(participant, self._changes.get(participant.id, {}))
 
     def _standing(self, card: AgentCard) -> AgentCard:
         """The card with how much its participant has to do."""
@@ -266,7 +266,7 @@ class DirectoryMod(Mod):
         changes = changed(self._changes.get(me.id, {}), args)
         statement = Statement(_OWN, (me.id, json.dumps(changes), self.host.now()))
         keep = partial(self._changes.__setitem__, me.id, changes)
-        return Keeping([statement], self._standing(told(me, changes)), kept=keep)
+        return Keeping([statement], self._standing(card_of(me, changes)), kept=keep)
 
     # The index ----------------------------------------------------------------------------
 

@@ -78,11 +78,11 @@ def fitting(lines: Sequence[str]) -> Sequence[str]:
     return lines[: max(1, len(list(takewhile(lambda end: end <= PART, ends))))]
 
 
-def conflict_told(row: DocumentRow, conflicts: Sequence[Conflict]) -> DocumentEdited:
+def conflict_answer(row: DocumentRow, conflicts: Sequence[Conflict]) -> DocumentEdited:
     more = len(conflicts) - MOST_CONFLICTS
     return DocumentEdited(
         status="conflict",
-        document=row.told(),
+        document=row.to_schema(),
         version=row.version,
         conflicts=tuple(
             Conflicting(
@@ -154,7 +154,7 @@ class DocumentsMod(Mod):
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
         rows = await self._store.of_threads(threads, before, args.limit + 1)
         page, more = page_of(rows, args.limit)
-        return Documents(documents=tuple(row.told() for row in page), more=more)
+        return Documents(documents=tuple(row.to_schema() for row in page), more=more)
 
     @operation()
     async def read_document(self, call: Calling, args: ReadDocument) -> DocumentText:
@@ -165,7 +165,7 @@ class DocumentsMod(Mod):
         first = min(args.first or 1, len(lines))
         part = fitting(lines[first - 1 : args.last or len(lines)])
         return DocumentText(
-            document=row.told(),
+            document=row.to_schema(),
             version=version,
             text="\n".join(numbered(part, first) if args.numbers else part),
             first=first,
@@ -180,7 +180,7 @@ class DocumentsMod(Mod):
         before = args.before or row.version + 1
         found = await self._store.versions(row, before, args.limit + 1)
         versions, more = page_of(found, args.limit)
-        return DocumentHistory(document=row.told(), versions=tuple(versions), more=more)
+        return DocumentHistory(document=row.to_schema(), versions=tuple(versions), more=more)
 
     @operation()
     async def diff_document(self, call: Calling, args: DiffDocument) -> DocumentDiff:
@@ -194,7 +194,7 @@ class DocumentsMod(Mod):
         diff = await asyncio.to_thread(list, found)
         part = fitting(diff)
         return DocumentDiff(
-            document=row.told(),
+            document=row.to_schema(),
             old=args.old,
             new=new,
             diff="\n".join(part),
@@ -212,7 +212,7 @@ class DocumentsMod(Mod):
         row = DocumentRow(self._last, thread, args.title, 1, call.participant, self.host.now())
         kept = partial(self._changed, row, "created", call.participant)
         made = [*repository.created(row, args.text), findable(row, args.text)]
-        return Keeping(made, row.told(), kept=kept)
+        return Keeping(made, row.to_schema(), kept=kept)
 
     @operation(permission="write", output=DocumentEdited)
     async def edit_document(self, call: Calling, args: EditDocument) -> Keeping:
@@ -246,10 +246,10 @@ class DocumentsMod(Mod):
         now = await self._store.text(row, row.version)
         both = await asyncio.to_thread(merged, *(t.split("\n") for t in (base, now, text)))
         if both.conflicts:
-            return Keeping((), conflict_told(row, both.conflicts))
+            return Keeping((), conflict_answer(row, both.conflicts))
         result = "\n".join(both.lines)
         if result == now:
-            same = DocumentEdited(status="unchanged", document=row.told(), version=row.version)
+            same = DocumentEdited(status="unchanged", document=row.to_schema(), version=row.version)
             return Keeping((), same)
         self._check_size(result)
         status = "saved" if row.version == args.base_version else "merged"
@@ -260,7 +260,7 @@ class DocumentsMod(Mod):
                 *repository.saved(row, args.base_version, author, at, args.note, result),
                 findable(row, result),
             ],
-            DocumentEdited(status=status, document=row.told(), version=row.version),
+            DocumentEdited(status=status, document=row.to_schema(), version=row.version),
             kept=partial(self._changed, row, "edited", author),
         )
 
@@ -313,7 +313,7 @@ class DocumentsMod(Mod):
         row = await self._find(call, args.id)
         found = await self._store.comments(row, args.after, args.limit + 1, resolved=args.resolved)
         comments, more = page_of(found, args.limit)
-        return Comments(document=row.told(), comments=tuple(comments), more=more)
+        return Comments(document=row.to_schema(), comments=tuple(comments), more=more)
 
     @operation(permission="write", output=Comment)
     async def resolve_document_comment(self, call: Calling, args: ResolveComment) -> Keeping:

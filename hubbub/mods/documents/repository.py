@@ -41,7 +41,7 @@ class DocumentRow(NamedTuple):
     created_by: str
     created_at: float
 
-    def told(self) -> Document:
+    def to_schema(self) -> Document:
         return Document(
             id=f"d{self.id}",
             title=self.title,

@@ -23,7 +23,7 @@ from hubbub.mods.files.reader import way_to_read
 from hubbub.mods.files.repository import (
     FILE_ROWS,
     Catalog,
-    Kept,
+    StoredFile,
     found,
     is_id,
     not_findable,
@@ -49,7 +49,7 @@ from hubbub.mods.files.schemas import (
     UploadState,
     WriteFile,
 )
-from hubbub.mods.files.uploads import Bringing, FilesConfig, Intake
+from hubbub.mods.files.uploads import FilesConfig, Intake, Uploader
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.repository import page_of
@@ -99,7 +99,7 @@ def file_id(attachment: Attachment) -> str | None:
 
 
 async def stamped(
-    attachments: Sequence[Attachment], files: Mapping[str, Kept], vault: Vault, room: int
+    attachments: Sequence[Attachment], files: Mapping[str, StoredFile], vault: Vault, room: int
 ) -> tuple[Attachment, ...]:
     """The attachments with what is true of their files, and how their texts begin: `room`
     characters in all, in equal parts. What is cut ends in "…"."""
@@ -110,7 +110,7 @@ async def stamped(
     return tuple(each if id is None else stamps[id] for id, each in given)
 
 
-async def _stamp(kept: Kept, vault: Vault, share: int) -> Attachment:
+async def _stamp(kept: StoredFile, vault: Vault, share: int) -> Attachment:
     how, excerpt = way_to_read(kept.media_type), None
     if kept.lines and share and how is not None:
         try:
@@ -158,14 +158,14 @@ class FilesReader(Mod):
 
     # Who may ----------------------------------------------------------------------------------
 
-    def _place(self, who: str, kept: Kept) -> tuple[bool, str | None]:
+    def _place(self, who: str, kept: StoredFile) -> tuple[bool, str | None]:
         return self._catalog.place(kept, who, partial(self.host.reads, who))
 
-    def _readable(self, who: str, id: str) -> Kept | None:
+    def _readable(self, who: str, id: str) -> StoredFile | None:
         kept = self._catalog.files.get(number_of(id))
         return kept if kept is not None and self._place(who, kept)[0] else None
 
-    async def _find(self, call: Calling, id: str) -> Kept:
+    async def _find(self, call: Calling, id: str) -> StoredFile:
         """The file, if the caller may read it. Raises `OperationError`."""
         kept = self._readable(call.participant, id)
         if kept is not None:
@@ -186,12 +186,12 @@ class FilesReader(Mod):
             return None
         *row, by, at = found[0]
         threads = await self.host.rows("SELECT thread FROM files_grant WHERE file = ?", number)
-        kept = Kept.of(tuple(row), {thread for (thread,) in threads})
+        kept = StoredFile.of(tuple(row), {thread for (thread,) in threads})
         may, thread = self._place(call.participant, kept)
-        return repository.told_row(kept, thread, by, at) if may else None
+        return repository.deleted_file(kept, thread, by, at) if may else None
 
-    def _told(self, call: Calling, kept: Kept) -> File:
-        return kept.told(self._place(call.participant, kept)[1])
+    def _schema(self, call: Calling, kept: StoredFile) -> File:
+        return kept.to_schema(self._place(call.participant, kept)[1])
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -206,14 +206,14 @@ class FilesReader(Mod):
         else:
             files = catalog.of_reader(who, partial(self.host.reads, who), before)
         page, more = page_of(files, args.limit)
-        return Files(files=tuple(self._told(call, kept) for kept in page), more=more)
+        return Files(files=tuple(self._schema(call, kept) for kept in page), more=more)
 
     @operation()
     async def file_info(self, call: Calling, args: FileInfo) -> File:
         """Tell what a file is, also one that was deleted."""
         kept = self._readable(call.participant, args.id)
         gone = await self._deleted(call, args.id) if kept is None else None
-        return gone or self._told(call, await self._find(call, args.id))
+        return gone or self._schema(call, await self._find(call, args.id))
 
     @operation()
     async def read_file(self, call: Calling, args: ReadFile) -> FileText:
@@ -233,7 +233,7 @@ class FilesReader(Mod):
         text = await asyncio.to_thread(self._vault.text, kept.sha256, how)
         part = part_of(text, first, args.last_line, numbers=args.numbers)
         return FileText(
-            file=self._told(call, kept),
+            file=self._schema(call, kept),
             text=part.text,
             first=first,
             last=part.last,
@@ -284,68 +284,68 @@ class FilesMod(FilesReader):
         super().__init__(config)
         self._catalog = Catalog()
         self._intake: Intake
-        self._bringing: Bringing
+        self._uploader: Uploader
 
     async def start(self) -> None:
         self._vault = Vault(self.host.folder)
         self._intake = Intake(self._vault, self._catalog)
         ((last,),) = await self.host.rows("SELECT coalesce(max(id), 0) FROM files_file")
-        self._bringing = Bringing(self, self._vault, self._intake, self._catalog, last, self._came)
+        self._uploader = Uploader(self, self._vault, self._intake, self._catalog, last, self._came)
         granted: dict[int, set[str]] = {}
         for file, thread in await self.host.rows("SELECT file, thread FROM files_grant"):
             granted.setdefault(file, set()).add(thread)
         for row in await self.host.rows(f"{FILE_ROWS} WHERE deleted_at IS NULL"):
-            self._catalog.add(Kept.of(row, granted.get(row[0], set())))
+            self._catalog.add(StoredFile.of(row, granted.get(row[0], set())))
         missing = await asyncio.to_thread(self._vault.prepare, set(self._catalog.refs))
         if missing:
             where = str(self.host.folder)
             log.warning("contents of files are missing", folder=where, contents=len(missing))
 
-    # Coming in --------------------------------------------------------------------------------
+    # OpenUpload in --------------------------------------------------------------------------------
 
     @operation(permission="write", tool=False)
     def begin_upload(self, call: Calling, args: BeginUpload) -> Upload:
         """Begin to upload a file; its content follows in parts."""
-        coming = self._bringing.begin(call, args, outside=True)
-        self._bringing.wait_for_more(coming)
-        return coming.told()
+        coming = self._uploader.begin(call, args, outside=True)
+        self._uploader.wait_for_more(coming)
+        return coming.to_schema()
 
     @operation(permission="write", tool=False, idempotent=True, cost=0.25)
     async def upload_chunk(self, call: Calling, args: UploadChunk) -> Upload:
         """Add the next part of an upload. A part that is there already changes nothing."""
-        return await self._bringing.add(call, args)
+        return await self._uploader.add(call, args)
 
     @operation(tool=False)
     def upload_state(self, call: Calling, args: UploadState) -> Upload:
         """Tell how much of an upload is there, to go on after a lost connection."""
-        return self._bringing.find(call, args.upload).told()
+        return self._uploader.find(call, args.upload).to_schema()
 
     @operation(permission="write", tool=False, idempotent=True)
     async def cancel_upload(self, call: Calling, args: CancelUpload) -> Done:
         """Give an upload up."""
-        await self._bringing.give_up(self._bringing.find(call, args.upload))
+        await self._uploader.give_up(self._uploader.find(call, args.upload))
         return Done()
 
     @operation(permission="write", tool=False, output=File)
     async def finish_upload(self, call: Calling, args: FinishUpload) -> Keeping:
         """Make a file of an upload that is all there."""
-        return await self._bringing.finish(call, args.upload)
+        return await self._uploader.finish(call, args.upload)
 
     @operation(permission="write", output=File)
     async def write_file(self, call: Calling, args: WriteFile) -> Keeping:
         """Write a text file, to attach it to a message by the uri `file:<id>` or to share it with
         those who read a thread."""
-        return await self._bringing.write(call, args)
+        return await self._uploader.write(call, args)
 
     def on_timer(self, key: str) -> None:
         """An upload was idle for too long."""
-        self._bringing.expire(key)
+        self._uploader.expire(key)
 
-    def _came(self, kept: Kept) -> None:
+    def _came(self, kept: StoredFile) -> None:
         """A file is durable."""
         self._tell(kept, "added", kept.uploaded_by)
 
-    def _tell(self, kept: Kept, what: str, by: str) -> None:
+    def _tell(self, kept: StoredFile, what: str, by: str) -> None:
         """Those who look at a list of files."""
         for thread in kept.threads:
             with suppress(OperationError):  # a thread in which nobody has spoken yet
@@ -363,7 +363,7 @@ class FilesMod(FilesReader):
             self._catalog.grant(kept, thread)
             self._tell(kept, "added", call.participant)
 
-        return Keeping([repository.granted(kept.id, thread)], kept.told(thread), kept=shared)
+        return Keeping([repository.granted(kept.id, thread)], kept.to_schema(thread), kept=shared)
 
     @operation(permission="write", output=File)
     async def delete_file(self, call: Calling, args: DeleteFile) -> Keeping:
@@ -375,11 +375,11 @@ class FilesMod(FilesReader):
             raise OperationError(
                 ErrorCode.FORBIDDEN, f"{args.id} is for {kept.uploaded_by} or an owner to delete"
             )
-        answer = repository.told_row(kept, self._place(by, kept)[1], by, at)
+        answer = repository.deleted_file(kept, self._place(by, kept)[1], by, at)
         statements = [repository.deleted(kept, by, at), not_findable(kept.id)]
         return Keeping(statements, answer, kept=partial(self._went, kept, by))
 
-    def _went(self, kept: Kept, by: str) -> None:
+    def _went(self, kept: StoredFile, by: str) -> None:
         self._catalog.remove(kept)
         self._tell(kept, "deleted", by)
         self.host.spawn(self._intake.release(kept.sha256))
@@ -394,7 +394,7 @@ class FilesMod(FilesReader):
             return PASS
         if len(wanted) > ATTACHED:
             return Reject(f"a message has at most {ATTACHED} files, this one {len(wanted)}")
-        files: dict[str, Kept] = {}
+        files: dict[str, StoredFile] = {}
         for id in wanted:
             kept = self._readable_by(id, draft.sender_id, draft.spoken_by)
             if kept is None:
@@ -404,7 +404,7 @@ class FilesMod(FilesReader):
         outside = draft.outside or any(kept.outside for kept in files.values())
         return Replace(replace(draft, attachments=attachments, outside=outside))
 
-    def _readable_by(self, id: str, *whom: str | None) -> Kept | None:
+    def _readable_by(self, id: str, *whom: str | None) -> StoredFile | None:
         """The file, if one of them may read it."""
         if not repository.is_id(id):
             return None

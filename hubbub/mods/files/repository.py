@@ -19,16 +19,16 @@ from hubbub.protocol import thread_ids
 __all__ = [
     "FILE_ROWS",
     "Catalog",
-    "Kept",
+    "StoredFile",
     "added",
     "deleted",
+    "deleted_file",
     "findable",
     "found",
     "granted",
     "is_id",
     "not_findable",
     "root_of",
-    "told_row",
 ]
 
 FILE_ROWS = (
@@ -38,7 +38,7 @@ FILE_ROWS = (
 
 
 @dataclass(slots=True)
-class Kept:
+class StoredFile:
     """A file that is there."""
 
     id: int
@@ -57,13 +57,13 @@ class Kept:
     """Root threads whose readers may read it."""
 
     @classmethod
-    def of(cls, row: Row, threads: set[str]) -> Kept:
+    def of(cls, row: Row, threads: set[str]) -> StoredFile:
         """What `FILE_ROWS` selects."""
         kept = cls(*row)
         kept.threads, kept.outside, kept.cut = threads, bool(kept.outside), bool(kept.cut)
         return kept
 
-    def told(self, thread: str | None) -> File:
+    def to_schema(self, thread: str | None) -> File:
         """The file for somebody who finds it in `thread`."""
         return File(
             id=f"f{self.id}",
@@ -88,7 +88,7 @@ class Catalog:
     """What is there. Contents count once for the network, and for each of its files' uploaders."""
 
     def __init__(self) -> None:
-        self.files: dict[int, Kept] = {}
+        self.files: dict[int, StoredFile] = {}
         self.used: Counter[str] = Counter()
         """Bytes of the files of each participant."""
         self.total = 0
@@ -101,7 +101,7 @@ class Catalog:
     def __len__(self) -> int:
         return len(self.files)
 
-    def add(self, kept: Kept) -> None:
+    def add(self, kept: StoredFile) -> None:
         self.files[kept.id] = kept
         self.used[kept.uploaded_by] += kept.size
         if not self.refs[kept.sha256]:
@@ -111,7 +111,7 @@ class Catalog:
         for thread in kept.threads:
             self._of_thread[thread][kept.id] = None
 
-    def remove(self, kept: Kept) -> None:
+    def remove(self, kept: StoredFile) -> None:
         """A file is deleted."""
         del self.files[kept.id]
         self.used[kept.uploaded_by] -= kept.size
@@ -123,13 +123,13 @@ class Catalog:
         for thread in kept.threads:
             del self._of_thread[thread][kept.id]
 
-    def grant(self, kept: Kept, thread: str) -> None:
+    def grant(self, kept: StoredFile, thread: str) -> None:
         """Who reads the thread may read the file."""
         if kept.id in self.files and thread not in kept.threads:
             kept.threads.add(thread)
             self._of_thread[thread][kept.id] = None
 
-    def place(self, kept: Kept, who: str, reads: Reads) -> tuple[bool, str | None]:
+    def place(self, kept: StoredFile, who: str, reads: Reads) -> tuple[bool, str | None]:
         """Whether somebody may read a file, and in which of their threads it is."""
         first = (kept.thread,) if kept.thread is not None else ()
         for thread in (*first, *sorted(kept.threads)):
@@ -137,11 +137,11 @@ class Catalog:
                 return True, thread
         return kept.uploaded_by == who, None
 
-    def of_thread(self, thread: str, before: int) -> Iterator[Kept]:
+    def of_thread(self, thread: str, before: int) -> Iterator[StoredFile]:
         """Files of a thread that came before this one, the latest first."""
         return (self.files[id] for id in self._descending(self._of_thread[thread], before))
 
-    def of_reader(self, who: str, reads: Reads, before: int) -> Iterator[Kept]:
+    def of_reader(self, who: str, reads: Reads, before: int) -> Iterator[StoredFile]:
         """Files that somebody may read, the latest first."""
         groups = [ids for thread, ids in self._of_thread.items() if ids and reads(thread)]
         lists = [self._descending(ids, before) for ids in (*groups, self._of_person[who])]
@@ -167,7 +167,7 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def added(kept: Kept) -> list[Statement]:
+def added(kept: StoredFile) -> list[Statement]:
     values: tuple[Value, ...] = (
         kept.id, kept.name, kept.media_type, kept.size, kept.sha256, kept.thread, kept.uploaded_by,
         kept.at, int(kept.outside), kept.lines, kept.no_text, int(kept.cut),
@@ -180,15 +180,15 @@ def granted(id: int, thread: str) -> Statement:
     return Statement("INSERT OR IGNORE INTO files_grant VALUES (?, ?)", (id, thread))
 
 
-def deleted(kept: Kept, by: str, at: float) -> Statement:
+def deleted(kept: StoredFile, by: str, at: float) -> Statement:
     sql = "UPDATE files_file SET deleted_by = ?, deleted_at = ? WHERE id = ? AND deleted_at IS NULL"
     return Statement(sql, (by, at, kept.id), rows=1)
 
 
-def told_row(kept: Kept, thread: str | None, by: str, at: float) -> File:
+def deleted_file(kept: StoredFile, thread: str | None, by: str, at: float) -> File:
     """A file that was deleted."""
     gone = {"deleted_by": by, "deleted_at": time_of(at)}
-    return kept.told(thread).model_copy(update=gone)
+    return kept.to_schema(thread).model_copy(update=gone)
 
 
 def root_of(thread: str) -> str:

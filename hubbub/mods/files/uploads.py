@@ -24,7 +24,7 @@ from hubbub.mods.api import ModConfig, OnFailure
 from hubbub.mods.files.archives import FileRefused, NoText, ReadLimits
 from hubbub.mods.files.media_types import HEAD, TYPE_RULE, checked_name, takes, true_type
 from hubbub.mods.files.reader import FileReading, inspected, way_to_read
-from hubbub.mods.files.repository import Catalog, Kept, added, findable, root_of
+from hubbub.mods.files.repository import Catalog, StoredFile, added, findable, root_of
 from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, WriteFile
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.host import Host
@@ -32,7 +32,7 @@ from hubbub.mods.operation import Calling
 from hubbub.mods.rows import Keeping
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["Bringing", "Coming", "FilesConfig", "Intake", "Uploads"]
+__all__ = ["FilesConfig", "Intake", "OpenUpload", "Uploader", "Uploads"]
 
 
 def _lower(value: object) -> object:
@@ -86,7 +86,7 @@ class Content(NamedTuple):
 
 
 @dataclass(eq=False, slots=True)
-class Coming:
+class OpenUpload:
     """A file on its way."""
 
     id: str
@@ -107,7 +107,7 @@ class Coming:
     over: bool = False
     """It was given up."""
 
-    def told(self) -> Upload:
+    def to_schema(self) -> Upload:
         return Upload(upload=self.id, name=self.name, size=self.size, received=self.received)
 
 
@@ -115,7 +115,7 @@ class Uploads:
     """All of them, by id."""
 
     def __init__(self) -> None:
-        self._all: dict[str, Coming] = {}
+        self._all: dict[str, OpenUpload] = {}
 
     def __len__(self) -> int:
         return len(self._all)
@@ -130,14 +130,14 @@ class Uploads:
         sha256: str | None = None,
         *,
         outside: bool = True,
-    ) -> Coming:
+    ) -> OpenUpload:
         """A new one. Its id is nothing that a hub which ran before can have given to another."""
         id = f"u{secrets.token_hex(8)}"
-        coming = Coming(id, owner, thread, name, size, media_type, sha256, outside)
+        coming = OpenUpload(id, owner, thread, name, size, media_type, sha256, outside)
         self._all[id] = coming
         return coming
 
-    def find(self, owner: str, id: str) -> Coming:
+    def find(self, owner: str, id: str) -> OpenUpload:
         """One of the owner's own. Raises `OperationError` for others as for none."""
         found = self._all.get(id)
         if found is None or found.owner != owner or found.over:
@@ -147,15 +147,15 @@ class Uploads:
             )
         return found
 
-    def get(self, id: str) -> Coming | None:
+    def get(self, id: str) -> OpenUpload | None:
         return self._all.get(id)
 
-    def end(self, coming: Coming) -> None:
+    def end(self, coming: OpenUpload) -> None:
         """It is over, and holds no room any more."""
         coming.over = True
         self._all.pop(coming.id, None)
 
-    def open_of(self, owner: str | None = None) -> Collection[Coming]:
+    def open_of(self, owner: str | None = None) -> Collection[OpenUpload]:
         """Those that are no files yet, of one participant or of all."""
         return [
             each
@@ -196,7 +196,7 @@ class Intake:
         """Contents come and go one at a time, so that none goes while it comes again."""
         self._reading = asyncio.Semaphore(READERS)
 
-    async def take(self, coming: Coming, rules: IntakeLimits) -> Content:
+    async def take(self, coming: OpenUpload, rules: IntakeLimits) -> Content:
         """The content of an upload that is all here; it is held from now on. Raises
         `OperationError` for one that must not stay, and `StoreUnavailable`."""
         vault, id = self._vault, coming.id
@@ -221,7 +221,7 @@ class Intake:
         return Content(sha256, media_type, reading.text[:INDEXED], reading.lines, "", reading.cut)
 
     async def _read(
-        self, coming: Coming, media_type: str, rules: IntakeLimits
+        self, coming: OpenUpload, media_type: str, rules: IntakeLimits
     ) -> tuple[FileReading | None, str]:
         """What the file says, or why nothing. Raises `OperationError` for a bomb."""
         limits = ReadLimits(characters=rules.max_text, unpacked=rules.max_unpacked)
@@ -264,7 +264,7 @@ class Owner(Protocol):
     host: Host
 
 
-class Bringing:
+class Uploader:
     """The files of a network that are on their way. `came` is told of each that is durable."""
 
     def __init__(
@@ -274,7 +274,7 @@ class Bringing:
         intake: Intake,
         catalog: Catalog,
         last: int,
-        came: Callable[[Kept], None],
+        came: Callable[[StoredFile], None],
     ):
         self._mod, self._host = mod, mod.host
         self._vault, self._intake, self._catalog = vault, intake, catalog
@@ -282,7 +282,7 @@ class Bringing:
 
     # Beginning --------------------------------------------------------------------------------
 
-    def begin(self, call: Calling, args: BeginUpload, *, outside: bool) -> Coming:
+    def begin(self, call: Calling, args: BeginUpload, *, outside: bool) -> OpenUpload:
         """Raises `OperationError` for what is not taken."""
         name = checked_name(args.name)
         thread = None if args.thread is None else root_of(self._host.place(call, args.thread))
@@ -318,7 +318,7 @@ class Bringing:
         if len(catalog) + len(all_) >= config.max_files:
             raise _full(f"the network has its {config.max_files} files", size)
 
-    def find(self, call: Calling, id: str) -> Coming:
+    def find(self, call: Calling, id: str) -> OpenUpload:
         """An upload of the caller's own. Raises `OperationError`."""
         return self._uploads.find(call.participant, id)
 
@@ -333,9 +333,9 @@ class Bringing:
                 await asyncio.to_thread(self._vault.write, coming.id, args.offset, data)
                 coming.received += len(data)
         self.wait_for_more(coming)
-        return coming.told()
+        return coming.to_schema()
 
-    async def _is_there(self, coming: Coming, offset: int, data: bytes) -> bool:
+    async def _is_there(self, coming: OpenUpload, offset: int, data: bytes) -> bool:
         """Whether the part came before. Raises `OperationError` where it does not fit."""
         received, end = coming.received, offset + len(data)
         go_on = f"{received} of {coming.size} bytes are here; go on with offset {received}"
@@ -355,26 +355,26 @@ class Bringing:
             raise OperationError(ErrorCode.CONFLICT, text, details=details)
         return True
 
-    def _known(self, coming: Coming, offset: int, size: int) -> bytes:
+    def _known(self, coming: OpenUpload, offset: int, size: int) -> bytes:
         """Bytes of an upload, wherever it lies by now."""
         if coming.content is None:
             return self._vault.part(coming.id, offset, size)
         return self._vault.read(coming.content.sha256, coming.size, offset, size)
 
-    def wait_for_more(self, coming: Coming) -> None:
+    def wait_for_more(self, coming: OpenUpload) -> None:
         """The time after which it is given up begins anew."""
         if not coming.over:
             self._host.at(self._host.now() + self._mod.config.upload_idle, coming.id)
 
     # Ends -------------------------------------------------------------------------------------
 
-    async def give_up(self, coming: Coming) -> None:
+    async def give_up(self, coming: OpenUpload) -> None:
         """Raises `StoreUnavailable`; the next start removes what is left then."""
         async with coming.lock:
             if not coming.over:
                 await self._remove(coming)
 
-    async def _remove(self, coming: Coming) -> None:
+    async def _remove(self, coming: OpenUpload) -> None:
         self._uploads.end(coming)
         self._host.cancel(coming.id)
         await asyncio.to_thread(self._vault.drop, coming.id)
@@ -416,12 +416,12 @@ class Bringing:
         keeping.over = partial(self._let_go, coming)
         return keeping
 
-    def _let_go(self, coming: Coming) -> None:
+    def _let_go(self, coming: OpenUpload) -> None:
         """Nobody knows the upload behind a file that was written at once."""
         coming.lock.release()
         self._host.spawn(self.give_up(coming))
 
-    async def _finished(self, coming: Coming) -> Keeping:
+    async def _finished(self, coming: OpenUpload) -> Keeping:
         if coming.file is not None:
             return Keeping((), coming.file)
         if coming.received != coming.size:
@@ -437,13 +437,13 @@ class Bringing:
                 await self._remove(coming)  # no other part could make it right
                 raise
         kept = self._made(coming, coming.content)
-        file = kept.told(coming.thread)
+        file = kept.to_schema(coming.thread)
         statements = [*added(kept), findable(kept.id, kept.name, coming.content.text)]
         return Keeping(statements, file, kept=partial(self._is_durable, coming, kept, file))
 
-    def _made(self, coming: Coming, content: Content) -> Kept:
+    def _made(self, coming: OpenUpload, content: Content) -> StoredFile:
         self._last += 1
-        return Kept(
+        return StoredFile(
             id=self._last,
             name=coming.name,
             media_type=content.media_type,
@@ -459,7 +459,7 @@ class Bringing:
             threads=set() if coming.thread is None else {coming.thread},
         )
 
-    def _is_durable(self, coming: Coming, kept: Kept, file: File) -> None:
+    def _is_durable(self, coming: OpenUpload, kept: StoredFile, file: File) -> None:
         coming.file = file
         self._catalog.add(kept)
         self._intake.let_go(kept.sha256)

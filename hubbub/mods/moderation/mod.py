@@ -302,7 +302,7 @@ def _held_to(rule: ContentRule, draft: Draft, look: Inspection) -> Draft | Rejec
     if not any(rule.places(each.text, look) for each in texts(draft)):
         return draft
     if not rule.masks:
-        return Reject(rule.told)
+        return Reject(rule.message)
     return rewritten(
         draft, lambda each: replaced(each.text, rule.places(each.text, look), rule.instead)
     )

@@ -232,9 +232,9 @@ class Inspection:
 
 
 class ModerationRule(ABC):
-    """One rule. `told` is what the sender of a rejected message reads."""
+    """One rule. `message` is what the sender of a rejected message reads."""
 
-    told: str
+    message: str
 
     def __init__(self, config: RuleConfig, name: str):
         self.name = config.name or name
@@ -289,7 +289,7 @@ class ContentRule(ModerationRule):
         self.masks = config.action == "mask"
         self.instead = config.replacement if config.replacement is not None else instead
         """None: asterisks."""
-        self.told = config.reason or told
+        self.message = config.reason or told
 
     @abstractmethod
     def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:

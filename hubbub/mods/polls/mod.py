@@ -180,7 +180,7 @@ class PollsMod(Mod):
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
         rows = await self._store.of_threads(threads, args.state, before, args.limit + 1)
         page, more = page_of(rows, args.limit)
-        return Polls(polls=tuple(row.told() for row in page), more=more)
+        return Polls(polls=tuple(row.to_schema() for row in page), more=more)
 
     @operation()
     async def read_poll(self, call: Calling, args: ReadPoll) -> Poll:
@@ -213,7 +213,7 @@ class PollsMod(Mod):
             for place, text in enumerate(row.options)
         ]
         return Poll(
-            poll=row.told(),
+            poll=row.to_schema(),
             options=tuple(options),
             mine=tuple(n + 1 for n in await self._store.of_voter(row, call.participant)),
             outcome=result.outcome if result else None,
@@ -247,14 +247,14 @@ class PollsMod(Mod):
             closed_by=None,
             voters=0,
         )
-        return Keeping(repository.created(row), row.told(), kept=partial(self._created, row))
+        return Keeping(repository.created(row), row.to_schema(), kept=partial(self._created, row))
 
     def _created(self, row: PollRow) -> None:
         self._deadlines.at(row.deadline)
         self._signal(row, "created", row.created_by)
         if self.config.announce:
             lines = "".join(f"\n{n}. {text}" for n, text in enumerate(row.options, 1))
-            until = f" until {row.told().deadline:%Y-%m-%d %H:%M} UTC" if row.deadline else ""
+            until = f" until {row.to_schema().deadline:%Y-%m-%d %H:%M} UTC" if row.deadline else ""
             kind = "secret poll" if row.secret else "poll"
             text = f"{row.created_by} asks{until} ({kind} p{row.id}): {row.question}{lines}"
             self.host.notice(row.thread, text, {"poll": f"p{row.id}"}, f"opened:p{row.id}", to=())
@@ -338,7 +338,7 @@ class PollsMod(Mod):
         await self._tell(row)
         if self._tries[row.id] >= MOST_TRIES:
             # Written behind the message: a disk that takes this has taken that.
-            await self.host.keep([repository.told(row.id)])
+            await self.host.keep([repository.announced(row.id)])
             del self._tries[row.id]
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
@@ -348,7 +348,7 @@ class PollsMod(Mod):
             return ()  # a transcript tells of polls of another network
         poll = content.get("poll") if content.get("mod") == self.name else None
         if isinstance(poll, str) and "outcome" in content:
-            return [repository.told(number_of(poll))]
+            return [repository.announced(number_of(poll))]
         return ()
 
     def on_timer(self, key: str) -> None:
@@ -362,8 +362,8 @@ class PollsMod(Mod):
             due = await self._store.due(now, AT_ONCE)
             for poll in due:
                 await self._close(poll, "hub")
-            untold = await self._store.untold(AT_ONCE)
-            for poll in untold:
+            unannounced = await self._store.unannounced(AT_ONCE)
+            for poll in unannounced:
                 row = await self._store.poll(poll)
                 if row is not None:
                     await self._tell_again(row)
@@ -371,7 +371,7 @@ class PollsMod(Mod):
         except StoreUnavailable:
             self._deadlines.at(now + AGAIN_S)
             raise
-        if due or untold:
+        if due or unannounced:
             self._deadlines.at(now if len(due) == AT_ONCE else now + AGAIN_S)
 
 

@@ -12,7 +12,7 @@ from hubbub.mods.polls.schemas import PollSummary
 from hubbub.mods.repository import AMONG, Repository, listed
 from hubbub.mods.rows import Statement
 
-__all__ = ["PollRepository", "PollRow", "closed", "created", "told", "voted"]
+__all__ = ["PollRepository", "PollRow", "announced", "closed", "created", "voted"]
 
 _COLUMNS = (
     "id, thread, question, options, secret, multiple, quorum, created_by, created_at, deadline, "
@@ -45,7 +45,7 @@ class PollRow(NamedTuple):
         options: list[str] = json.loads(self.texts)
         return options
 
-    def told(self) -> PollSummary:
+    def to_schema(self) -> PollSummary:
         return PollSummary(
             id=f"p{self.id}",
             thread_id=self.thread,
@@ -135,7 +135,7 @@ class PollRepository(Repository):
         deadline: float | None = await self.value(sql, now)
         return deadline
 
-    async def untold(self, limit: int) -> list[int]:
+    async def unannounced(self, limit: int) -> list[int]:
         """Polls that have ended, and whose result the thread has not got."""
         sql = (
             "SELECT id FROM polls_poll WHERE told = 0 AND closed_at IS NOT NULL "
@@ -197,7 +197,7 @@ def closed(poll: int, by: str, at: float) -> Sequence[Statement]:
     ]
 
 
-def told(poll: int) -> Statement:
+def announced(poll: int) -> Statement:
     """The thread has got the result."""
     sql = "UPDATE polls_poll SET told = 1 WHERE id = ? AND closed_at IS NOT NULL"
     return Statement(sql, (poll,))

@@ -130,7 +130,7 @@ class ReactionsMod(Mod):
             seqs = await touched(self.host, thread, args.first, args.last or BEYOND)
         me, named = call.participant, self.config.who
         found = await tallies(self.host, seqs[:PAGE], me, named)
-        told = [t.told(named) for t in found if self.host.reads(me, t.place.thread)]
+        told = [t.to_schema(named) for t in found if self.host.reads(me, t.place.thread)]
         return Reactions(messages=tuple(told), more=len(seqs) > PAGE)
 
     # Changes ----------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class ReactionsMod(Mod):
             emoji = emoji or given  # a name that the network knows no longer goes all the same
             return self._kept(tally.without_mine(emoji, me), me, emoji, removed=True)
         if there or change == "remove":
-            return Keeping((), self._told(tally, changed=False))
+            return Keeping((), self._schema(tally, changed=False))
         if emoji is None:
             raise self._unknown(given)
         self._check_room(tally, emoji)
@@ -163,16 +163,16 @@ class ReactionsMod(Mod):
     def _kept(self, tally: Tally, me: str, emoji: str, *, removed: bool) -> Keeping:
         statement = (removing if removed else adding)(tally.place, emoji, me)
         tell = partial(self._tell, tally, me, emoji, removed)
-        return Keeping([statement], self._told(tally, changed=True), kept=tell)
+        return Keeping([statement], self._schema(tally, changed=True), kept=tell)
 
-    def _told(self, tally: Tally, *, changed: bool) -> Reacted:
-        told = tally.told(self.config.who)
+    def _schema(self, tally: Tally, *, changed: bool) -> Reacted:
+        told = tally.to_schema(self.config.who)
         return Reacted(**dict(told), changed=changed)
 
     def _tell(self, tally: Tally, me: str, emoji: str, removed: bool) -> None:
         """Those who read the thread. To each of them another `mine` would be true: `by`, `emoji`
         and the kind say what has changed."""
-        told = tally.told(self.config.who)
+        told = tally.to_schema(self.config.who)
         data: JsonValue = told.model_dump(mode="json", exclude={"reactions": {"__all__": {"mine"}}})
         assert isinstance(data, dict)
         data |= {"by": me, "emoji": emoji}

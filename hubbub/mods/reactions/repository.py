@@ -39,7 +39,7 @@ class Counted:
     """The first of them, and one more than is told."""
     mine: bool
 
-    def told(self, named: int) -> Reaction:
+    def to_schema(self, named: int) -> Reaction:
         who = self.who[:named]
         return Reaction(
             emoji=self.emoji,
@@ -61,12 +61,12 @@ class Tally:
     def mine(self) -> Collection[str]:
         return [each.emoji for each in self.counted if each.mine]
 
-    def told(self, named: int) -> MessageReactions:
+    def to_schema(self, named: int) -> MessageReactions:
         return MessageReactions(
             message_id=message_id(self.place.seq),
             thread_id=self.place.thread,
             tseq=self.place.tseq,
-            reactions=tuple(each.told(named) for each in self.counted),
+            reactions=tuple(each.to_schema(named) for each in self.counted),
         )
 
     def with_mine(self, emoji: str, me: str) -> Tally:

@@ -167,7 +167,7 @@ class ScheduleMod(Mod):
         self._setting[row.owner] += 1
         return Keeping(
             repository.inserted(row),
-            row.told(repeats=rule.repeats),
+            row.to_schema(repeats=rule.repeats),
             kept=partial(self._scheduler.took, row),
             over=partial(self._setting.subtract, [row.owner]),
         )
@@ -240,13 +240,13 @@ class ScheduleMod(Mod):
             if id > after and (args.everybody or row.owner == call.participant)
         ]
         page, more = page_of(found, args.limit)
-        return Reminders(reminders=tuple(self._told(row) for row in page), more=more)
+        return Reminders(reminders=tuple(self._schema(row) for row in page), more=more)
 
-    def _told(self, row: ReminderRow) -> Reminder:
+    def _schema(self, row: ReminderRow) -> Reminder:
         try:
-            return row.told(repeats=row.rule.repeats)
+            return row.to_schema(repeats=row.rule.repeats)
         except ValueError:  # its time zone is not known any more
-            return row.told(repeats=True)
+            return row.to_schema(repeats=True)
 
     def _find(self, call: Calling, id: str) -> ReminderRow:
         """A reminder of the caller's, for owners any. Raises `OperationError`."""
@@ -266,7 +266,7 @@ class ScheduleMod(Mod):
             raise OperationError(ErrorCode.FORBIDDEN, text)
 
         return Keeping(
-            repository.deleted(row), self._told(row), kept=partial(self._scheduler.dropped, row)
+            repository.deleted(row), self._schema(row), kept=partial(self._scheduler.dropped, row)
         )
 
     @operation(permission="write", idempotent=True, output=Reminder)
@@ -290,7 +290,7 @@ class ScheduleMod(Mod):
 
     def _changed(self, row: ReminderRow) -> Keeping:
         return Keeping(
-            repository.updated(row), self._told(row), kept=partial(self._scheduler.took, row)
+            repository.updated(row), self._schema(row), kept=partial(self._scheduler.took, row)
         )
 
     # When the time has come -----------------------------------------------------------------

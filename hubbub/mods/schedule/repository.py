@@ -61,7 +61,7 @@ class ReminderRow(NamedTuple):
         """Raises `ValueError` where the time zone is known no longer."""
         return parse_when(self.at, zone_of(self.zone), self.start)
 
-    def told(self, *, repeats: bool) -> Reminder:
+    def to_schema(self, *, repeats: bool) -> Reminder:
         return Reminder(
             id=f"r{self.id}",
             of=self.owner,

@@ -76,7 +76,7 @@ class Duties:
         self._tries = Counter(tries)
         for row in rows:
             if self._tries[row.id, row.due] > MOST_TRIES + 1 and row.due is not None:
-                await self._host.keep([repository.told_overdue(row.id, row.due)])
+                await self._host.keep([repository.overdue_announced(row.id, row.due)])
                 continue
             self._host.notice(
                 row.thread,
@@ -87,13 +87,13 @@ class Duties:
             )
         self._due.at(now + AGAIN_S if rows else following)
 
-    def told(self, message: Message) -> Sequence[Statement]:
+    def announced(self, message: Message) -> Sequence[Statement]:
         """Of a message of the hub: that the thread was told, if it says that a task is overdue."""
         content = message.content
         if isinstance(content, dict) and content.get("mod") == "tasks":
             task, due = content.get("task"), content.get("overdue")
             if isinstance(task, str) and isinstance(due, int | float):
-                return [repository.told_overdue(int(task[1:]), due)]
+                return [repository.overdue_announced(int(task[1:]), due)]
         return ()
 
     # Who is away ------------------------------------------------------------------------------

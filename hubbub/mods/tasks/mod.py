@@ -118,7 +118,7 @@ class TaskReader(Mod):
         found = await self._store.tasks(threads, which, before, args.limit + 1)
         page, more = page_of(found, args.limit)
         now = self.host.now()
-        return Tasks(tasks=tuple(each.told(now) for each in page), more=more)
+        return Tasks(tasks=tuple(each.to_schema(now) for each in page), more=more)
 
     @operation()
     async def read_task(self, call: Calling, args: ReadTask) -> TaskDetails:
@@ -128,7 +128,7 @@ class TaskReader(Mod):
         changes = await self._store.history(row.id, args.before or BEYOND, args.limit + 1)
         history, more = page_of(changes, args.limit)
         return TaskDetails(
-            task=found.told(self.host.now()),
+            task=found.to_schema(self.host.now()),
             description=row.description,
             result=row.result,
             history=tuple(history),
@@ -144,7 +144,7 @@ class TaskReader(Mod):
         for state, (_, most) in PARTS.items():
             which = Filter(row.id, state)
             found = await self._store.tasks([row.thread], which, BEYOND, most + 1)
-            parts[state] = [each.told(now) for each in found[:most]]
+            parts[state] = [each.to_schema(now) for each in found[:most]]
             more += [state] if len(found) > most else []
         return BoardText(board=board, text=as_markdown(board, parts, more), cut=bool(more))
 
@@ -185,7 +185,7 @@ class TaskMaker(TaskReader):
         row = BoardRow(self._last_board, thread, name, call.participant, self.host.now())
         data: JsonValue = {"board": f"b{row.id}", "name": name, "by": call.participant}
         kept = partial(self.host.signal, thread, "board", data)
-        return Keeping([repository.board_made(row)], row.told(), kept=kept)
+        return Keeping([repository.board_made(row)], row.to_schema(), kept=kept)
 
     def _own_board(self, thread: str, by: str, at: float) -> BoardRow:
         """The thread's board without a name; whoever writes on it writes it, too, if need be."""
@@ -260,7 +260,7 @@ class TaskMaker(TaskReader):
         self, found: TaskRecord, statements: Sequence[Statement], what: str, by: str
     ) -> Keeping:
         kept = partial(self._changed, found, what, by)
-        return Keeping(statements, found.told(self.host.now()), kept=kept)
+        return Keeping(statements, found.to_schema(self.host.now()), kept=kept)
 
     def _changed(self, found: TaskRecord, what: str, by: str) -> None:
         """Those who have the board open are told; with `announce` the thread of what is done."""
@@ -315,7 +315,7 @@ class TasksMod(TaskMaker):
         mark = message.request
         if mark is None:
             said_here = message.sender_kind == "system" and not message.imported
-            return self._duties.told(message) if said_here else ()
+            return self._duties.announced(message) if said_here else ()
         self.host.spawn(self._tell_of_request(mark.id or message.id))
         if mark.kind != "task":
             return repository.ended(message, mark)
@@ -421,7 +421,7 @@ class TasksMod(TaskMaker):
         found, now = await self._find(call, task), self.host.now()
         mine = found.row.owner == step.by and found.state == "claimed"
         if step.action == "claim" and mine:
-            return Keeping((), found.told(now))
+            return Keeping((), found.to_schema(now))
         if step.to is not None:
             self._check_reader(step.to, found.row.thread)
         waits = (await self._store.rows_of(found.waits)).values()

@@ -25,7 +25,7 @@ __all__ = [
     "checked_needs",
     "created",
     "ended",
-    "told_overdue",
+    "overdue_announced",
 ]
 
 _BOARD = "id, thread, name, created_by, created_at"
@@ -101,7 +101,7 @@ class TaskRepository(Repository):
         )
         rows = await self._host.rows(sql, listed(board.id for board in boards))
         counts = {board: (active, over) for board, active, over in rows}
-        return [board.told(*counts.get(board.id, (0, 0))) for board in boards]
+        return [board.to_schema(*counts.get(board.id, (0, 0))) for board in boards]
 
     async def active(self, board: int) -> int:
         """How many tasks of the board are not over."""
@@ -253,7 +253,7 @@ def _change(row: TaskRow, by: str, what: str, note: str) -> Statement:
     return Statement("INSERT INTO tasks_change VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def told_overdue(task: int, due: float) -> Statement:
+def overdue_announced(task: int, due: float) -> Statement:
     """The thread was told that the task was due then."""
     return Statement("UPDATE tasks_task SET told = ? WHERE id = ?", (due, task))
 

@@ -72,7 +72,7 @@ class BoardRow(NamedTuple):
     created_by: str
     created_at: float
 
-    def told(self, active: int = 0, over: int = 0) -> Board:
+    def to_schema(self, active: int = 0, over: int = 0) -> Board:
         return Board(
             id=f"b{self.id}",
             name=self.name,
@@ -129,7 +129,7 @@ class TaskRecord:
         row = self.row
         return "blocked" if self.waits and row.state not in OVER else row.state
 
-    def told(self, now: float) -> Task:
+    def to_schema(self, now: float) -> Task:
         row = self.row
         labels: list[str] = json.loads(row.labels)
         return Task(

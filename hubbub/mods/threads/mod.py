@@ -26,7 +26,7 @@ from hubbub.mods.threads.repository import (
     ThreadRepository,
     ThreadRow,
     amended,
-    choice_told,
+    choice_schema,
     chosen,
     reopened,
     resolved,
@@ -220,7 +220,7 @@ class ThreadsMod(Mod):
         thread = self._reply_thread(call, args.thread)
         row = self._store.row(thread)
         if row.resolved_by is not None:
-            return Keeping((), row.told(thread))
+            return Keeping((), row.to_schema(thread))
         by, at = call.participant, self.host.now()
         change = partial(with_resolved, by=by, at=at)
         return self._say(thread, "resolved", resolved(thread, by, at), change)
@@ -231,7 +231,7 @@ class ThreadsMod(Mod):
         thread = self._reply_thread(call, args.thread)
         row = self._store.row(thread)
         if row.resolved_by is None:
-            return Keeping((), row.told(thread))
+            return Keeping((), row.to_schema(thread))
         return self._say(thread, "reopened", reopened(thread), with_resolved)
 
     def _reply_thread(self, call: Calling, name: str) -> str:
@@ -251,11 +251,11 @@ class ThreadsMod(Mod):
             self._store.put(thread, row)
             self._tell(thread, row, what)
 
-        return Keeping([statement], change(self._store.row(thread)).told(thread), kept=kept)
+        return Keeping([statement], change(self._store.row(thread)).to_schema(thread), kept=kept)
 
     def _tell(self, thread: str, row: ThreadRow, what: str) -> None:
         """Those who have it open are told."""
-        told = row.told(thread).model_dump(mode="json", exclude_none=True)
+        told = row.to_schema(thread).model_dump(mode="json", exclude_none=True)
         self.host.signal(thread, what, told)
 
     # Following and muting ---------------------------------------------------------------------
@@ -284,15 +284,15 @@ class ThreadsMod(Mod):
 
     def _choose(self, call: Calling, name: str, choice: Choice) -> Keeping:
         thread, me = self.host.thread(call, name), call.participant
-        told = choice_told(thread, Chosen(choice, thread))
+        told = choice_schema(thread, Chosen(choice, thread))
         return self._chosen(me, told, choice, chosen(thread, me, choice))
 
     def _unchoose(self, call: Calling, name: str, choice: Choice) -> Keeping:
         thread, me = self.host.thread(call, name), call.participant
         if self._store.own(thread, me) != choice:
-            return Keeping((), choice_told(thread, self._store.choice(thread, me)))
+            return Keeping((), choice_schema(thread, self._store.choice(thread, me)))
         up = thread_ids.parent(thread)
-        told = choice_told(thread, self._store.choice(up, me) if up is not None else None)
+        told = choice_schema(thread, self._store.choice(up, me) if up is not None else None)
         return self._chosen(me, told, None, unchosen(thread, me))
 
     def _chosen(
@@ -345,8 +345,8 @@ class ThreadsMod(Mod):
         found = self._store.choice(thread, call.participant)
         last = next(iter(await self.host.page(thread, None, 1)), None)
         return ThreadInfo(
-            **row.told(thread).model_dump(),
-            **choice_told(thread, found).model_dump(exclude={"thread_id"}),
+            **row.to_schema(thread).model_dump(),
+            **choice_schema(thread, found).model_dump(exclude={"thread_id"}),
             automatic=await self._automatic(call, thread),
             replies=max(0, latest.tseq - row.amendments),
             last_seq=latest.seq,

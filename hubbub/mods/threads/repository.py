@@ -16,7 +16,7 @@ __all__ = [
     "ThreadRepository",
     "ThreadRow",
     "amended",
-    "choice_told",
+    "choice_schema",
     "chosen",
     "reopened",
     "resolved",
@@ -37,7 +37,7 @@ class ThreadRow(NamedTuple):
     amendments: int = 0
     """Edits and deletions in it."""
 
-    def told(self, thread: str) -> ThreadState:
+    def to_schema(self, thread: str) -> ThreadState:
         return ThreadState(
             thread_id=thread,
             title=self.title,
@@ -62,7 +62,7 @@ def with_resolved(row: ThreadRow, by: str | None = None, at: float | None = None
     return row._replace(resolved_by=by, resolved_at=at)
 
 
-def choice_told(thread: str, found: Chosen | None) -> ThreadChoice:
+def choice_schema(thread: str, found: Chosen | None) -> ThreadChoice:
     return ThreadChoice(
         thread_id=thread,
         followed=found is not None and found.choice == "followed",

@@ -149,7 +149,7 @@ class WebhooksMod(Mod):
             )
         before = args.before or BEYOND
         rows = await self._deliveries.page(args.hook, args.state, before, args.limit + 1)
-        told = tuple(row.told() for row in rows[: args.limit])
+        told = tuple(row.to_schema() for row in rows[: args.limit])
         return DeliveryPage(deliveries=told, more=len(rows) > args.limit)
 
     @operation(permission="admin", tool=False, output=Delivery)
@@ -164,7 +164,7 @@ class WebhooksMod(Mod):
             raise OperationError(
                 ErrorCode.BAD_REQUEST, f"{args.id} is {row.state}: there is nothing to retry"
             )
-        told = row._replace(state="waiting", attempts=0).told()
+        told = row._replace(state="waiting", attempts=0).to_schema()
         return Keeping([repository.again(row)], told, kept=partial(self._retried, row.hook))
 
     def _retried(self, name: str) -> None:

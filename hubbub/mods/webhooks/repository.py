@@ -33,7 +33,7 @@ class DeliveryRow(NamedTuple):
     due: float
     outcome: str
 
-    def told(self) -> Delivery:
+    def to_schema(self) -> Delivery:
         return Delivery(
             number=self.n,
             id=self.id,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.mods.files.repository import Catalog, Kept
-from hubbub.mods.files.uploads import Coming, FilesConfig, Intake, Uploads
+from hubbub.mods.files.repository import Catalog, StoredFile
+from hubbub.mods.files.uploads import FilesConfig, Intake, OpenUpload, Uploads
 from hubbub.mods.files.vault import Vault
 
 DATA = b"the same bytes"
@@ -24,13 +24,13 @@ class Desk:
     def there(self, place: str = "objects") -> set[str]:
         return {path.name for path in (self.vault.folder / place).iterdir()}
 
-    def coming(self) -> Coming:
+    def coming(self) -> OpenUpload:
         coming = self.uploads.begin("ann", None, "x.md", len(DATA))
         self.vault.write(coming.id, 0, DATA)
         return coming
 
-    def kept(self, sha256: str) -> Kept:
-        return Kept(
+    def kept(self, sha256: str) -> StoredFile:
+        return StoredFile(
             1, "x.md", "text/markdown", len(DATA), sha256, None, "ann", 0.0, False, 1, "", False
         )
 
