@@ -16,7 +16,7 @@ from hubbub.network.calls import Calls
 from hubbub.network.cursors import Cursors
 from hubbub.network.joining import Joining
 from hubbub.network.kernel import Kernel
-from hubbub.network.mods.room import Mods
+from hubbub.network.mods.runtime import Mods
 from hubbub.network.registry import Registry
 from hubbub.network.service import Service
 from hubbub.network.services.turns.ending import Ending

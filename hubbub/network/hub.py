@@ -28,7 +28,7 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry, Hearers, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.mods.failures import Failures
-from hubbub.network.mods.room import Mods
+from hubbub.network.mods.runtime import Mods
 from hubbub.network.news import News
 from hubbub.network.ports import Store
 from hubbub.network.queries import OpenWakes

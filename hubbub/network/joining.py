@@ -22,7 +22,7 @@ from hubbub.network.auth import LONGEST_S, WrongTokens, proves, token_hash
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.limits import TokenBucket
-from hubbub.network.mods.room import Mods
+from hubbub.network.mods.runtime import Mods
 from hubbub.network.queries import PendingWakes, TokenHashes
 from hubbub.network.records import (
     ChannelCreated,

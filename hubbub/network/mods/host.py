@@ -17,9 +17,8 @@ from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.mods.failures import tell_owners
-from hubbub.network.mods.keeping import conflicted
-from hubbub.network.mods.posting import opening, posted, said_again
-from hubbub.network.mods.restoring import restored
+from hubbub.network.mods.operations import conflicted
+from hubbub.network.mods.posting import opening, posted, restored, said_again
 from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
 from hubbub.network.registry import Registry

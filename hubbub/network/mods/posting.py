@@ -1,4 +1,4 @@
-"""Messages that a mod posts: as drafts, and waiting for their place in the log."""
+"""Messages that mods post: as drafts, from transcripts, and waiting for their place in the log."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from hubbub.network.caller import Caller
+from hubbub.errors import OperationError
+from hubbub.mods.host import Restored
+from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Asker, Entry
+from hubbub.network.records import ChannelCreated, MemberJoined, Record, ThreadCreated
 from hubbub.network.speaking import Sender
+from hubbub.network.state import ChannelState
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Speech
 
-__all__ = ["Position", "opening", "posted", "said_again"]
+__all__ = ["opening", "posted", "restored", "said_again"]
 
 
 def opening(
@@ -96,3 +101,55 @@ class Position:
     def _settle(self, seq: int) -> None:
         if not self.seq.done():
             self.seq.set_result(seq)
+
+
+async def restored(kernel: Kernel, call: Caller, messages: Sequence[Restored]) -> list[int]:
+    """Their positions, in their order, when all are durable. Raises `OperationError` and
+    `StoreUnavailable` for the first that is refused; those before it are in the log then."""
+    for thread in dict.fromkeys(thread_ids.root(each.draft.thread_id) for each in messages):
+        if thread_ids.kind_of(thread) == "channel":
+            await _ensure_channel(kernel, call, thread.partition(".")[2])
+    waiting: list[Position] = []
+    refused: OperationError | None = None
+    for draft, interaction, hop, once, digest in messages:
+        position = Position()
+        try:
+            kernel.speaker.check_size(draft.content, draft.text_representation)
+            entry = Entry(draft, position, cid=once, digest=digest)
+            await kernel.writes.restore(entry, interaction, hop)
+        except OperationError as error:
+            refused = error
+            break
+        waiting.append(position)
+    found = await asyncio.gather(*(each.seq for each in waiting), return_exceptions=True)
+    for index, each in enumerate((*found, refused)):
+        if isinstance(each, OperationError):
+            raise OperationError(each.code, each.message, details={**each.details, "index": index})
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in found if isinstance(each, int)]
+
+
+async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
+    """A channel that there is not yet is made, with the caller as its member. Raises
+    `OperationError` if there are as many as may be, and `StoreUnavailable`."""
+    state = kernel.state
+    if name in state.channels:
+        return
+    if len(state.channels) >= kernel.limits.channels:
+        limit = kernel.limits.channels
+        raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
+    thread = state.threads.ensure(thread_ids.channel(name))
+    members = [] if call.participant == OPERATOR else [call.participant]
+
+    def records(head: int) -> Sequence[Record]:
+        made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
+        made.append(ChannelCreated(name, ""))
+        return [*made, *(MemberJoined(member, thread.no, head) for member in members)]
+
+    await kernel.log.write(records)
+    thread.stored = True
+    state.channels[name] = ChannelState(name, "", thread.no)
+    for member in members:
+        state.members.join(member, thread.no, kernel.log.head)
+    kernel.news.channel_changed(name)

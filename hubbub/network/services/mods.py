@@ -11,7 +11,7 @@ from hubbub.mods.loader import check_permissions, settings_of
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.mods.room import Mods
+from hubbub.network.mods.runtime import Mods
 from hubbub.network.registry import Registry
 from hubbub.network.service import Service
 from hubbub.protocol.codes import ErrorCode

@@ -21,7 +21,7 @@ from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.guard import MOST_LATE
 from hubbub.mods.operation import Calling, operation
 from hubbub.mods.rows import Keeping, Statement
-from hubbub.network.mods import room
+from hubbub.network.mods import runtime
 from hubbub.network.mods.failures import AGAIN_S
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Done, Input
@@ -311,7 +311,7 @@ async def at_once(how: str) -> None:
 async def test_a_mod_that_takes_too_long_to_start_or_cannot_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(room, "START_S", 0.05)
+    monkeypatch.setattr(runtime, "START_S", 0.05)
     for begin, why in (
         (forever, "what takes longer than 0.05 s is work"),
         (partial(at_once, "exit"), "SystemExit: 3"),
@@ -326,7 +326,7 @@ async def test_a_mod_that_takes_too_long_to_start_or_cannot_is_one_sentence(
 
 @pytest.mark.behaviour("M-63")
 async def test_a_mod_that_does_not_stop_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "STOP_S", 0.05)
+    monkeypatch.setattr(runtime, "STOP_S", 0.05)
     for how in ("forever", *BREAKING):
         first, last = Life(), Life(end=forever if how == "forever" else partial(at_once, how))
         async with NETWORKS.start(mods=[first, last]) as network:

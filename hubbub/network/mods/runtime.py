@@ -21,11 +21,10 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.mods.alarms import Alarms
-from hubbub.network.mods.asking import Asking
 from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.host import ModHost
-from hubbub.network.mods.keeping import recording
-from hubbub.network.mods.telling import message_of
+from hubbub.network.mods.messages import message_of
+from hubbub.network.mods.operations import ModOperations, recording
 from hubbub.network.queries import ModsWithTables
 from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
 from hubbub.network.registry import Registry
@@ -71,7 +70,7 @@ class Mods(Service):
         self._folder = folder_of(kernel.config.store)
         self.failed, self.failures = failures.add, failures.last
         self.pipeline = kernel.pipeline
-        self._asking = Asking(self.pipeline, self.failed)
+        self._operations = ModOperations(self.pipeline, self.failed)
         self._by_name = {mod.name: mod for mod in self.pipeline.mods}
         self._alarms = Alarms(kernel.clock, kernel.steady, self._ring)
         self._started: list[Mod] = []
@@ -174,7 +173,7 @@ class Mods(Service):
         """What the mods add, to be run within their limits. What `operations` raises comes
         through: nothing runs yet."""
         return [
-            self._asking.guarded(mod, each)
+            self._operations.guarded(mod, each)
             for mod in self.pipeline.mods
             for each in mod.operations()
         ]
@@ -221,7 +220,7 @@ class Mods(Service):
 
     def recording(self, mod: str, keeping: Keeping) -> Recording:
         """What an operation of the mod keeps, for the log."""
-        later = partial(self._asking.later, self._by_name[mod])
+        later = partial(self._operations.later, self._by_name[mod])
         return recording(mod, keeping, later, partial(self._say, self._by_name[mod]))
 
     def _say(self, mod: Mod, drafts: Sequence[Draft]) -> None:
@@ -288,7 +287,7 @@ class Mods(Service):
                 f"{told(error)}",
                 details={"mod": mod.name},
             ) from error
-        self._registry.replace(self._asking.guarded(mod, each) for each in operations)
+        self._registry.replace(self._operations.guarded(mod, each) for each in operations)
 
     def _take_back(self, mod: Mod, before: ModConfig) -> None:
         try:
