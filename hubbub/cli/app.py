@@ -201,8 +201,18 @@ def _usage(error: BaseException) -> str:
         sentence = f"no such option: {option}" + (f"; did you mean {near}?" if near else "")
     else:
         sentence = getattr(error, "format_message", lambda: str(error))()
-        sentence = sentence.replace("_'", "'")  # names of parameters end so, keywords would not do
+        sentence = sentence.replace("Value error, ", "")  # pydantic's
+        if path == "hubbub" and (named := re.match(r"No such command '(\S+)'", sentence)):
+            sentence = _unknown(named[1]) or sentence
     return f"{' '.join(sentence.split()).removesuffix('.')} (see `{path} --help`)"
+
+
+def _unknown(word: str) -> str:
+    """What is said of a word that stands in a group: `check` in `network`; empty for others."""
+    groups: dict[str, Any] = getattr(command_of(program()), "commands", {})
+    found = [name for name, group in groups.items() if word in getattr(group, "commands", {})]
+    meant = " or ".join(f"`hubbub {name} {word}`" for name in found)
+    return f"no such command: {word}; did you mean {meant}?" if found else ""
 
 
 def _fail(error: BaseException, sentence: str, code: int, prefix: str = "hubbub: ") -> int:

@@ -51,6 +51,7 @@ def test_a_wrong_command_line_is_one_sentence_with_a_way_on(
 ) -> None:
     lines = (
         "tsks",
+        "check",
         "agents list --jsn",
         "turns show",
         "tokens ad ann",

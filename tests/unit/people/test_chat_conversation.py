@@ -94,7 +94,7 @@ async def test_replies_channels_lists_and_mistakes_stand_below_what_was_typed(
         assert heard == ["an answer", "and more", "first there"]
         await chat.ann.plays(
             "/open #loft", "/join loft", "/create attic", "/leave", "/leave", "/join nowhere",
-            "/create general", "/who", "/threads", "/open 1", "/help",
+            "/create general", "/who", "/threads", "/open 1",
             "/opne 1", "/dm nobody", "/open #nothing", "/open m999", "/reply m999 x",
             "/dm calculator hello @nobody",
         )  # fmt: skip

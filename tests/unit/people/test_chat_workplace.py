@@ -37,7 +37,7 @@ async def test_messages_are_edited_and_deleted_live_and_deletion_is_asked_about(
 ) -> None:
     async with town("edits") as network, chatting(network, patient=True) as chat:
         bob = await network.join("bob", "human")
-        await chat.ann.plays("/help", "/tasks", "mine")
+        await chat.ann.plays("/tasks", "mine")
         await bob.call("post_to_channel", channel="general", text="helo")
         await chat.ann.sees("bob: helo")
         await bob.call("edit_message", message_id="m2", text="hello")
@@ -48,6 +48,20 @@ async def test_messages_are_edited_and_deleted_live_and_deletion_is_asked_about(
         await chat.ann.plays("/open #general", "/delete m1", "/delete m1 yes")
         assert chat.ann.status.session.unread == []
     assert chat.ann.transcript == snapshot
+
+
+@pytest.mark.behaviour("M-310")
+async def test_help_lists_what_this_network_has_and_says_what_a_command_takes() -> None:
+    async with town("edits") as network, chatting(network, patient=True) as chat:
+        await chat.ann.plays("/help")
+        told = "\n".join(chat.ann.shown)
+        assert "/messages edit <message id> <text>" in told
+        assert "/threads " in told
+        assert "/tasks" not in told
+        await chat.ann.plays("/help history", "/help nonsense")
+        await chat.ann.sees("/messages history <message id>: Read what a message said")
+        await chat.ann.sees("--limit  How many at most.")
+        await chat.ann.sees("there is no command 'nonsense'")
 
 
 async def test_edits_are_neither_answers_nor_pages_of_history() -> None:
