@@ -25,15 +25,3 @@ async def test_an_agent_at_work_is_seen_also_by_who_comes_later_until_it_answers
     await ann.sees("I have thought about it.")
     await expect(ann.thread("dm.ann.editor")).not_to_contain_text("thinking")
     await expect(bob.person("editor")).not_to_contain_text("working elsewhere")
-
-
-async def test_a_mention_wakes_an_agent_and_comes_back_as_one(desks: Desks, newsroom: Room) -> None:
-    ann = await desks.sit(newsroom, "ann", "channel.general")
-    await ann.composer.press_sequentially("@edi")
-    await ann.page.get_by_role("option", name="editor").click()
-    await ann.composer.press_sequentially("are you there?")
-    await expect(ann.composer).to_have_value("@editor are you there?")
-    await ann.send()
-    await ann.sees("@ann here I am.")
-    await ann.threads.get_by_role("link", name="Inbox").click()
-    await expect(ann.main).to_contain_text("here I am.")

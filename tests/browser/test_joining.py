@@ -74,18 +74,6 @@ async def test_a_name_joins_an_open_network_and_is_remembered_until_one_leaves(
     await desk.sees("still here")
 
 
-async def test_two_people_talk_at_once_and_see_the_same(desks: Desks, room: Room) -> None:
-    ann = await desks.sit(room, "ann", "channel.general")
-    bob = await desks.sit(room, "bob", "channel.general")
-    for n in range(3):
-        await ann.says(f"ann's {n}")
-        await bob.says(f"bob's {n}")
-    for desk in (ann, bob):
-        await desk.sees("ann's 2")
-        await desk.sees("bob's 2")
-    assert [it.id for it in await ann.messages()] == [it.id for it in await bob.messages()]
-
-
 async def test_a_token_joins_is_kept_secret_and_its_end_loses_nothing_that_was_written(
     desks: Desks,
 ) -> None:

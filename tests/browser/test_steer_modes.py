@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Locator, expect
 
-from hubbub.testing.model_server import ModelServer
 from tests.browser.support.desk import NARROW, WIDE, Desk, Desks
 from tests.browser.support.room import Room
 from tests.browser.support.worker import at_work
@@ -52,17 +51,3 @@ async def test_a_way_that_is_chosen_goes_with_the_next_message_only_while_there_
         await expect(mode(desk)).to_have_count(0)
         await desk.says("thank you")
         assert (await clerk.hears("thank you")).mode is None
-
-
-async def test_a_word_that_interrupts_ends_the_turn_and_begins_the_next(
-    desks: Desks, newsroom: Room, model: ModelServer
-) -> None:
-    desk = await desks.sit(newsroom, "ann")
-    await desk.talk_to("editor")
-    await desk.says("think slowly")
-    await model.held("thinking")
-    await chooses(desk, "Interrupt")
-    await desk.says("never mind, good morning")
-    await desk.sees("You said: never mind, good morning")
-    await expect(desk.message("I have thought about it.")).to_have_count(0)
-    model.release("thinking")

@@ -121,22 +121,6 @@ async def test_a_latched_thread_is_released(desks: Desks) -> None:
         await expect(held).to_have_count(0)
 
 
-async def test_an_agents_model_is_not_waited_for_when_its_turn_is_stopped(
-    desks: Desks, newsroom: Room, model: ModelServer
-) -> None:
-    desk = await desks.sit(newsroom, "ann")
-    await desk.talk_to("editor")
-    await desk.says("think slowly")
-    await model.held("thinking")
-    await desk.main.get_by_role("button", name="Stop editor").click()
-    await confirms(desk)
-    await desk.sees("ann has stopped what editor was doing here")
-    await desk.says("hello again")
-    await desk.sees("You said: hello again")
-    await expect(desk.message("I have thought about it.")).to_have_count(0)
-    model.release("thinking")
-
-
 async def test_who_owns_nothing_stops_a_turn_or_a_thread_and_an_owner_resumes_it(
     desks: Desks, model: ModelServer
 ) -> None:
