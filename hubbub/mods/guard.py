@@ -68,7 +68,8 @@ class Guard:
 
     def run(self, limit: float, mod: Mod, hook: str, code: Callable[[*Ts], T], *args: *Ts) -> T:
         """What the code answers or raises; it should within `limit` seconds."""
-        outer, before, began = self._running, self.lateness, monotonic()
+        outer, before = self._running, self.lateness
+        began = monotonic()
         self._running = mod, hook, began, limit
         try:
             return code(*args)

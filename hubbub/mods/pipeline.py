@@ -326,10 +326,17 @@ class Pipeline:
     def stored(self, message: Message) -> Sequence[tuple[Mod, tuple[Statement, ...]]]:
         """What the mods write about a message that enters the log."""
         found: list[tuple[Mod, tuple[Statement, ...]]] = []
-        for mod in self._storing:
-            statements = self._call(mod, "on_stored", _statements, mod, message)
-            if statements:  # of most mods there is nothing to write about most messages
-                found.append((mod, statements))
+        run, off = self.guard.run, self.guard.off
+        for mod in () if self._stopped else self._storing:
+            if off and (mod, "on_stored") in off:
+                continue
+            limit = mod.config.time_limit
+            try:
+                rows = run(limit, mod, "on_stored", mod.on_stored, message)
+                if rows != ():  # of most mods there is nothing to write about most messages
+                    found.append((mod, run(limit, mod, "on_stored", _statements, rows)))
+            except BaseException as error:  # noqa: BLE001  one mod's failure is its own
+                self._failed(mod, "on_stored", error)
         return found
 
     # The rest ---------------------------------------------------------------------------------
@@ -390,11 +397,8 @@ def _asleep(mod: Mod, draft: Draft, agents: Sequence[str]) -> frozenset[str]:
     return frozenset(mod.on_wake(draft, agents))
 
 
-def _statements(mod: Mod, message: Message) -> tuple[Statement, ...]:
+def _statements(answer: Sequence[Statement]) -> tuple[Statement, ...]:
     """Raises `TypeError` if `on_stored` answers anything else."""
-    answer = mod.on_stored(message)
-    if answer == ():
-        return ()
     statements = tuple(answer)
     for statement in statements:
         if not isinstance(statement, Statement):
