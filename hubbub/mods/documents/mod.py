@@ -19,7 +19,6 @@ from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.documents import repository
 from hubbub.mods.documents.repository import (
-    DocumentIndex,
     DocumentRepository,
     DocumentRow,
     comment_findable,
@@ -128,18 +127,16 @@ class DocumentsMod(Mod):
         super().__init__(config)
         self._queues = KeyedQueues()
         self._store: DocumentRepository
-        self._index: DocumentIndex
         self._last = self._last_comment = 0
 
     async def start(self) -> None:
         self._store = DocumentRepository(self.host)
-        self._index = DocumentIndex(self.host, self._store)
         self._last, self._last_comment = await self._store.last()
-        self.host.spawn(self._index.catch_up())
+        self.host.spawn(self._store.catch_up())
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         """What the mod `search` asks."""
-        return await self._index.found(search)
+        return await self._store.found(search)
 
     async def _find(self, call: Calling, id: str) -> DocumentRow:
         """The document, if the caller reads its thread. Raises `OperationError`."""

@@ -9,14 +9,12 @@ from typing import NamedTuple
 from hubbub.errors import OperationError
 from hubbub.mods.documents.schemas import Comment, Document, DocumentVersion
 from hubbub.mods.fields import time_of
-from hubbub.mods.host import Host
 from hubbub.mods.repository import AMONG, Repository, listed
 from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import SearchHit, SearchQuery, indexable, snippet_of
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
-    "DocumentIndex",
     "DocumentRepository",
     "DocumentRow",
     "comment_findable",
@@ -105,6 +103,46 @@ class DocumentRepository(Repository):
             "AND (resolved_by IS NULL OR ?) ORDER BY id LIMIT ?"
         )
         return await self.all(_comment, sql, row.id, after, int(resolved), limit)
+
+    # Full text ---------------------------------------------------------------------------------
+
+    async def catch_up(self) -> None:
+        """Make documents findable that were written when none were. One at a time: texts may be
+        large. Raises `StoreUnavailable`; the next start goes on."""
+        last = 0
+        while rows := await self._host.rows(_NOT_FINDABLE, last):
+            row = DocumentRow(*rows[0])
+            text = await self.text(row, row.version)
+            values = (row.id, indexable(row.title), indexable(text))
+            await self._host.keep([Statement(_FINDABLE_FIRST, values)])
+            last = row.id
+
+    async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
+        """`Searchable.found`. Who has written the latest version, and when, counts."""
+        more, values = search.conditions("v.author", "v.at")
+        sql = _FOUND.format(among=AMONG, more=more)
+        where = search.words.match, listed(search.threads), *values
+        rows = await self._host.rows(sql, *where, search.limit, search.skip)
+        return [
+            SearchHit(
+                kind="documents",
+                id=f"d{row[0]}",
+                thread=row[1],
+                by=by,
+                at=at,
+                snippet=await snippet_of(search.words, await self._text(DocumentRow(*row), place)),
+                title=row[2],
+                score=-score,
+            )
+            for score, place, by, at, *row in rows
+        ]
+
+    async def _text(self, row: DocumentRow, place: int) -> str:
+        """The text where the words were found."""
+        if place > 0:
+            return await self.text(row, row.version)
+        comment = await self.comment(row, -place)
+        return "" if comment is None else comment.text
 
 
 def created(row: DocumentRow, text: str) -> Sequence[Statement]:
@@ -198,48 +236,3 @@ def findable(row: DocumentRow, text: str) -> Statement:
 
 def comment_findable(comment: int, text: str) -> Statement:
     return Statement(_FINDABLE, (-comment, "", indexable(text)))
-
-
-class DocumentIndex:
-    """Finds documents by their words."""
-
-    def __init__(self, host: Host, store: DocumentRepository):
-        self._host, self._store = host, store
-
-    async def catch_up(self) -> None:
-        """Make documents findable that were written when none were. One at a time: texts may be
-        large. Raises `StoreUnavailable`; the next start goes on."""
-        last = 0
-        while rows := await self._host.rows(_NOT_FINDABLE, last):
-            row = DocumentRow(*rows[0])
-            text = await self._store.text(row, row.version)
-            values = (row.id, indexable(row.title), indexable(text))
-            await self._host.keep([Statement(_FINDABLE_FIRST, values)])
-            last = row.id
-
-    async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
-        """`Searchable.found`. Who has written the latest version, and when, counts."""
-        more, values = search.conditions("v.author", "v.at")
-        sql = _FOUND.format(among=AMONG, more=more)
-        where = search.words.match, listed(search.threads), *values
-        rows = await self._host.rows(sql, *where, search.limit, search.skip)
-        return [
-            SearchHit(
-                kind="documents",
-                id=f"d{row[0]}",
-                thread=row[1],
-                by=by,
-                at=at,
-                snippet=await snippet_of(search.words, await self._text(DocumentRow(*row), place)),
-                title=row[2],
-                score=-score,
-            )
-            for score, place, by, at, *row in rows
-        ]
-
-    async def _text(self, row: DocumentRow, place: int) -> str:
-        """The text where the words were found."""
-        if place > 0:
-            return await self._store.text(row, row.version)
-        comment = await self._store.comment(row, -place)
-        return "" if comment is None else comment.text

@@ -61,6 +61,8 @@ from hubbub.protocol.operations import Done
 
 __all__ = ["FilesMod"]
 
+log = get_logger(__name__)
+
 PART = 60_000
 """Bytes of text that one answer has; at least one line, which is never long."""
 
@@ -148,13 +150,42 @@ def _marked(attachment: Attachment, files: Container[int]) -> Attachment:
     )
 
 
-class FilesReader(Mod):
-    """The part of the mod that changes nothing."""
+class FilesMod(Mod):
+    """Files that belong to messages: uploaded in parts, kept once however often they are brought,
+    with the text that can be read from them.
 
+    A file is in threads: who reads one of them may read the file, and its uploader. Attaching it to
+    a message brings it into the message's thread. Names, types and sizes of attachments are what
+    the files are, not what the sender says.
+    """
+
+    name = "files"
+    Config = FilesConfig
     config: FilesConfig
+    migrations = "tables"
     finds: ClassVar[Findable] = "files"
-    _catalog: Catalog
-    _vault: Vault
+
+    def __init__(self, config: FilesConfig):
+        super().__init__(config)
+        self._catalog = Catalog()
+        self._vault: Vault
+        self._intake: Intake
+        self._uploader: Uploader
+
+    async def start(self) -> None:
+        self._vault = Vault(self.host.folder)
+        self._intake = Intake(self._vault, self._catalog)
+        ((last,),) = await self.host.rows("SELECT coalesce(max(id), 0) FROM files_file")
+        self._uploader = Uploader(self, self._vault, self._intake, self._catalog, last, self._came)
+        granted: dict[int, set[str]] = {}
+        for file, thread in await self.host.rows("SELECT file, thread FROM files_grant"):
+            granted.setdefault(file, set()).add(thread)
+        for row in await self.host.rows(f"{FILE_ROWS} WHERE deleted_at IS NULL"):
+            self._catalog.add(StoredFile.of(row, granted.get(row[0], set())))
+        missing = await asyncio.to_thread(self._vault.prepare, set(self._catalog.refs))
+        if missing:
+            where = str(self.host.folder)
+            log.warning("contents of files are missing", folder=where, contents=len(missing))
 
     # Who may ----------------------------------------------------------------------------------
 
@@ -263,45 +294,7 @@ class FilesReader(Mod):
         """What the mod `search` asks."""
         return await found(self.host, search)
 
-
-log = get_logger(__name__)
-
-
-class FilesMod(FilesReader):
-    """Files that belong to messages: uploaded in parts, kept once however often they are brought,
-    with the text that can be read from them.
-
-    A file is in threads: who reads one of them may read the file, and its uploader. Attaching it to
-    a message brings it into the message's thread. Names, types and sizes of attachments are what
-    the files are, not what the sender says.
-    """
-
-    name = "files"
-    Config = FilesConfig
-    migrations = "tables"
-
-    def __init__(self, config: FilesConfig):
-        super().__init__(config)
-        self._catalog = Catalog()
-        self._intake: Intake
-        self._uploader: Uploader
-
-    async def start(self) -> None:
-        self._vault = Vault(self.host.folder)
-        self._intake = Intake(self._vault, self._catalog)
-        ((last,),) = await self.host.rows("SELECT coalesce(max(id), 0) FROM files_file")
-        self._uploader = Uploader(self, self._vault, self._intake, self._catalog, last, self._came)
-        granted: dict[int, set[str]] = {}
-        for file, thread in await self.host.rows("SELECT file, thread FROM files_grant"):
-            granted.setdefault(file, set()).add(thread)
-        for row in await self.host.rows(f"{FILE_ROWS} WHERE deleted_at IS NULL"):
-            self._catalog.add(StoredFile.of(row, granted.get(row[0], set())))
-        missing = await asyncio.to_thread(self._vault.prepare, set(self._catalog.refs))
-        if missing:
-            where = str(self.host.folder)
-            log.warning("contents of files are missing", folder=where, contents=len(missing))
-
-    # OpenUpload in --------------------------------------------------------------------------------
+    # Coming in -------------------------------------------------------------------------------
 
     @operation(permission="write", tool=False)
     def begin_upload(self, call: Calling, args: BeginUpload) -> Upload:

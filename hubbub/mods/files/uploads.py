@@ -172,19 +172,6 @@ READERS = 2
 """Files that are read at the same time."""
 
 
-class IntakeLimits(Protocol):
-    """Of the mod's settings, what is asked for here."""
-
-    @property
-    def types(self) -> tuple[str, ...]: ...
-
-    @property
-    def max_text(self) -> int: ...
-
-    @property
-    def max_unpacked(self) -> int: ...
-
-
 class Intake:
     """Brings contents in, and removes those that nobody refers to. A content that is being brought
     in is held: it stays though no file has it yet."""
@@ -196,7 +183,7 @@ class Intake:
         """Contents come and go one at a time, so that none goes while it comes again."""
         self._reading = asyncio.Semaphore(READERS)
 
-    async def take(self, coming: OpenUpload, rules: IntakeLimits) -> Content:
+    async def take(self, coming: OpenUpload, rules: FilesConfig) -> Content:
         """The content of an upload that is all here; it is held from now on. Raises
         `OperationError` for one that must not stay, and `StoreUnavailable`."""
         vault, id = self._vault, coming.id
@@ -221,7 +208,7 @@ class Intake:
         return Content(sha256, media_type, reading.text[:INDEXED], reading.lines, "", reading.cut)
 
     async def _read(
-        self, coming: OpenUpload, media_type: str, rules: IntakeLimits
+        self, coming: OpenUpload, media_type: str, rules: FilesConfig
     ) -> tuple[FileReading | None, str]:
         """What the file says, or why nothing. Raises `OperationError` for a bomb."""
         limits = ReadLimits(characters=rules.max_text, unpacked=rules.max_unpacked)

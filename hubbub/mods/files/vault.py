@@ -60,7 +60,7 @@ class Vault:
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.path)
 
-    # OpenUpload in --------------------------------------------------------------------------------
+    # Coming in --------------------------------------------------------------------------------
 
     def write(self, upload: str, offset: int, data: bytes) -> None:
         """Write a part of an upload; the first one makes it."""

@@ -74,11 +74,47 @@ class TasksConfig(ModConfig):
     """Seconds that an agent may be away before the tasks that it holds are released."""
 
 
-class TaskReader(Mod):
-    """The part of the mod that changes nothing."""
+def due_time(due: AwareDatetime | None, now: float) -> float | None:
+    """Raises `OperationError` for a time that has passed."""
+    if due is None:
+        return None
+    if due.timestamp() <= now:
+        raise OperationError(ErrorCode.BAD_REQUEST, f"due: {due:%Y-%m-%d %H:%M %Z} has passed")
+    return due.timestamp()
 
+
+class TasksMod(Mod):
+    """Boards with tasks: who does what until when, and what must be done before.
+
+    A board belongs to a thread: who reads the thread sees its tasks, creates, claims and finishes
+    them. Of several who claim a task at once one gets it. Requests between agents (`delegate`) are
+    tasks, too, on the board of their thread.
+    """
+
+    name = "tasks"
+    Config = TasksConfig
     config: TasksConfig
-    _store: TaskRepository
+    migrations = "tables"
+
+    def __init__(self, config: TasksConfig):
+        super().__init__(config)
+        self._queues = KeyedQueues()
+        """One change at a time in each thread: of two who claim one task, or whose dependencies
+        would together make a circle, the second sees what the first has done."""
+        self._store: TaskRepository
+        self._duties: Duties
+        self._boards: dict[str, BoardRow] = {}
+        """The boards without a name, by thread."""
+        self._last = self._last_board = 0
+
+    async def start(self) -> None:
+        self._store = TaskRepository(self.host)
+        self._duties = Duties(self.host, self._store, self._queues, self._changed)
+        self._last_board, self._last = await self._store.last()
+        self._boards = await self._store.own_boards()
+        await self._duties.start(self.config.release_after)
+
+    # Reading ----------------------------------------------------------------------------------
 
     async def _board(self, call: Calling, id: str) -> BoardRow:
         """The board, if the caller reads its thread. Raises `OperationError`."""
@@ -147,20 +183,6 @@ class TaskReader(Mod):
             parts[state] = [each.to_schema(now) for each in found[:most]]
             more += [state] if len(found) > most else []
         return BoardText(board=board, text=as_markdown(board, parts, more), cut=bool(more))
-
-
-class TaskMaker(TaskReader):
-    """The part of the mod that makes what there was not."""
-
-    def __init__(self, config: TasksConfig):
-        super().__init__(config)
-        self._queues = KeyedQueues()
-        """One change at a time in each thread: of two who claim one task, or whose dependencies
-        would together make a circle, the second sees what the first has done."""
-        self._duties: Duties
-        self._boards: dict[str, BoardRow] = {}
-        """The boards without a name, by thread."""
-        self._last = self._last_board = 0
 
     # Making -----------------------------------------------------------------------------------
 
@@ -278,36 +300,6 @@ class TaskMaker(TaskReader):
         self._duties.due_at(row)
         if what == "finished" and self.config.announce and row.request is None:
             self._duties.announce(row, by)
-
-
-def due_time(due: AwareDatetime | None, now: float) -> float | None:
-    """Raises `OperationError` for a time that has passed."""
-    if due is None:
-        return None
-    if due.timestamp() <= now:
-        raise OperationError(ErrorCode.BAD_REQUEST, f"due: {due:%Y-%m-%d %H:%M %Z} has passed")
-    return due.timestamp()
-
-
-class TasksMod(TaskMaker):
-    """Boards with tasks: who does what until when, and what must be done before.
-
-    A board belongs to a thread: who reads the thread sees its tasks, creates, claims and finishes
-    them. Of several who claim a task at once one gets it. Requests between agents (`delegate`) are
-    tasks, too, on the board of their thread.
-    """
-
-    name = "tasks"
-    Config = TasksConfig
-    config: TasksConfig
-    migrations = "tables"
-
-    async def start(self) -> None:
-        self._store = TaskRepository(self.host)
-        self._duties = Duties(self.host, self._store, self._queues, self._changed)
-        self._last_board, self._last = await self._store.last()
-        self._boards = await self._store.own_boards()
-        await self._duties.start(self.config.release_after)
 
     # What happens -----------------------------------------------------------------------------
 
