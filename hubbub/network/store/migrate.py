@@ -14,9 +14,12 @@ from importlib import resources
 
 from hubbub.errors import StoreVersionError
 from hubbub.ids import new_ulid
+from hubbub.logs import get_logger
 from hubbub.network.store.checksums import entry_sum
 
 __all__ = ["APPLICATION_ID", "check_version", "latest_version", "migrate", "scripts"]
+
+log = get_logger(__name__)
 
 APPLICATION_ID = 0x48754262
 """`HuBb`, in the header of every database of ours."""
@@ -69,7 +72,12 @@ def migrate(db: sqlite3.Connection, name: str, steps: Mapping[int, str] | None =
     todo = scripts() if steps is None else steps
     db.create_function("entry_sum", 8, _first_sum, deterministic=True)
     db.create_function("renewed_sum", 9, _renewed_sum, deterministic=True)
-    for number in range(check_version(db, name, len(todo)) + 1, len(todo) + 1):
+    version = check_version(db, name, len(todo))
+    if 0 < version < len(todo):
+        log.info(
+            "the store is brought up to date, which takes a while if its log is long", store=name
+        )
+    for number in range(version + 1, len(todo) + 1):
         try:
             db.executescript(
                 f"BEGIN IMMEDIATE;\n{todo[number]}\n"
