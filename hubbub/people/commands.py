@@ -169,7 +169,7 @@ _MODULES = {"stop": "stops", "resume": "stops"}
 INTERNAL = frozenset({
     "begin_upload", "upload_chunk", "upload_state", "finish_upload", "cancel_upload",
     "download_chunk", "list_reactions", "add_reaction", "remove_reaction", "mark_visit",
-    "export_transcript", "import_transcript",
+    "export_transcript", "import_transcript", "retract_vote", "list_agents",
 })  # fmt: skip
 """Operations that programs call in the course of something else."""
 
@@ -184,7 +184,7 @@ def commands_in(group: str) -> tuple[Command, ...]:
     taken = {c.operation for c in own}
     mods = GROUPS[group].mods
     others = [s for s in known_operations().values() if s.mod in mods and s.mod]
-    others = [s for s in others if s.name not in taken and s.name not in module.TAKEN]
+    others = [s for s in others if s.name not in taken]
     return (*own, *_made(group, others))
 
 

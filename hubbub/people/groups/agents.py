@@ -19,7 +19,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Takeover, Takeovers
 from hubbub.protocol.operations import Done, Participants, SendResult
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 ABOUT = 60
 """Columns of a description in a list."""
@@ -139,4 +139,3 @@ COMMANDS = (
             without=("minutes",), about="Say something here as an agent that you have taken over.",
             more=(Parameter("text", required=True),)),
 )  # fmt: skip
-TAKEN = frozenset({"list_agents"})

@@ -20,7 +20,7 @@ from hubbub.people.parameters import Parameter, value_of
 from hubbub.people.shown import NoteLine, Shown, done, notes
 from hubbub.protocol.control import Approval, Approvals
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 
 def listed(found: Approvals, person: PersonClient) -> list[NoteLine]:
@@ -108,4 +108,3 @@ COMMANDS = (
     Command("approvals deny", "deny", do=deny, order=("id", "reason?"),
             about="Do not let a tool call run, and say why."),
 )  # fmt: skip
-TAKEN = frozenset[str]()

@@ -12,7 +12,7 @@ from hubbub.people.figures import moment
 from hubbub.people.shown import NoteLine, Shown, Tone, paged, table, text_notes
 from hubbub.people.text import one_line
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 
 def listed(found: Documents, person: PersonClient) -> list[NoteLine]:
@@ -79,4 +79,3 @@ COMMANDS = (
     Command("documents diff", "diff_document", do=diff, order=("id", "old?", "new?"),
             about="Show what has changed between two versions; without any, at last."),
 )  # fmt: skip
-TAKEN = frozenset[str]()

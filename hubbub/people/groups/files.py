@@ -21,7 +21,7 @@ from hubbub.people.text import one_line
 from hubbub.people.transfer import bring, fetch, free_place, local_file, save
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 
 def listed(found: Files, person: PersonClient) -> list[NoteLine]:
@@ -121,4 +121,3 @@ COMMANDS = (
                 Parameter("force", "Replace a file that is there.", "flag"))),
     Command("files read", "read_file", text),
 )  # fmt: skip
-TAKEN = frozenset[str]()

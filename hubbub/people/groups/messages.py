@@ -22,7 +22,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Receipts, SendResult, WakeExplanation
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 BEGINNING = 80
 """Columns of a message that is to be deleted."""
@@ -222,4 +222,3 @@ COMMANDS = (
             order=("message_id", "sure?"), more=(Parameter("sure", "yes: do not ask first."),)),
     Command("messages history", "message_history", versions),
 )  # fmt: skip
-TAKEN = frozenset({"explain_wake"})

@@ -11,7 +11,7 @@ from hubbub.people.shown import NoteLine, Shown, notes, table
 from hubbub.protocol.admin import NetworkStatus
 from hubbub.protocol.control import Breakers, Stops, Takeovers
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 
 def status(found: NetworkStatus, person: PersonClient) -> list[NoteLine]:
@@ -45,4 +45,3 @@ COMMANDS = (
     Command("network stops", "list_stops", do=stops, operator=True,
             about="Show what is stopped, which breakers are open, and who speaks for whom."),
 )  # fmt: skip
-TAKEN = frozenset[str]()

@@ -11,7 +11,7 @@ from hubbub.people.figures import moment
 from hubbub.people.shown import NoteLine, Shown, done, paged, table
 from hubbub.people.text import counted, one_line
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 
 def listed(found: Polls, person: PersonClient) -> list[NoteLine]:
@@ -82,4 +82,3 @@ COMMANDS = (
             about="Vote for options or their numbers, in place of your last vote; or none."),
     Command("polls close", "close_poll", result),
 )  # fmt: skip
-TAKEN = frozenset({"retract_vote"})

@@ -8,7 +8,7 @@ from hubbub.people.commands import Command
 from hubbub.people.figures import moment
 from hubbub.people.shown import NoteLine, done, paged, table
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 
 def listed(found: Reminders, person: PersonClient) -> list[NoteLine]:
@@ -44,4 +44,3 @@ COMMANDS = (
     Command("reminders resume", "resume_reminder", set_),
     Command("reminders cancel", "cancel_reminder", cancelled),
 )  # fmt: skip
-TAKEN = frozenset[str]()

@@ -14,7 +14,7 @@ from hubbub.people.shown import Shown, done
 from hubbub.protocol.control import Breakers, Stopped, Stops
 from hubbub.protocol.operations import Done, Turns
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 SCOPES = ("turn", "thread", "agent", "all")
 _TURN = re.compile(r"[A-Za-z0-9_-]+-m\d+(?:\S*)")
@@ -26,7 +26,7 @@ async def stop(person: PersonClient, given: dict[str, Any]) -> Shown:
     scope, target, reason = given.get("scope"), given.get("target"), given.get("reason") or ""
     if scope is None and not person.here:
         raise UserError("stop takes turn, thread, agent or all")
-    scope = _scope(scope or "turn", person)
+    scope = _scope(scope or "turn")
     if person.here and target is not None and not _names(person, scope, target):
         target, reason = None, f"{target} {reason}".strip()  # these are words of the reason
     what = await _target(person, scope, target)
@@ -37,11 +37,10 @@ async def stop(person: PersonClient, given: dict[str, Any]) -> Shown:
     return Shown(value, done(stopped_words(stopped, person.shown, person.typed)))
 
 
-def _scope(word: str, person: PersonClient) -> str:
+def _scope(word: str) -> str:
     if word.lower() in SCOPES:
         return word.lower()
-    near = nearest(word, SCOPES)
-    raise UserError(f"takes turn, thread, agent or all, not {word!r}{near}")
+    raise UserError(f"takes turn, thread, agent or all, not {word!r}{nearest(word, SCOPES)}")
 
 
 def _names(person: PersonClient, scope: str, target: str) -> bool:
@@ -109,7 +108,7 @@ async def resume(person: PersonClient, given: dict[str, Any]) -> Shown:
     if scope is None:
         scope, what = _only([(s.scope, s.target) for s in stops], open_, person)
     else:
-        scope = _scope(scope, person)
+        scope = _scope(scope)
         if scope == "turn":
             raise UserError("takes thread, agent or all; a turn that was stopped is over")
         what = await _target(person, scope, target)
@@ -144,4 +143,3 @@ COMMANDS = (
     Command("resume", "resume", do=resume, order=("scope?", "target?"),
             about="Let a thread, an agent or all go on; without a name, what alone is stopped."),
 )  # fmt: skip
-TAKEN = frozenset[str]()

@@ -14,7 +14,7 @@ from hubbub.people.figures import moment
 from hubbub.people.shown import NoteLine, Shown, done, paged, table, text_notes
 from hubbub.people.text import one_line
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 
 def listed(found: Tasks, person: PersonClient) -> list[NoteLine]:
@@ -100,4 +100,3 @@ COMMANDS = (
     Command("tasks board", "board_as_markdown", do=board, here=True, order=("board?",),
             about="Print a board as Markdown; without a name, the only one."),
 )  # fmt: skip
-TAKEN = frozenset[str]()

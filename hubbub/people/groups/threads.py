@@ -10,7 +10,7 @@ from hubbub.people.shown import NoteLine, done, paged, table
 from hubbub.people.text import clip, one_line
 from hubbub.protocol.operations import Threads
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 LAST = 60
 """Columns of a thread's last message."""
@@ -81,4 +81,3 @@ COMMANDS = (
     Command("threads mute", "mute_thread", choice, here=True, order=("thread",)),
     Command("threads unmute", "unmute_thread", choice, here=True, order=("thread",)),
 )  # fmt: skip
-TAKEN = frozenset[str]()

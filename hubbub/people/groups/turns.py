@@ -22,7 +22,7 @@ from hubbub.protocol.operations import Turns, TurnSummary
 from hubbub.protocol.spending import Spending, SpendingRow
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn, Window
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 CUT = 2000
 """Characters of a prompt or result that are shown without --full."""
@@ -246,4 +246,3 @@ COMMANDS = (
     Command("turns spending", "read_spending", spending, operator=True,
             about="Show what agents have spent: turns, tokens, money; what is left of today."),
 )  # fmt: skip
-TAKEN = frozenset[str]()

@@ -8,7 +8,7 @@ from hubbub.people.commands import Command
 from hubbub.people.figures import moment
 from hubbub.people.shown import NoteLine, done, paged, table
 
-__all__ = ["COMMANDS", "TAKEN"]
+__all__ = ["COMMANDS"]
 
 
 def listed(found: Webhooks, person: PersonClient) -> list[NoteLine]:
@@ -57,4 +57,3 @@ COMMANDS = (
     Command("webhooks deliveries", "webhook_deliveries", deliveries, operator=True),
     Command("webhooks retry", "retry_webhook", retried, operator=True),
 )
-TAKEN = frozenset[str]()
