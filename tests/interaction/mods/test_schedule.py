@@ -229,6 +229,7 @@ async def test_what_was_missed_while_the_hub_was_down_is_said_once_and_late(
             await remind(ann, when, when, thread=DESK)
     clock.wall += 10.5 * 3600
     async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
+        await ann.until(lambda: sum("timer_of" in each["message"] for each in ann.events) == 2)
         await pass_(network, clock, 0)
         events = await said(ann)
         assert sorted(texts(events)) == ["Reminder of ann: every 1h", "Reminder of ann: in 2h"]
