@@ -495,6 +495,7 @@ export const t = {
     notWoken: (n) => `${n} agents were not woken`,
     more: "More participants read this thread than are listed here.",
     because: (why) => `Because ${why}.`,
+    ask: (agent) => `Ask ${agent}`,
     states: { pending: "Woken, queued", running: "Working", ended: "Woken" },
     turn: (id) => `Turn ${id}`,
   },

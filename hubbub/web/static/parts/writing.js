@@ -11,3 +11,13 @@ export function fit(field, part = 0.4) {
   style.height = "auto";
   style.height = `${Math.min(field.scrollHeight + 2, Math.round(innerHeight * part))}px`;
 }
+
+/** Somebody's name, into the composer that is open. */
+export function mention(id) {
+  const composer = document.querySelector("textarea[name=text]");
+  if (!composer) return;
+  const gap = composer.value && !/\s$/.test(composer.value) ? " " : "";
+  composer.focus();
+  composer.setRangeText(`${gap}@${id} `, composer.value.length, composer.value.length, "end");
+  composer.dispatchEvent(new Event("input", { bubbles: true }));
+}

@@ -4,6 +4,7 @@ import { channelThread, titleOf } from "../../core/ids.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
 import { Activity, activityOf, Presence } from "../../parts/presence.js";
+import { mention } from "../../parts/writing.js";
 import { t } from "../../texts.js";
 
 export function ParticipantPanel({ app, id }) {
@@ -28,22 +29,12 @@ export function ParticipantPanel({ app, id }) {
     ${!me && html`<div class="buttons">
       <button class="primary" onClick=${() => app.talkTo(id)}>
         <${Icon} name="message" />${t.people.message}</button>
-      ${app.here.value && html`<button onClick=${() => mention(app, id)}>
+      ${app.here.value && html`<button onClick=${() => mention(id)}>
         <${Icon} name="at" />${t.people.mention}</button>`}
     </div>`}
     <${Doing} app=${app} id=${id} />
     <${Common} app=${app} id=${id} me=${me} />
   `;
-}
-
-/** Into the composer that is open. */
-function mention(app, id) {
-  const composer = document.querySelector("textarea[name=text]");
-  if (!composer) return;
-  const gap = composer.value && !/\s$/.test(composer.value) ? " " : "";
-  composer.focus();
-  composer.setRangeText(`${gap}@${id} `, composer.value.length, composer.value.length, "end");
-  composer.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
 /** What it works at now, with the thread where one may know it. */

@@ -2,6 +2,7 @@
 import { html } from "../../core/ui.js";
 import { TurnLink } from "../../parts/turn-link.js";
 import { doings, useWatched } from "../../parts/watched.js";
+import { mention } from "../../parts/writing.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 
@@ -57,6 +58,13 @@ function Decision({ app, receipt }) {
       <p class="quiet">${t.wakes.because(explanation)}</p>
       ${woken && turn && html`<${TurnLink} app=${app} id=${turn}>${t.wakes.turn(turn)}<//>`}
       ${woken && html`${" "}<span class="quiet small">${step != null ? inPrompt(step) : notInPrompt}</span>`}
+      ${mayBeAsked(app, receipt) && html`<button type="button" class="small" onClick=${() => mention(participant)}>
+        ${t.wakes.ask(participant)}</button>`}
     </li>
   `;
+}
+
+/** Whether nothing came of it from an agent that could still be asked by its name, here. */
+function mayBeAsked(app, { woken, answer }) {
+  return app.here.value !== null && (!woken || answer === "silent" || answer === "declined");
 }
