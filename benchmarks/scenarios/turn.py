@@ -127,7 +127,7 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
         rules = await context_rules(config, _NAME, model)
         conduct = counted(replace(conduct_of(config), perform=watch.perform), rules)
         kit = ToolKit(config, _NAME, folder, conduct=conduct)
-        brain = LlmBrain(
+        brain = _WatchedBrain(
             client,
             inbox,
             config,
@@ -137,7 +137,8 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
             lambda ready: kit.toolbox(ready, voice),
             context=rules,
         )
-        runner = AgentRunner(client, inbox, _WatchedBrain(brain, watch), grace_s=0)
+        brain.watch = watch
+        runner = AgentRunner(client, inbox, brain, grace_s=0)
         work = asyncio.create_task(runner.run())
         try:
             yield
@@ -227,15 +228,11 @@ class _WatchedInbox(Inbox):
         return super().receive(event, claimed=claimed)
 
 
-class _WatchedBrain:
+class _WatchedBrain(LlmBrain):
     """Tells when a turn has ended."""
 
-    def __init__(self, brain: LlmBrain, watch: _Watch):
-        self._brain, self._watch = brain, watch
-        self.ready, self.claims, self.start = brain.ready, brain.claims, brain.start
-        self.observes, self.observe = brain.observes, brain.observe
-        self.dropped = brain.dropped
+    watch: _Watch
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        await self._brain.take_turn(plan, journal)
-        self._watch.end()
+        await super().take_turn(plan, journal)
+        self.watch.end()

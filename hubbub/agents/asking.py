@@ -6,11 +6,11 @@ prompt and steps -> window (what has room) -> dialect (how tools are told and ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import TypeAlias
 
 from hubbub.agents.dialects.base import Dialect, Native
 from hubbub.agents.dialects.final_output import FinalOutputObject
@@ -103,12 +103,8 @@ class DialectChoice:
         self._lessons.learn(*self._endpoint, why)
 
 
-class Offers(Protocol):
-    """What a model may call at each point of a turn: a `Toolbox`, or a part of one."""
-
-    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        """What a model is told of after `steps`."""
-        ...
+Offers: TypeAlias = Callable[[Sequence[Step]], Sequence[ToolSpec]]
+"""What a model is told of after these steps: `Toolbox.described`, or a part of it."""
 
 
 def callable_names(toolbox: Toolbox, dialect: Dialect) -> tuple[str, ...]:
@@ -117,9 +113,9 @@ def callable_names(toolbox: Toolbox, dialect: Dialect) -> tuple[str, ...]:
     return tuple(name for name in toolbox.names if name not in without)
 
 
-def offered(toolbox: Offers, dialect: Dialect, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
+def offered(offers: Offers, dialect: Dialect, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
     """What a model is told of its tools after `steps`."""
-    specs = (s for s in toolbox.described(steps) if s.name not in dialect.hides)
+    specs = (s for s in offers(steps) if s.name not in dialect.hides)
     if len(steps) <= ALWAYS_SHOWN:  # there is nothing to tidy yet
         return tuple(s for s in specs if s.name != TIDY_STEPS)
     return tuple(tidy_spec(s, steps) if s.name == TIDY_STEPS else s for s in specs)
@@ -130,7 +126,7 @@ class Asker:
     """What one turn asks its model with."""
 
     model: Model
-    toolbox: Offers
+    offers: Offers
     system: str
     prompt: str
     choice: DialectChoice = field(default_factory=DialectChoice)
@@ -158,7 +154,7 @@ class Asker:
         try:
             question = self.question((), dialect)
         except WindowTooSmall:  # nothing will be asked: the record shows what was too much
-            tools = offered(self.toolbox, dialect, ())
+            tools = offered(self.offers, dialect, ())
             question = self._build(dialect, self.prompt, (), tools)
         system, prompt, *_ = question.messages
         return system["content"] or "", prompt["content"] or ""
@@ -173,7 +169,7 @@ class Asker:
         return self._fitted(dialect, steps, project(steps, steering)).question
 
     def _fitted(self, dialect: Dialect, steps: Sequence[Step], shown: Sequence[Kept]) -> Fitted:
-        tools = offered(self.toolbox, dialect, steps)
+        tools = offered(self.offers, dialect, steps)
         if self.fitting is None:
             return Fitted(self._build(dialect, self.prompt, shown, tools))
         return self.fitting.fit(partial(self._build, dialect), shown, tools)
@@ -324,18 +320,6 @@ def _with_cost_of(wasted: Answer, answer: Answer) -> Answer:
 # How a model's turn begins, and after what it asks: `begin_with` and `mode` of an agent.
 
 
-@dataclass(frozen=True, slots=True)
-class _Beginning:
-    """A toolbox of which a model may call just one tool, until it has."""
-
-    toolbox: Toolbox
-    tool: ToolSpec
-
-    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        """That tool alone, or what the toolbox describes."""
-        return self.toolbox.described(steps) if begun(steps) else (self.tool,)
-
-
 def first_tool(toolbox: Toolbox, begin_with: str | None) -> str | None:
     """The tool that a turn must begin with, or None: one that is absent for the moment is nothing
     to begin with.
@@ -345,9 +329,14 @@ def first_tool(toolbox: Toolbox, begin_with: str | None) -> str | None:
 
 
 def beginning(toolbox: Toolbox, first: str | None) -> Offers:
-    """What a model is told of when a turn must begin with that tool: see `first_tool`."""
+    """What a model is told of when a turn must begin with that tool (see `first_tool`): of it
+    alone, until it was called.
+    """
     entry = toolbox.registry.get(first) if first is not None else None
-    return toolbox if entry is None else _Beginning(toolbox, entry.tool.spec)
+    if entry is None:
+        return toolbox.described
+    spec = entry.tool.spec
+    return lambda steps: toolbox.described(steps) if begun(steps) else (spec,)
 
 
 def quiet_tools(toolbox: Toolbox) -> frozenset[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 from weakref import WeakValueDictionary
 
 from hubbub.agents.inbox import TurnPlan
@@ -18,41 +17,41 @@ from hubbub.user_code import contained
 __all__ = ["Brain", "Overhearing"]
 
 
-class Brain(Protocol):
-    """What the runner of an agent asks, and tells of what happens."""
+class Brain:
+    """What the runner of an agent asks, and tells of what happens. One that derives from it need
+    not care for what it has no use for.
+    """
 
     async def ready(self, ready: Ready) -> None:
         """A connection stands; called before the inbox takes it in."""
-        ...
 
     async def start(self) -> None:
         """Called once, when the agent has joined."""
-        ...
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
         """Whether somebody waits for just this message: then it starts no turn of its own.
 
         None: no. The verdict may come later; until then nothing happens with the message.
         """
-        ...
+        return None
 
     def observes(self, message: Message) -> bool:
         """Whether `observe` wants this message, which wakes nobody here."""
-        ...
+        return False
 
-    async def observe(self, message: Message) -> None: ...
+    async def observe(self, message: Message) -> None:
+        """What wakes nobody here stands in the next prompt of a model."""
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         """Run the turn and record its end, or that it waits for a person (`Journal.park`). An
         exception is recorded as `handler_error`.
         """
-        ...
+        raise NotImplementedError
 
     async def dropped(self, turn: str) -> None:
         """A turn will not go on, although it may have stopped to wait for a person: it was ended
         by somebody else.
         """
-        ...
 
 
 # Messages that are only overheard: they wake nobody here, and no turn comes of them.

@@ -135,7 +135,7 @@ class Briefing:
         return PromptContext(
             agent=me,
             network=self.network,
-            tools=offered(toolbox, dialect, ()),
+            tools=offered(toolbox.described, dialect, ()),
             permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
             skills=skills_of(toolbox.registry),
             mods=self.mods,

@@ -27,7 +27,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
-from hubbub.agents.asking import Asker
+from hubbub.agents.asking import Asker, Offers
 from hubbub.agents.models.base import Answer, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.escape import escaped
@@ -209,7 +209,7 @@ class Host:
         rules = turn.fitting.rules if turn.fitting is not None else ContextRules()
         return replace(
             turn,
-            toolbox=_Part(self.calls.toolbox, frozenset(names)),
+            offers=_part(self.calls.toolbox, names),
             system=f"{turn.system}\n\n{_TOLD}",
             prompt=prompt,
             fitting=Fitting(rules, FixedMessage(prompt), self.calls.toolbox.writing),
@@ -246,17 +246,14 @@ class Host:
             log.info("a helper's thread has no place", turn=plan.id, error=exc.message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A toolbox without some of its tools."""
+def _part(toolbox: Toolbox, names: Collection[str]) -> Offers:
+    """What a sub-agent is told of."""
 
-    toolbox: Toolbox
-    names: frozenset[str]
+    def described(steps: Sequence[Step]) -> Sequence[ToolSpec]:
+        specs = [spec for spec in toolbox.described(steps) if spec.name in names]
+        return [SILENT_FINISH if spec.name == FINISH else spec for spec in specs]
 
-    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        """What is left of what the toolbox describes."""
-        specs = (spec for spec in self.toolbox.described(steps) if spec.name in self.names)
-        return tuple(SILENT_FINISH if spec.name == FINISH else spec for spec in specs)
+    return described
 
 
 _TOLD = (

@@ -14,6 +14,7 @@ from hubbub.agents.asking import (
     first_tool,
     quiet_tools,
 )
+from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.fork import ForkTool, Host
 from hubbub.agents.inbox import Inbox, TurnPlan
@@ -36,13 +37,12 @@ from hubbub.client import Client
 from hubbub.config.models import AgentConfig
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
-from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step
 
 __all__ = ["LlmBrain"]
 
 
-class LlmBrain:
+class LlmBrain(Brain):
     """Takes turns by asking a model until it calls `finish`.
 
     `tools` makes the toolbox from what the hub offers; it is called for every connection.
@@ -79,18 +79,6 @@ class LlmBrain:
     async def ready(self, ready: Ready) -> None:
         self._ready, self._tools = ready, self._make_tools(ready)
         await self._activities.repeat()
-
-    def claims(self, message: Message) -> None:
-        """Nothing: a turn of a model does not wait for messages."""
-
-    def observes(self, message: Message) -> bool:
-        return False
-
-    async def observe(self, message: Message) -> None:
-        """A model sees what did not wake it in its next prompt."""
-
-    async def start(self) -> None:
-        """A model has nothing to do before something wakes it."""
 
     async def dropped(self, turn: str) -> None:
         await self._activities.drop(turn)

@@ -94,7 +94,11 @@ class Workbench:
         toolbox = self.tools(ready).for_turn()
         wanted = self.config.begin_with
         first = first_tool(toolbox, wanted if not before and wanted in start.tools else None)
-        as_then = _AsThen(beginning(toolbox, first), frozenset({*start.tools, FINISH}))
+        now, then = beginning(toolbox, first), {*start.tools, FINISH}
+
+        def as_then(steps: Sequence[Step]) -> Sequence[ToolSpec]:
+            return [spec for spec in now(steps) if spec.name in then]
+
         fitting = Fitting(rules, FixedMessage(start.prompt), toolbox.writing)
         answer = await _answer(model, config, start.dialect, system or "", fitting, as_then)
         if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
@@ -105,17 +109,6 @@ class Workbench:
         answer = replace(answer, notes=(*notes, *answer.notes))
         step = step_of(answer, 1, sorted({*start.tools, FINISH}), at, clock.since(at))
         return held_back(step, (), first)
-
-
-@dataclass(frozen=True, slots=True)
-class _AsThen:
-    """Of the tools that there are now, those that the turn had."""
-
-    offers: Offers
-    names: frozenset[str]
-
-    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        return tuple(spec for spec in self.offers.described(steps) if spec.name in self.names)
 
 
 async def _answer(

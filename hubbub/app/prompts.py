@@ -117,7 +117,7 @@ class AgentPrompt:
             agent=self.name,
             network=file.network.name,
             instruction=self.config.instruction,
-            tools=offered(toolbox, dialect, ()),
+            tools=offered(toolbox.described, dialect, ()),
             permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
             skills=skills_of(toolbox.registry),
             mods=self.mods,

@@ -26,6 +26,7 @@ from hubbub.agents.launch import run_agent
 from hubbub.agents.models.base import Question, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.tools.function import FunctionTool
+from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.turn.chat import chat_messages
 from hubbub.client import Client
@@ -106,7 +107,7 @@ async def agent(network: LocalNetwork, model: Llama, dialect: str) -> AsyncItera
             "instruction": "You help people.",
             "tools": ["send_text_message", *(f"chores.py:{chore}" for chore in CHORES)],
             "history": {"threads": 1},
-            "max_steps": 4,
+            "max_steps": 3,
         }
     )
     models = {"default": ModelConfig.model_validate(endpoint(model, dialect))}
@@ -131,7 +132,7 @@ def endpoint(model: Llama, dialect: str) -> dict[str, JsonValue]:
         "timeout": WITHIN_S,
         "retries": 0,
         "temperature": 0.6,
-        "max_output_tokens": 120,
+        "max_output_tokens": 60,
         "context_window": CONTEXT,
         **spoken,
     }
@@ -174,9 +175,10 @@ async def ended(operator: Client, id: str) -> Turn:
 
 
 def offered(client: Client) -> dict[str, Mapping[str, JsonValue]]:
-    """The schemas of the hub's operations and of the chores."""
+    """The schemas by which calls of the hub's operations and of the chores are checked."""
+    operations = (o for o in client.ready.operations if o.tool)
     found: dict[str, Mapping[str, JsonValue]] = {
-        operation.name: operation.input_schema for operation in client.ready.operations
+        o.name: HubTool(o, client, "helper").spec.parameters for o in operations
     }
     for chore in CHORES:
         tool = load_attribute(f"chores.py:{chore}", HERE)

@@ -273,7 +273,7 @@ _SAMPLE = Message(
 
 
 _RECENT = 3
-_NOW = "{} waits for your answer: give it now, as the `message` of `finish`."
+_NOW = "Answer {} now."
 """The last that a model reads of a turn in which somebody waits."""
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from hubbub.agents.brain import Brain
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.python.link import Link
@@ -51,7 +52,7 @@ two changes of what they are shown."""
 log = get_logger(__name__)
 
 
-class HandlerBrain:
+class HandlerBrain(Brain):
     """Takes turns by calling the handlers of `agent`, which is linked already."""
 
     def __init__(self, agent: Agent, link: Link, *, timeout: float = 300.0):
@@ -94,9 +95,6 @@ class HandlerBrain:
                 if exc.code != ErrorCode.HOP_LIMIT:
                     raise
                 log.info("an overheard message stays unanswered", reason=exc.message)
-
-    async def dropped(self, turn: str) -> None:
-        """No turn of a handler stops to wait."""
 
     # Turns --------------------------------------------------------------------------------------
 

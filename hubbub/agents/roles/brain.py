@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from hubbub.agents.asking import DialectChoice
+from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing, Memory
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.prompt.context import Companion, Note
@@ -48,7 +49,7 @@ from hubbub.protocol.turns import Role, Step
 __all__ = ["KINDS", "RoleBrain", "role_brain"]
 
 
-class RoleBrain:
+class RoleBrain(Brain):
     """Takes turns as the agent's kind says. `models` has one for each role that the kind needs."""
 
     def __init__(
@@ -81,15 +82,6 @@ class RoleBrain:
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
         return self._link.claim(message)
-
-    def observes(self, message: Message) -> bool:
-        return False
-
-    async def observe(self, message: Message) -> None:
-        """What does not wake the agent stands in its next prompt."""
-
-    async def start(self) -> None:
-        """There is nothing to do before something wakes it."""
 
     async def dropped(self, turn: str) -> None:
         await self._activities.drop(turn)

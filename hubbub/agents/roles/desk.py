@@ -33,7 +33,7 @@ from hubbub.agents.turn.leasing import Leases, Terms
 from hubbub.agents.turn.loop import AskModel
 from hubbub.config.roles import RolesConfig
 from hubbub.protocol.messages import Card, Participant
-from hubbub.protocol.turns import Role, Step
+from hubbub.protocol.turns import Role
 
 __all__ = ["INSTRUCTIONS", "Desk", "RoleModel", "askable", "callable_by_plans", "role_prompts"]
 
@@ -166,17 +166,6 @@ class RoleModel:
 
 
 @dataclass(frozen=True, slots=True)
-class _Offer:
-    """What a role may call."""
-
-    specs: tuple[ToolSpec, ...]
-
-    def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        """The same after whatever steps."""
-        return self.specs
-
-
-@dataclass(frozen=True, slots=True)
 class Desk:
     """What one turn asks its roles with."""
 
@@ -214,10 +203,11 @@ class Desk:
     def asker(self, consult: Consult) -> Asker:
         """What the role is asked with."""
         role, system = self.models[consult.role], self.system(consult)
+        specs, _ = self._offer(consult)
         message = RoleMessage(self.conversation, tuple(self.specs.values()), self.agents, consult)
         return Asker(
             role.model,
-            _Offer(self._offer(consult)[0]),
+            lambda steps: specs,
             system.body,
             message.text,
             role.choice,

@@ -149,7 +149,7 @@ class TestAsking:
     def asker(self, endpoint: Endpoint, lessons: Lessons | None = None, **config: object) -> Asker:
         settings = ModelConfig.model_validate({"model": "m", **config})
         choice = DialectChoice(settings, lessons or Lessons())
-        return Asker(endpoint, Toolbox([]), "system", "prompt", choice)
+        return Asker(endpoint, Toolbox([]).described, "system", "prompt", choice)
 
     async def test_attempts_count_on_and_a_wasted_answer_is_paid_for(self) -> None:
         endpoint = Endpoint(ToolsRefused("no tools"), Answer(text=self.LINE))
@@ -166,7 +166,7 @@ class TestAsking:
         assert (await asker.ask([Step(n=1, text="Hello")])).calls == ()
         assert len(endpoint.questions) == 1
         with pytest.raises(ToolsRefused):  # without a choice it asks natively
-            await Asker(Endpoint(ToolsRefused("no tools")), Toolbox([]), "s", "p").ask([])
+            await Asker(Endpoint(ToolsRefused("no tools")), Toolbox([]).described, "s", "p").ask([])
 
     async def test_what_is_learned_of_a_model_is_known_to_all_that_ask_it(self) -> None:
         lessons = Lessons()

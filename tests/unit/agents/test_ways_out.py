@@ -91,9 +91,9 @@ class TestWaysOut:
             assert (await run(tools, name, {}))[1] == "unknown_tool"
         dialect = DIALECTS["final_output"]
         assert isinstance(dialect, WordDialect)
-        assert "AskUser" in dialect.told(offered(box(), dialect, ()))
+        assert "AskUser" in dialect.told(offered(box().described, dialect, ()))
         tools = box(conduct=Conduct(disabled=frozenset({"ask_human"})))
-        assert "AskUser" not in dialect.told(offered(tools, dialect, ()))
+        assert "AskUser" not in dialect.told(offered(tools.described, dialect, ()))
 
     def test_a_dialect_leaves_out_what_it_has_other_means_for(self) -> None:
         for name, hidden in [
@@ -105,7 +105,7 @@ class TestWaysOut:
             names = callable_names(box(), dialect)
             assert hidden not in names
             assert {"ask_human", "decline", "finish"} <= set(names)
-            question = dialect.question("s", "p", [], offered(box(), dialect, steps(9)))
+            question = dialect.question("s", "p", [], offered(box().described, dialect, steps(9)))
             assert hidden not in {spec.name for spec in question.tools}
             assert f'"{hidden}"' not in str(question.messages)
 
@@ -114,8 +114,8 @@ class TestWaysOut:
 class TestTidying:
     def test_it_is_offered_when_there_are_more_than_five_steps(self) -> None:
         native = DIALECTS["native"]
-        assert "tidy_steps" not in {s.name for s in offered(box(), native, steps(5))}
-        (spec,) = (s for s in offered(box(), native, steps(7)) if s.name == "tidy_steps")
+        assert "tidy_steps" not in {s.name for s in offered(box().described, native, steps(5))}
+        (spec,) = (s for s in offered(box().described, native, steps(7)) if s.name == "tidy_steps")
         assert spec.description.endswith("Steps so far: 1 look; 2 look.")
 
     async def test_it_says_what_was_marked_and_refuses_what_is_not_there(self) -> None:

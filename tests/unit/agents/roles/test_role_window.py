@@ -112,14 +112,6 @@ def test_each_time_there_is_no_more_than_before_and_what_must_stay_is_there(
             assert len(re.findall(r"<agent id=", text)) == agents
 
 
-class _Offer:
-    def __init__(self, tool: ToolSpec):
-        self.tool = tool
-
-    def described(self, steps: object) -> tuple[ToolSpec, ...]:
-        return (self.tool,)
-
-
 class _Never:
     """Nobody is asked."""
 
@@ -149,7 +141,7 @@ def test_a_question_to_a_role_never_exceeds_its_window(
     choice = DialectChoice(ModelConfig.model_validate({"model": "m", "dialect": dialect}))
     asker = Asker(
         _Never(),  # type: ignore[arg-type]  # only builds
-        _Offer(TOOLS[role]),
+        lambda steps: (TOOLS[role],),
         SYSTEM,
         message_of.text,
         choice,
