@@ -207,7 +207,7 @@ class LineChat:
     def _is_more(self, word: str, rest: str) -> bool:
         """Whether a word of the chat's own begins a longer command: `/threads mute`."""
         both = f"{word} {rest.partition(' ')[0]}".lower()
-        return any(command.path == both for command in all_commands())
+        return any(c.path == both and c.where != "shell" for c in all_commands())
 
     async def _finish(self) -> None:
         """Wait for answers to what was said, unless there is no connection to hear them from."""

@@ -42,10 +42,8 @@ def find(
         hint = f"did you mean /{near[0]}?" if near else "/help lists them"
         raise UserError(f"there is no command /{words[0] if words else ''}; {hint}")
     command, count = found
-    rest = line
-    for _ in range(count):
-        rest = rest.lstrip().partition(" ")[2]
-    return command, rest.strip()
+    parts = line.split(None, count)
+    return command, parts[count].strip() if len(parts) > count else ""
 
 
 def _missing(command: Command) -> str:
@@ -145,8 +143,8 @@ def _word(rest: str) -> tuple[str, str]:
     """The first word, or what stands in quotes, and what comes after it."""
     if (quoted := _QUOTED.match(rest)) is not None:
         return quoted["text"], rest[quoted.end() :].lstrip()
-    word, _, more = rest.partition(" ")
-    return word, more.lstrip()
+    word, *more = rest.split(None, 1)
+    return word, more[0] if more else ""
 
 
 def _last(parameter: Parameter, rest: str) -> JsonValue:

@@ -34,7 +34,7 @@ class ChatWord:
 
 
 def _threads(chat: LineChat, rest: str) -> None:
-    _nothing(rest)
+    _nothing(rest.removeprefix("list"))
     chat.show(chat.session.lists())
 
 
