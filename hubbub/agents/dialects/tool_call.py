@@ -83,7 +83,7 @@ class ToolCallLines(WordDialect):
         return told + described(tools)
 
     def parse(self, text: str) -> Parsed:
-        scanned = scan(text, Marker(re.compile(_MARKER, re.MULTILINE), _after))
+        scanned = scan(text, Marker(re.compile(_MARKER), _after))
         values = scanned.values
         if _LONE.search(scanned.words):
             raise Doubtful("TOOL_CALL is not followed by a JSON object")

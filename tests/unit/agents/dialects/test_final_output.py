@@ -118,6 +118,11 @@ def test_one_object_however_it_is_dressed() -> None:
     assert calls(output(action="Plan", message_to_user=quoted)) == [("show_plan", {"plan": quoted})]
     for text in ["Hello!", "[1]", "<think>hm"]:
         assert DIALECT.parse(text).calls == ()
+    words = [DIALECT.parse(f"{text}{json.dumps(FINISH)}").text for text in ("", "<final_output>")]
+    assert words == ["", ""]
+    assert DIALECT.parse(f"Done now.{output(**FINISH)}").text == "Done now."
+    parsed = DIALECT.parse("<think>hm</think>Hello!")
+    assert (parsed.text, parsed.reasoning) == ("Hello!", "hm")
 
 
 def test_what_does_not_validate_is_told_and_nothing_is_called(snapshot: SnapshotAssertion) -> None:
@@ -165,7 +170,8 @@ def test_what_does_not_validate_is_told_and_nothing_is_called(snapshot: Snapshot
         read = DIALECT.read(Answer(text=text))
         assert (read.calls, read.text, read.discards) == ((), text, ())
         assert why in read.notes[0]
-    assert doubt(output(f"{json.dumps(FINISH)}.")) == snapshot
+    wrong = [output(f"{json.dumps(FINISH)}."), output(**FINISH) * 2, output("Finish")]
+    assert [doubt(text) for text in wrong] == snapshot
 
 
 class TestQuestion:
