@@ -6,6 +6,7 @@ all that have no result yet. tests/survivors.toml lists those that may live, und
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -65,7 +66,9 @@ def main(jobs: str, *patterns: str) -> int:
 
 def run(jobs: str, patterns: Sequence[str]) -> bool:
     """Let mutmut run them, without its list of all names in the end."""
-    command = [sys.executable, "-m", "mutmut", "run", "--max-children", jobs, *patterns]
+    shutil.rmtree("mutants/tests", ignore_errors=True)  # copied anew, without those that are gone
+    mutmut = str(Path(sys.executable).with_name("mutmut"))
+    command = [mutmut, "run", "--max-children", jobs, *patterns]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         wanted = True

@@ -209,7 +209,7 @@ def scan(text: str, marker: Marker) -> Scanned:
 def bare_value(words: str) -> JsonValue:
     """The JSON object that is all there is, in a fence or not; None if it is not so."""
     bare = _FENCE.sub("", words.strip()).strip()
-    if not (bare.startswith("{") and bare.endswith("}")):
+    if not bare.startswith("{"):
         return None
     try:
         value, end = read_value(bare)

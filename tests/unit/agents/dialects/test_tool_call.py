@@ -69,7 +69,7 @@ def test_calls_are_read_in_their_order_and_words_and_thoughts_kept_apart() -> No
 
 
 def test_mere_words_and_thoughts_are_no_calls_and_no_mistake() -> None:
-    for text in ["Hello!", "<think>hm</think>Hello!", "{a}", "[1]", ""]:
+    for text in ["Hello!", "<think>hm</think>Hello!", "{a}", "[1]", "", f"{ADD[10:]} {TWO[10:]}"]:
         assert DIALECT.parse(text).calls == ()
     parsed = DIALECT.parse(f"<think>\n{ADD}\n")  # it never came to an end
     assert parsed.calls == ()
