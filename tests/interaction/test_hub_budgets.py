@@ -174,6 +174,7 @@ async def test_two_agents_wake_each_other_so_often(
         assert len(said) == 3, "everything is delivered"
         (notice,) = (each["content"] for each in heard if each["sender_kind"] == "system")
         assert (notice["code"], notice["agents"]) == ("dampened", ["b", "a"]), "and told once"
+        assert notice["interaction"] == "i4"
         (told,) = (each["text_representation"] for each in heard if each["content"] is notice)
         assert told == snapshot
         for to in ("a", "b"):

@@ -26,13 +26,13 @@ def test_a_stream_starts_where_it_was_told_and_a_gap_moves_nothing() -> None:
     assert Stream(Cursor(epoch="e", seq=5)).cursor == Cursor(epoch="e", seq=5)
     for resumed in (True, False):  # the first ready is passed on as it is
         stream = Stream()
-        assert stream.begin("e", ready(4, resumed=resumed)).resumed is resumed
-        assert stream.cursor == Cursor(epoch="e", seq=4)
+        assert stream.begin("e", ready(4, resumed=resumed), "r").resumed is resumed
+        assert stream.cursor == Cursor(epoch="e", seq=4, run="r")
     assert stream.receive(event(6, 5)) is Verdict.GAP
     assert stream.received == 4
-    assert stream.resume == Cursor(epoch="e", seq=4)
+    assert stream.resume == Cursor(epoch="e", seq=4, run="r")
     assert stream.receive(event(6, 4)) is Verdict.NEW
-    assert stream.resume == Cursor(epoch="e", seq=4, received=6)
+    assert stream.resume == Cursor(epoch="e", seq=4, received=6, run="r")
 
 
 def test_after_a_resume_what_is_known_may_come_again_and_bounds_what_the_hub_is_told() -> None:

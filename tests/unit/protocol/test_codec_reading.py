@@ -145,6 +145,7 @@ BAD_FRAMES = [
     (b'{"op":"ack","seq":1,"a":%b}' % (b"[" * 1500 + b"]" * 1500), "deeper than 8"),
     (DEEP % (b"[" * 7 + b"]" * 7), "deeper than 8"),
     (DEEP % (b'{"a":' * 7 + b"1" + b"}" * 7), "deeper than 8"),
+    (DEEP % (b"[" * 6 + b'"\\u0000"' + b"]" * 6), "NUL"),
     (b'{"seq":1}', "op"),
     (b'{"op":"dance"}', "op: expected identify, call, ack or signal"),
     (b'{"op":["ack"],"seq":1}', "op"),

@@ -69,6 +69,10 @@ def written(draw: st.DrawFn) -> bytes:
 @example(b'{"op":"ack","seq":1,"seq":2}')
 @example(b'{"op":"ack","seq":1.0}')
 @example(
+    b'{"op":"call","ref":"r","name":"send_text_message","args":{"to":"b","text":"x",'
+    b'"text":"\\u003a"}}'
+)
+@example(
     b'{"op":"call","ref":"r","name":"send_text_message","args":{"to":"b","text":"\\u003a",'
     b'"text":"x"}}'
 )
