@@ -106,7 +106,7 @@ def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
     names = [OPERATOR, *config.file.agents, *people]
     tokens = {name: "hub_" + secrets.token_urlsafe(32) for name in names}
     for name, token in tokens.items():
-        hub.gateway.joining.add_token(name, token)
+        hub.gateway.admission.add_token(name, token)
     return tokens
 
 

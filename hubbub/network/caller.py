@@ -1,22 +1,17 @@
-"""What the core's handlers are given, and the answers that only they give."""
+"""Who calls: what the handlers of the core are given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import BaseModel
 
 from hubbub.errors import OperationError
 from hubbub.network.limits import TokenBucket
-from hubbub.network.records import Record
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Kind, Permission
 
-__all__ = ["OPERATOR", "Caller", "Recording"]
+__all__ = ["OPERATOR", "Caller"]
 
 OPERATOR = "operator"
 """Whoever runs the network: may do and read everything, and is nobody's recipient."""
@@ -53,23 +48,3 @@ class Caller:
     def require_owner(self) -> None:
         if not self.owner:
             raise OperationError(ErrorCode.FORBIDDEN, "only an owner of the network may do that")
-
-
-@dataclass(slots=True)
-class Recording:
-    """A handler's answer that says: write these records, then do and say this.
-
-    It is handed to the log before the next frame of the same socket is read, so writes keep the
-    order in which they were asked for.
-    """
-
-    records: Callable[[int], Sequence[Record]]
-    """Made when the batch is formed; the argument is the last position before it."""
-    answer: BaseModel | Callable[[], Coroutine[Any, Any, BaseModel]]
-    """The output, or what makes it after the commit."""
-    committed: Callable[[], None] | None = None
-    """Takes the change over into memory."""
-    failed: Callable[[], None] | None = None
-    """Takes back what was reserved."""
-    instead: Callable[[], BaseModel | OperationError | None] | None = None
-    """After the commit: what is answered in place of `answer`, if anything is."""

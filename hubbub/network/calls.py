@@ -18,7 +18,8 @@ from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Operation, Speaking
 from hubbub.mods.rows import Keeping
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.registry import Registry
@@ -39,7 +40,7 @@ class Calls:
         self,
         kernel: Kernel,
         registry: Registry,
-        of_mod: Callable[[str, Keeping], Recording],
+        of_mod: Callable[[str, Keeping], Commit],
     ):
         """`of_mod` says what a mod's `Keeping` means."""
         self._operations, self._of_mod, self._limits = registry.by_name, of_mod, kernel.limits
@@ -141,7 +142,7 @@ class Calls:
         caller: Caller,
         call: Call,
         operation: Operation,
-        outcome: BaseModel | Speaking | Recording | Keeping,
+        outcome: BaseModel | Speaking | Commit | Keeping,
     ) -> Coroutine[Any, Any, None] | None:
         """Bring a handler's outcome to its end; returns what is left to do if that takes time."""
         ref, cid = call.ref, call.cid
@@ -150,7 +151,7 @@ class Calls:
             return self._writes.submit(Entry(outcome.draft, session, ref, cid=cid, digest=digest))
         if isinstance(outcome, Keeping):
             outcome = self._of_mod(operation.mod, outcome)
-        if isinstance(outcome, Recording):
+        if isinstance(outcome, Commit):
             keep = cid is not None and not operation.idempotent
             settle = (caller.participant, cid or "", call_digest(call)) if keep else None
 
@@ -164,7 +165,7 @@ class Calls:
                     log.exception("operation failed", operation=operation.name)
                     session.failed(ref, error)
 
-            self._writes.record(outcome, done, settle)
+            self._writes.commit(outcome, done, settle)
         else:
             session.result(ref, outcome.model_dump_json(exclude_none=True).encode())
         return None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hubbub.network.lineage import Ancestor, Recent
 from hubbub.network.log import Entry, Log
 from hubbub.network.ports import Store
-from hubbub.network.speaking import Speaker
+from hubbub.network.routing import Router
 from hubbub.network.state import NetworkState
 
 __all__ = ["Causes"]
@@ -17,8 +17,8 @@ __all__ = ["Causes"]
 class Causes:
     """Finds what must be known of a message to name it as a cause."""
 
-    def __init__(self, store: Store, log: Log, state: NetworkState, speaker: Speaker):
-        self._store, self._log, self._state, self._speaker = store, log, state, speaker
+    def __init__(self, store: Store, log: Log, state: NetworkState, router: Router):
+        self._store, self._log, self._state, self._router = store, log, state, router
         self._recent = Recent()
 
     def committed(self, entries: Sequence[Entry]) -> None:
@@ -51,7 +51,7 @@ class Causes:
         opener = message if opened == seq else json.loads(await self._store.message(opened) or body)
         by_person = opener["sender_kind"] == "human" or "spoken_by" in opener
         by_person = by_person or self._state.set_by_person(opener.get("timer_of"))
-        limit = self._speaker.hop_limit("human" if by_person else opener["sender_kind"])
+        limit = self._router.hop_limit("human" if by_person else opener["sender_kind"])
         thread = self._state.threads.ensure(message["thread_id"])
         return Ancestor(
             thread.no,

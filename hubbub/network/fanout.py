@@ -71,9 +71,9 @@ class Fanout:
         for entry in entries:
             if entry.wakes:
                 self._queues.woken_by(entry)
-            entry.asker.sent(entry.ref, entry)
-            for asker, ref in entry.also:
-                asker.sent(ref, entry, duplicate=True)
+            entry.waiter.sent(entry.ref, entry)
+            for waiter, ref in entry.also:
+                waiter.sent(ref, entry, duplicate=True)
         for entry in entries:
             self.push(entry)
 
@@ -127,31 +127,31 @@ class Fanout:
                     session.offer(entry.seq, shared, wake)
         # The sender's other sockets (a person's second tab) see what the first one sent.
         for session in sessions.get(sender, ()):
-            if session is not entry.asker:
+            if session is not entry.waiter:
                 session.offer(entry.seq, shared, b"")
         for session in self._observers:
             session.offer(entry.seq, shared, b"")
 
-    def whisper(self, participants: Iterable[str], frame: bytes, without: str = "") -> None:
+    def send_ephemeral(self, participants: Iterable[str], frame: bytes, without: str = "") -> None:
         """Write an ephemeral frame to those of the participants who are connected."""
         for participant in participants:
             if participant != without:
                 for session in self._sessions.get(participant, ()):
-                    session.whisper(frame)
+                    session.send_ephemeral(frame)
 
-    def whisper_readers(self, participants: Iterable[str], frame: bytes) -> None:
+    def send_ephemeral_to_readers(self, participants: Iterable[str], frame: bytes) -> None:
         """Write an ephemeral frame to the readers of a thread, observers included."""
-        self.whisper(participants, frame)
+        self.send_ephemeral(participants, frame)
         for session in self._observers:
-            session.whisper(frame)
+            session.send_ephemeral(frame)
 
-    def whisper_people(self, frame: bytes) -> None:
+    def send_ephemeral_to_people(self, frame: bytes) -> None:
         """Write an ephemeral frame to all people's connections."""
         for session in list(self._people):
-            session.whisper(frame)
+            session.send_ephemeral(frame)
 
-    def whisper_all(self, frame: bytes, without: str = "") -> None:
+    def send_ephemeral_to_all(self, frame: bytes, without: str = "") -> None:
         """Write an ephemeral frame to everybody, observers included."""
-        self.whisper(list(self._sessions), frame, without)
+        self.send_ephemeral(list(self._sessions), frame, without)
         for session in self._observers:
-            session.whisper(frame)
+            session.send_ephemeral(frame)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hubbub.network.admission import Admission
 from hubbub.network.caller import Caller
 from hubbub.network.calls import Calls
 from hubbub.network.cursors import Cursors
-from hubbub.network.joining import Joining
 from hubbub.network.kernel import Kernel
 from hubbub.network.mods.runtime import Mods
 from hubbub.network.registry import Registry
@@ -50,11 +50,11 @@ class Gateway:
             max_bytes=self.limits.frame,
             max_depth=self.limits.json_depth,
         )
-        self._calls = Calls(kernel, registry, mods.recording)
+        self._calls = Calls(kernel, registry, mods.commit_of)
         self.call = self._calls.take
-        self.signal, self.send_result = kernel.news.relay, kernel.fanout.send_result
-        self.joining = Joining(kernel, registry, mods, self._welcome)
-        self.cursors = Cursors(kernel.state, kernel.log, kernel.news.delivered)
+        self.signal, self.send_result = kernel.notifications.relay, kernel.fanout.send_result
+        self.admission = Admission(kernel, registry, mods, self._welcome)
+        self.cursors = Cursors(kernel.state, kernel.log, kernel.notifications.delivered)
         self._sessions: set[Session] = set()
         self._replacing = ""
         """The agent whose older connection gives way to a newer one now."""
@@ -108,7 +108,7 @@ class Gateway:
     # Coming and going -------------------------------------------------------------------------
 
     def identify(self, session: Session, frame: Identify) -> None:
-        self.spawn(self.joining.join(session, frame))
+        self.spawn(self.admission.join(session, frame))
 
     def _welcome(
         self, session: Session, caller: Caller, cursor: int, ready: bytes, *, behind: bool
@@ -126,7 +126,7 @@ class Gateway:
         session.start(caller, cursor, behind=behind)
         fanout.add(session)
         self.metrics.sessions = len(fanout)
-        self._kernel.news.joined(session)
+        self._kernel.notifications.joined(session)
         for service in self._services:
             service.joined(session)
         if caller.kind == "agent":
@@ -137,7 +137,7 @@ class Gateway:
         fanout = self._kernel.fanout
         if fanout.discard(session):
             self.metrics.sessions = len(fanout)
-            self._kernel.news.left(session)
+            self._kernel.notifications.left(session)
             for service in self._services:
                 service.left(session)
             if not (session.observe or fanout.of(session.participant)):

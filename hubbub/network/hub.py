@@ -29,12 +29,13 @@ from hubbub.network.log import Entry, Hearers, Log
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.runtime import Mods
-from hubbub.network.news import News
+from hubbub.network.notifications import Notifications
 from hubbub.network.ports import Store
 from hubbub.network.queries import OpenWakes
 from hubbub.network.queues import Queues
 from hubbub.network.readiness import Readiness
 from hubbub.network.registry import Registry
+from hubbub.network.routing import Router
 from hubbub.network.service import Service
 from hubbub.network.services.admin import AdminService
 from hubbub.network.services.approvals.approvals import ApprovalService
@@ -55,7 +56,6 @@ from hubbub.network.services.threads import ThreadService
 from hubbub.network.services.trials import TrialService
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.services.turns.turns import TurnService
-from hubbub.network.speaking import Speaker
 from hubbub.network.state import NetworkState
 from hubbub.network.stored import StoreState
 from hubbub.network.writes import Writes
@@ -131,7 +131,7 @@ class Hub:
         try:
             await services.budgets.restore()
             await mods.admit()
-            await self.gateway.joining.declare()
+            await self.gateway.admission.declare()
             await ending.start()
             await mods.start()
         except BaseException:
@@ -150,7 +150,7 @@ class Hub:
         pen.head = stored.head
         metrics.waiting = lambda: pen.waiting
         queues = Queues(state.agents)
-        speaker, fanout = Speaker(state, self.config), Fanout(state, queues, metrics)
+        router, fanout = Router(state, self.config), Fanout(state, queues, metrics)
         kernel = self._failures.kernel = Kernel(
             file=self.file,
             clock=self.clock,
@@ -159,11 +159,11 @@ class Hub:
             state=state,
             queues=queues,
             log=pen,
-            speaker=speaker,
+            router=router,
             pipeline=pipeline,
-            writes=Writes(self.store, pen, state, speaker, pipeline, metrics, self._spawn),
+            writes=Writes(self.store, pen, state, router, pipeline, metrics, self._spawn),
             fanout=fanout,
-            news=News(state, fanout, pipeline, self.clock),
+            notifications=Notifications(state, fanout, pipeline, self.clock),
             metrics=metrics,
             draining=draining,
             spawn=self._spawn,
@@ -226,7 +226,7 @@ class Hub:
         if not self._writer.done():
             await self.kernel.log.settle()
         await self.services.mods.halt()
-        self.kernel.news.stop()
+        self.kernel.notifications.stop()
         for service in self.services:
             service.close()
         self.gateway.close()

@@ -13,10 +13,10 @@ from hubbub.mods.pipeline import Pipeline
 from hubbub.network.fanout import Fanout
 from hubbub.network.log import Log
 from hubbub.network.metrics import HubMetrics
-from hubbub.network.news import News
+from hubbub.network.notifications import Notifications
 from hubbub.network.ports import Store
 from hubbub.network.queues import Queues
-from hubbub.network.speaking import Speaker
+from hubbub.network.routing import Router
 from hubbub.network.state import NetworkState
 from hubbub.network.writes import Writes
 
@@ -36,14 +36,14 @@ class Kernel:
     state: NetworkState
     queues: Queues
     log: Log
-    speaker: Speaker
+    router: Router
     pipeline: Pipeline
     """The mods, as messages pass them."""
     writes: Writes
     """The way into the log."""
     fanout: Fanout
     """The way out to the sessions."""
-    news: News
+    notifications: Notifications
     """What the hub itself tells those who are connected."""
     metrics: HubMetrics
     draining: asyncio.Event

@@ -25,7 +25,7 @@ from hubbub.network.wakes import Decision
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import Draft
 
-__all__ = ["Asker", "Change", "Entry", "Hearers", "Log", "RowsOf"]
+__all__ = ["Change", "Entry", "Hearers", "Log", "RowsOf", "Waiter"]
 
 MAX_BATCH = 512
 """Entries in one transaction: more would only make the first of them wait."""
@@ -36,7 +36,7 @@ MOST_AWAITED = 64
 _STOPPED = StoreUnavailable("the hub has stopped")
 
 
-class Asker(Protocol):
+class Waiter(Protocol):
     """Who waits for an entry to become durable. `ref` is the call's."""
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None: ...
@@ -57,7 +57,6 @@ class Entry:
 
     __slots__ = (
         "also",
-        "asker",
         "body",
         "by_person",
         "cid",
@@ -74,6 +73,7 @@ class Entry:
         "thread",
         "tseq",
         "turn",
+        "waiter",
         "wakes",
     )
 
@@ -89,19 +89,19 @@ class Entry:
     def __init__(
         self,
         draft: Draft,
-        asker: Asker,
+        waiter: Waiter,
         ref: str = "",
         *,
         cid: str | None = None,
         digest: int | None = None,
     ):
-        """`asker` is answered under `ref`. With a `cid` the sender writes it once, however often it
-        is submitted; `digest` tells a repetition from a conflict."""
-        self.draft, self.asker, self.ref = draft, asker, ref
+        """`waiter` is answered under `ref`. With a `cid` the sender writes it once, however often
+        it is submitted; `digest` tells a repetition from a conflict."""
+        self.draft, self.waiter, self.ref = draft, waiter, ref
         self.by_person = draft.sender_kind == "human" or draft.spoken_by is not None
         """Whether a person says it, in its own name or for an agent."""
         self.cid, self.digest = cid, digest
-        self.also: tuple[tuple[Asker, str], ...] = ()
+        self.also: tuple[tuple[Waiter, str], ...] = ()
         """Who asked for the same while it was on its way."""
         self.turn: str | None = None
         """The turn that sends it."""
@@ -113,8 +113,8 @@ class Entry:
 
     def fail(self, error: Exception) -> None:
         """Tell all who wait that the entry is not in the log."""
-        for asker, ref in ((self.asker, self.ref), *self.also):
-            asker.failed(ref, error)
+        for waiter, ref in ((self.waiter, self.ref), *self.also):
+            waiter.failed(ref, error)
 
 
 class Change:
@@ -192,7 +192,7 @@ class Log:
         return thread.tseq if marks is None else marks[0]
 
     def append(self, entry: Entry) -> None:
-        """Queue an entry; its askers are answered after the commit."""
+        """Queue an entry; its waiters are answered after the commit."""
         if not self._entries:
             if self._stopped:
                 self._give_up([entry], [], _STOPPED)

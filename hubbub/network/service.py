@@ -2,7 +2,7 @@
 
     class MemoryService(Service):
         @operation(permission="write", output=Done)
-        def remember(self, call: Caller, args: Remember) -> Recording: ...
+        def remember(self, call: Caller, args: Remember) -> Commit: ...
 
 A service is given the kernel, and the services it uses, as arguments of its constructor. What it
 must hear of it declares by overriding a hook; `hubbub.network.hub` lists the services in the order

@@ -295,7 +295,7 @@ class Session:
     def error(self, error: OperationError, ref: str | None) -> None:
         self._outlet.write(encode_error(error, ref))
 
-    def whisper(self, frame: bytes) -> None:
+    def send_ephemeral(self, frame: bytes) -> None:
         """Write an ephemeral frame, unless the peer is behind: those are dropped first."""
         if self._outlet.unsent() < self._hub.limits.unsent // 16:
             self._outlet.write(frame)
@@ -307,7 +307,7 @@ class Session:
             self._hub.detach(self)
             self._outlet.close(code, reason)
 
-    # Answers to writes (the log's `Asker`) ------------------------------------------------
+    # Answers to writes (the log's `Waiter`) ------------------------------------------------
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
         value = self._hub.send_result(entry)

@@ -13,10 +13,10 @@ from hubbub.network.halts import Halts
 from hubbub.network.marks import ReadMarks
 from hubbub.network.memories import MemoryKeys
 from hubbub.network.presence import Presence
-from hubbub.network.router import nearest
-from hubbub.network.running import RunningTurns
+from hubbub.network.running_turns import RunningTurns
 from hubbub.network.stored import StoreState
 from hubbub.network.takeovers import Takeovers
+from hubbub.network.targets import nearest
 from hubbub.network.threads import Members, Thread, Threads
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode

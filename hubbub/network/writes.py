@@ -14,17 +14,17 @@ from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
 from hubbub.mods.pipeline import Pipeline
-from hubbub.network.caller import Recording
 from hubbub.network.causes import Causes
+from hubbub.network.commit import Commit
 from hubbub.network.lineage import Ancestor
-from hubbub.network.log import Asker, Change, Entry, Log, RowsOf
+from hubbub.network.log import Change, Entry, Log, RowsOf, Waiter
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.policy import Gate
 from hubbub.network.ports import Store
 from hubbub.network.queries import SettledCall
 from hubbub.network.records import CallSettled, ModRows, Record, TurnSent
 from hubbub.network.repeats import conflict, first_result
-from hubbub.network.speaking import Speaker, cause_position
+from hubbub.network.routing import Router, cause_position
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
@@ -55,15 +55,15 @@ class Writes:
         store: Store,
         log: Log,
         state: NetworkState,
-        speaker: Speaker,
+        router: Router,
         pipeline: Pipeline,
         metrics: HubMetrics,
         spawn: Spawn,
     ):
         self._store, self._log, self._state = store, log, state
-        self._speaker, self._pipeline, self._metrics = speaker, pipeline, metrics
+        self._router, self._pipeline, self._metrics = router, pipeline, metrics
         self._spawn = spawn
-        self.causes = Causes(store, log, state, speaker)
+        self.causes = Causes(store, log, state, router)
         self._pending: dict[tuple[str, str], Entry] = {}
         self._settling: dict[tuple[str, str], asyncio.Event] = {}
         """Calls that are no message and whose answer is on its way to the store, by (sender, cid).
@@ -72,7 +72,7 @@ class Writes:
     # Messages -----------------------------------------------------------------------------
 
     def submit(self, entry: Entry) -> Coroutine[Any, Any, None] | None:
-        """Bring an entry into the log; its asker is answered after the commit, or told why not.
+        """Bring an entry into the log; its waiter is answered after the commit, or told why not.
 
         Returns what is left to do when something must be read from the store before (the cause, who
         spoke last), or a mod takes long. Raises `OperationError` for what can be refused at once.
@@ -103,7 +103,7 @@ class Writes:
             await later
 
     def _join_pending(self, entry: Entry) -> bool:
-        """Whether the same write is on its way already; then the asker waits for it too."""
+        """Whether the same write is on its way already; then the waiter waits for it too."""
         if entry.cid is None:
             return False
         key = entry.draft.sender_id, entry.cid
@@ -112,7 +112,7 @@ class Writes:
             return False
         if first is None or first.digest != entry.digest:
             raise _in_use(entry.cid)
-        first.also = (*first.also, (entry.asker, entry.ref))
+        first.also = (*first.also, (entry.waiter, entry.ref))
         return True
 
     def _judge(self, entry: Entry) -> Coroutine[Any, Any, None] | None:
@@ -161,7 +161,7 @@ class Writes:
             self._check_may_speak(draft, entry.turn)
         if cause is not None and cause.outside and not entry.by_person:
             draft.outside = True
-        self._speaker.judge(entry, cause)
+        self._router.judge(entry, cause)
         special = draft.request is not None or draft.awaits
         passed = 0
         try:
@@ -196,10 +196,10 @@ class Writes:
         draft = entry.draft = await self._pipeline.run_beside(entry.draft)
         if self._join_pending(entry):
             return
-        limit = max(hop, self._speaker.hop_limit(draft.sender_kind))
+        limit = max(hop, self._router.hop_limit(draft.sender_kind))
         entry.thread = self._state.threads.ensure(draft.thread_id)
         entry.interaction, entry.hop, entry.hop_limit = interaction, hop, limit
-        entry.decisions, entry.wakes = self._speaker.decisions(entry), False
+        entry.decisions, entry.wakes = self._router.decisions(entry), False
         self._append(entry)
 
     def _check_may_speak(self, draft: Draft, turn: str | None) -> None:
@@ -250,15 +250,15 @@ class Writes:
         self.refused([entry], OperationError(ErrorCode.CID_CONFLICT, "it was written before"))
         self._metrics.duplicates += 1
         sender, cid = entry.draft.sender_id, entry.cid or ""
-        for asker, ref in ((entry.asker, entry.ref), *entry.also):
-            self.answer_repeat(sender, cid, entry.digest, asker, ref)
+        for waiter, ref in ((entry.waiter, entry.ref), *entry.also):
+            self.answer_repeat(sender, cid, entry.digest, waiter, ref)
 
     def answer_repeat(
         self,
         sender: str,
         cid: str,
         digest: int | None,
-        asker: Asker,
+        waiter: Waiter,
         ref: str,
         otherwise: Exception | None = None,
     ) -> None:
@@ -267,14 +267,14 @@ class Writes:
         A first write that is on its way is waited for.
         """
         over = self._over(sender, cid)
-        self._spawn(self._answer_repeat(sender, cid, digest, asker, ref, over, otherwise))
+        self._spawn(self._answer_repeat(sender, cid, digest, waiter, ref, over, otherwise))
 
     async def _answer_repeat(
         self,
         sender: str,
         cid: str,
         digest: int | None,
-        asker: Asker,
+        waiter: Waiter,
         ref: str,
         over: asyncio.Event | None,
         otherwise: Exception | None,
@@ -285,16 +285,18 @@ class Writes:
                 otherwise = StoreUnavailable("the first write with this cid failed; try again")
             settled = await self._store.read(SettledCall(sender, cid))
             if settled is None:
-                asker.failed(ref, otherwise or StoreUnavailable("the first result is not readable"))
+                waiter.failed(
+                    ref, otherwise or StoreUnavailable("the first result is not readable")
+                )
                 return
             first = await first_result(self._store, settled)
         except StoreUnavailable as error:
-            asker.failed(ref, error)
+            waiter.failed(ref, error)
             return
         if settled.digest == digest:
-            asker.repeated(ref, first)
+            waiter.repeated(ref, first)
         else:
-            asker.failed(ref, conflict(cid, first))
+            waiter.failed(ref, conflict(cid, first))
 
     def _over(self, sender: str, cid: str) -> asyncio.Event | None:
         """Set when the write with this cid that is on its way is over; None if there is none."""
@@ -307,9 +309,9 @@ class Writes:
 
     # Other writes -------------------------------------------------------------------------
 
-    def record(
+    def commit(
         self,
-        recording: Recording,
+        commit: Commit,
         done: Callable[[BaseModel | Exception], None],
         settle: tuple[str, str, int] | None = None,
     ) -> None:
@@ -321,15 +323,15 @@ class Writes:
         pair = settle[:2] if settle else None
         if pair is not None:
             if pair in self._pending or pair in self._settling:
-                if recording.failed:
-                    recording.failed()
+                if commit.failed:
+                    commit.failed()
                 raise _in_use(pair[1])
             self._settling[pair] = asyncio.Event()
 
         def records(head: int) -> Sequence[Record]:
-            made = list(recording.records(head))
-            if settle is not None and isinstance(recording.answer, BaseModel):
-                first = recording.answer.model_dump_json(exclude_none=True)
+            made = list(commit.records(head))
+            if settle is not None and isinstance(commit.answer, BaseModel):
+                first = commit.answer.model_dump_json(exclude_none=True)
                 _settle(made, CallSettled(*settle, first))
             return made
 
@@ -337,19 +339,19 @@ class Writes:
             if pair is not None:
                 self._settling.pop(pair).set()
             if error is not None:
-                if recording.failed:
-                    recording.failed()
+                if commit.failed:
+                    commit.failed()
                 done(error)
                 return
-            if recording.committed:
-                recording.committed()
-            other = recording.instead() if recording.instead else None
+            if commit.committed:
+                commit.committed()
+            other = commit.instead() if commit.instead else None
             if other is not None:
                 done(other)
-            elif isinstance(recording.answer, BaseModel):
-                done(recording.answer)
+            elif isinstance(commit.answer, BaseModel):
+                done(commit.answer)
             else:
-                self._spawn(_answer(recording.answer, done))
+                self._spawn(_answer(commit.answer, done))
 
         self._log.change(Change(records, committed, pair))
 
@@ -421,7 +423,7 @@ def _in_use(cid: str) -> OperationError:
 
 
 class _Waiter:
-    """An asker that only wants to know when it is over; alone it is nobody who could be told."""
+    """A waiter that only wants to know when it is over; alone it is nobody who could be told."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()

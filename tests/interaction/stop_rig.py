@@ -49,7 +49,7 @@ async def at_work(network: Network) -> tuple[Peer, Peer, str]:
 async def let_in(network: Network, name: str, kind: str = "human", **more: Any) -> Peer:
     """Somebody who has come in with a token."""
     token = new_token()
-    network.hub.gateway.joining.add_token(name, token)
+    network.hub.gateway.admission.add_token(name, token)
     return await network.join(name, kind, token=token, **more)
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hubbub.network.news import HUBS_SIGNALS
+from hubbub.network.notifications import HUB_SIGNALS
 from tests.interaction.peers import Frame, Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
 
@@ -56,7 +56,7 @@ async def test_people_hear_of_each_change_of_a_channel_and_of_no_other(network: 
 async def test_many_changes_of_a_channel_are_few_signals(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.network.news.CHANNEL_AFTER_S", 0.3)
+    monkeypatch.setattr("hubbub.network.notifications.CHANNEL_AFTER_S", 0.3)
     ann, loop = await network.join("ann"), asyncio.get_running_loop()
     began = loop.time()
     await asyncio.gather(*(network.join(f"bot{n}", "agent") for n in range(50)))
@@ -88,10 +88,10 @@ async def test_a_channel_that_could_not_be_stored_or_that_is_heard_of_by_nobody_
 @pytest.mark.behaviour("P-26")
 async def test_only_the_hub_says_what_readers_believe(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
-    for type in HUBS_SIGNALS:
+    for type in HUB_SIGNALS:
         await bob.send(op="signal", type=type, data={"name": "x", "members": ["bob"]})
     await bob.sync()
-    for type, refused in zip(HUBS_SIGNALS, bob.strays, strict=True):
+    for type, refused in zip(HUB_SIGNALS, bob.strays, strict=True):
         assert refused["code"] == "bad_request"
         assert type in refused["message"]
     await ann.sync()

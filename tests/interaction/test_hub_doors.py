@@ -26,7 +26,7 @@ NETWORK = TOKENS = config(
 def let_in(network: Network, participant: str) -> str:
     """A token as the launcher gives it."""
     token = new_token()
-    network.hub.gateway.joining.add_token(participant, token)
+    network.hub.gateway.admission.add_token(participant, token)
     return token
 
 

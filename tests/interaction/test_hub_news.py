@@ -41,7 +41,7 @@ async def test_people_hear_what_has_arrived(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.network.cursors.WRITE_AFTER_S", 0.0)
-    monkeypatch.setattr("hubbub.network.news.DELIVERED_AFTER_S", 0.0)
+    monkeypatch.setattr("hubbub.network.notifications.DELIVERED_AFTER_S", 0.0)
     ann, bob = await network.join("ann"), await network.join("bob")
     bot = await network.join("bot", "agent")
     sent = await ann.say(["bob", "bot"], "hello")
@@ -62,7 +62,7 @@ async def test_people_hear_what_has_arrived(
 async def test_what_arrives_in_quick_succession_is_told_together_where_a_person_is(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.network.news.DELIVERED_AFTER_S", 3600.0)
+    monkeypatch.setattr("hubbub.network.notifications.DELIVERED_AFTER_S", 3600.0)
     one, bot = await network.join("one", "agent"), await network.join("bot", "agent", turns=True)
 
     async def arrives() -> int:

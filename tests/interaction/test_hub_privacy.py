@@ -116,7 +116,7 @@ async def test_nobody_but_owners_looks_into_what_agents_say(in_memory: Networks)
         peers: dict[str, Peer] = {}
         for name in ("ann", "bob", "one", "two", "spy"):
             token = new_token()
-            network.hub.gateway.joining.add_token(name, token)
+            network.hub.gateway.admission.add_token(name, token)
             kind = "human" if name in ("ann", "bob") else "agent"
             peers[name] = await network.join(name, kind, token=token)
         said = await peers["one"].say("two", "do you know?")

@@ -22,9 +22,9 @@ from hubbub.network.mods.posting import opening, posted, restored, said_again
 from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
 from hubbub.network.registry import Registry
+from hubbub.network.routing import Sender
 from hubbub.network.services.messages import find_message, stored_message, unknown_message
 from hubbub.network.services.threads import find_thread
-from hubbub.network.speaking import Sender
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -99,7 +99,7 @@ class ModHost(Host):
         return find_thread(_caller(call), thread).id
 
     def place(self, call: Calling, to: str) -> str:
-        return self._kernel.speaker.thread(to, _caller(call).participant).id
+        return self._kernel.router.thread(to, _caller(call).participant).id
 
     def _existing(self, thread: str) -> Thread:
         found = self._kernel.state.threads.get(thread)
@@ -188,7 +188,7 @@ class ModHost(Host):
         found = find_thread(caller, thread)
         speech = Speech(mentions=tuple(mentions), cause=cause)
         sender = Sender(caller.participant, caller.kind)
-        return self._kernel.speaker.draft(sender, found, content, speech, text_representation=text)
+        return self._kernel.router.draft(sender, found, content, speech, text_representation=text)
 
     def amend(
         self,
@@ -243,7 +243,7 @@ class ModHost(Host):
             outside=outside,
         )
         cid, submit = self._once(once), self._kernel.writes.submit
-        return await posted(lambda asker: submit(Entry(draft, asker, cid=cid, digest=0)))
+        return await posted(lambda waiter: submit(Entry(draft, waiter, cid=cid, digest=0)))
 
     def _opened(self, thread: str, whose: str) -> Thread:
         """The thread; a direct one of this participant's is made when it is needed."""
@@ -264,9 +264,9 @@ class ModHost(Host):
         frame = signal.model_dump_json(exclude_none=True).encode()
         readers = self._kernel.state.readers(found, "")
         if to is None:
-            self._kernel.fanout.whisper_readers(readers, frame)
+            self._kernel.fanout.send_ephemeral_to_readers(readers, frame)
         else:
-            self._kernel.fanout.whisper(readers & set(to), frame)
+            self._kernel.fanout.send_ephemeral(readers & set(to), frame)
 
     # Rows -------------------------------------------------------------------------------------
 

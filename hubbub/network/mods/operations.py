@@ -13,14 +13,15 @@ from hubbub.mods.api import Mod
 from hubbub.mods.operation import Operation, Speaking
 from hubbub.mods.pipeline import Pipeline
 from hubbub.mods.rows import Keeping, Statement
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.commit import Commit
 from hubbub.network.records import ModRows
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Input
 from hubbub.user_code import contained
 
-__all__ = ["ModOperations", "conflicted", "recording"]
+__all__ = ["ModOperations", "commit_of", "conflicted"]
 
 T = TypeVar("T")
 
@@ -41,9 +42,9 @@ def conflicted(mod: str, why: Exception) -> OperationError:
     )
 
 
-def recording(
+def commit_of(
     mod: str, keeping: Keeping, later: Later, say: Callable[[Sequence[Draft]], None]
-) -> Recording:
+) -> Commit:
     """The rows as a record, and the answer when they are durable; then the messages are said."""
     rows = ModRows(mod, tuple(keeping.statements))
 
@@ -64,7 +65,7 @@ def recording(
         over()
         return other
 
-    return Recording(lambda head: [rows], keeping.answer, instead=instead, failed=over)
+    return Commit(lambda head: [rows], keeping.answer, instead=instead, failed=over)
 
 
 class ModOperations:

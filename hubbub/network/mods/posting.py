@@ -13,9 +13,9 @@ from hubbub.errors import OperationError
 from hubbub.mods.host import Restored
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Asker, Entry
+from hubbub.network.log import Entry, Waiter
 from hubbub.network.records import ChannelCreated, MemberJoined, Record, ThreadCreated
-from hubbub.network.speaking import Sender
+from hubbub.network.routing import Sender
 from hubbub.network.state import ChannelState
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
@@ -66,24 +66,24 @@ def said_again(
         known = kernel.state.get(message.sender_id)
         assert known is not None, "whoever has spoken is known"
         sender = Sender(known.id, known.kind, caller.participant)
-    draft = kernel.speaker.draft(sender, thread, content, speech, text_representation=text)
+    draft = kernel.router.draft(sender, thread, content, speech, text_representation=text)
     draft.mentions, draft.unresolved = (), ()
     return draft
 
 
-async def posted(start: Callable[[Asker], Coroutine[Any, Any, None] | None]) -> int:
+async def posted(start: Callable[[Waiter], Coroutine[Any, Any, None] | None]) -> int:
     """The position of the message that `start` brings into the log; of the first one, where its
     cid was used before. Raises `OperationError` and `StoreUnavailable`.
     """
-    asker = Position()
-    later = start(asker)
+    waiter = Position()
+    later = start(waiter)
     if later is not None:
         await later
-    return await asker.seq
+    return await waiter.seq
 
 
 class Position:
-    """An asker that is told the position alone."""
+    """A waiter that is told the position alone."""
 
     def __init__(self) -> None:
         self.seq: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -114,7 +114,7 @@ async def restored(kernel: Kernel, call: Caller, messages: Sequence[Restored]) -
     for draft, interaction, hop, once, digest in messages:
         position = Position()
         try:
-            kernel.speaker.check_size(draft.content, draft.text_representation)
+            kernel.router.check_size(draft.content, draft.text_representation)
             entry = Entry(draft, position, cid=once, digest=digest)
             await kernel.writes.restore(entry, interaction, hop)
         except OperationError as error:
@@ -152,4 +152,4 @@ async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
     state.channels[name] = ChannelState(name, "", thread.no)
     for member in members:
         state.members.join(member, thread.no, kernel.log.head)
-    kernel.news.channel_changed(name)
+    kernel.notifications.channel_changed(name)

@@ -16,7 +16,8 @@ from hubbub.mods.guard import Late
 from hubbub.mods.loader import scripts_of
 from hubbub.mods.operation import Operation
 from hubbub.mods.rows import Keeping
-from hubbub.network.caller import OPERATOR, Recording
+from hubbub.network.caller import OPERATOR
+from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
@@ -24,7 +25,7 @@ from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.host import ModHost
 from hubbub.network.mods.messages import message_of
-from hubbub.network.mods.operations import ModOperations, recording
+from hubbub.network.mods.operations import ModOperations, commit_of
 from hubbub.network.queries import ModsWithTables
 from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
 from hubbub.network.registry import Registry
@@ -218,10 +219,10 @@ class Mods(Service):
             if isinstance(rows, ModRows) and rows.refused is not None and not rows.asked:
                 self.failed(self._by_name[rows.mod], "on_stored", rows.refused)
 
-    def recording(self, mod: str, keeping: Keeping) -> Recording:
+    def commit_of(self, mod: str, keeping: Keeping) -> Commit:
         """What an operation of the mod keeps, for the log."""
         later = partial(self._operations.later, self._by_name[mod])
-        return recording(mod, keeping, later, partial(self._say, self._by_name[mod]))
+        return commit_of(mod, keeping, later, partial(self._say, self._by_name[mod]))
 
     def _say(self, mod: Mod, drafts: Sequence[Draft]) -> None:
         """Messages that follow rows into the log. One that is refused undoes and stops nothing:

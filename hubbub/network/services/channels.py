@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.commit import Commit
 from hubbub.network.records import (
     ChannelCreated,
     MemberJoined,
@@ -15,10 +16,10 @@ from hubbub.network.records import (
     Record,
     ThreadCreated,
 )
-from hubbub.network.router import nearest
 from hubbub.network.service import Service
 from hubbub.network.services.read_markers import said_before
 from hubbub.network.state import ChannelState
+from hubbub.network.targets import nearest
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Channel
@@ -38,7 +39,7 @@ class ChannelService(Service):
         return Channels(channels=tuple(sorted(found, key=lambda channel: channel.name)))
 
     @operation(permission="write", output=Channel)
-    def create_channel(self, call: Caller, args: CreateChannel) -> Recording:
+    def create_channel(self, call: Caller, args: CreateChannel) -> Commit:
         """Create a channel; you and the members you name join it at once."""
         state = self.state
         if not thread_ids.is_channel_name(args.name):
@@ -76,18 +77,18 @@ class ChannelService(Service):
             thread.stored = True
             for member in members:
                 state.members.join(member, thread.no, self.kernel.log.head)
-            self.kernel.news.channel_changed(args.name)
+            self.kernel.notifications.channel_changed(args.name)
 
         answer = Channel(
             name=args.name, description=args.description, members=tuple(members), joined=True
         )
-        return Recording(records, answer, committed, lambda: self._free(args.name))
+        return Commit(records, answer, committed, lambda: self._free(args.name))
 
     def _free(self, name: str) -> None:
         self.state.channels.pop(name, None)
 
     @operation(permission="write", idempotent=True, output=Done)
-    def join_channel(self, call: Caller, args: ChannelName) -> Recording:
+    def join_channel(self, call: Caller, args: ChannelName) -> Commit:
         """Join a channel: from now on you receive what is posted there."""
         state = self.state
         channel = state.channel(args.channel)
@@ -111,15 +112,15 @@ class ChannelService(Service):
 
         def committed() -> None:
             if call.participant not in state.members.of(scope):
-                self.kernel.news.channel_changed(channel.name)
+                self.kernel.notifications.channel_changed(channel.name)
             state.members.join(call.participant, scope, since)
             for mark in marks:
                 state.marks.put(call.participant, mark.thread_no, mark.tseq)
 
-        return Recording(records, Done(), committed)
+        return Commit(records, Done(), committed)
 
     @operation(permission="write", idempotent=True, output=Done)
-    def leave_channel(self, call: Caller, args: ChannelName) -> Recording:
+    def leave_channel(self, call: Caller, args: ChannelName) -> Commit:
         """Leave a channel: you no longer receive what is posted there."""
         state = self.state
         channel = state.channel(args.channel)
@@ -127,9 +128,7 @@ class ChannelService(Service):
 
         def committed() -> None:
             if call.participant in state.members.of(scope):
-                self.kernel.news.channel_changed(channel.name)
+                self.kernel.notifications.channel_changed(channel.name)
             state.members.leave(call.participant, scope)
 
-        return Recording(
-            lambda head: [MemberLeft(call.participant, scope, head)], Done(), committed
-        )
+        return Commit(lambda head: [MemberLeft(call.participant, scope, head)], Done(), committed)

@@ -16,7 +16,7 @@ from hubbub.logs import get_logger
 from hubbub.network.log import Entry
 from hubbub.network.queries import PendingWakes
 from hubbub.network.service import Service
-from hubbub.network.services.turns.waiting import asker
+from hubbub.network.services.turns.unanswered import asker
 from hubbub.network.session import Session
 from hubbub.protocol.messages import Message
 
@@ -32,7 +32,7 @@ class DownService(Service):
         """These run no more; `reason` reads on from their name."""
         gone = [agent for agent in agents if agent not in self.state.presence]
         self.state.down.update(dict.fromkeys(gone, reason))
-        self.kernel.news.down_changed(gone)
+        self.kernel.notifications.down_changed(gone)
         for agent in gone:
             self.kernel.spawn(self._tell(agent, reason))
 

@@ -8,7 +8,8 @@ from pydantic_core import to_json
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.commit import Commit
 from hubbub.network.queries import MemoriesOf, MemoryValue
 from hubbub.network.records import Forgotten, Record, Remembered
 from hubbub.network.service import Service
@@ -30,7 +31,7 @@ class MemoryService(Service):
     """What participants remember, each for itself."""
 
     @operation(permission="write", output=Done)
-    def remember(self, call: Caller, args: Remember) -> Recording:
+    def remember(self, call: Caller, args: Remember) -> Commit:
         """Remember something beyond this conversation, under a key: facts, preferences, where you
         stand. It replaces what the key held. Nobody else sees it."""
         value = to_json(args.value)
@@ -46,7 +47,7 @@ class MemoryService(Service):
         return self._change(Remembered(call.participant, args.key, value.decode()))
 
     @operation(permission="write", output=Done)
-    def forget(self, call: Caller, args: Forget) -> Recording:
+    def forget(self, call: Caller, args: Forget) -> Commit:
         """Forget what you have remembered under a key."""
         if args.key not in self.state.memories.of(call.participant):
             raise self._unknown(call, args.key)
@@ -65,12 +66,12 @@ class MemoryService(Service):
             raise self._unknown(call, args.key)
         return Recalled.of(args.key, value)
 
-    def _change(self, record: Remembered | Forgotten) -> Recording:
+    def _change(self, record: Remembered | Forgotten) -> Commit:
         keys, me, key = self.state.memories, record.participant, record.key
         there = isinstance(record, Remembered)
         made: list[Record] = [record]
         keys.announce(me, key, there)
-        return Recording(
+        return Commit(
             lambda head: made,
             Done(),
             lambda: keys.settle(me, key, there),

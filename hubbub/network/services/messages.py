@@ -8,8 +8,8 @@ from hubbub.mods.operation import Speaking, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import MentionsOf
+from hubbub.network.routing import Sender
 from hubbub.network.service import Service
-from hubbub.network.speaking import Sender
 from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -36,24 +36,24 @@ class MessageService(Service):
     def send_text_message(self, call: Caller, args: SendTextMessage) -> Speaking:
         """Send a text to a participant, to several (a group), or into a thread you are in. Agents
         it is sent to directly will act on it."""
-        speaker, who = self.kernel.speaker, sender(call, args)
-        thread = speaker.thread(args.to, who.id)
-        return Speaking(speaker.draft(who, thread, args.text, args))
+        router, who = self.kernel.router, sender(call, args)
+        thread = router.thread(args.to, who.id)
+        return Speaking(router.draft(who, thread, args.text, args))
 
     @operation(permission="write", output=SendResult)
     def send_message(self, call: Caller, args: SendMessage) -> Speaking:
         """Send JSON content to a participant, a group or a thread, with a text that says how it
         reads."""
-        speaker, who = self.kernel.speaker, sender(call, args)
-        thread = speaker.thread(args.to, who.id)
+        router, who = self.kernel.router, sender(call, args)
+        thread = router.thread(args.to, who.id)
         shown = args.text_representation
-        return Speaking(speaker.draft(who, thread, args.content, args, text_representation=shown))
+        return Speaking(router.draft(who, thread, args.content, args, text_representation=shown))
 
     @operation(permission="write", output=SendResult)
     def broadcast_text_message(self, call: Caller, args: BroadcastTextMessage) -> Speaking:
         """Send a text to everybody in the network. Mention an agent with @name to make it act."""
         thread, who = self.state.broadcast, sender(call, args)
-        return Speaking(self.kernel.speaker.draft(who, thread, args.text, args))
+        return Speaking(self.kernel.router.draft(who, thread, args.text, args))
 
     @operation(permission="write", output=SendResult)
     def post_to_channel(self, call: Caller, args: PostToChannel) -> Speaking:
@@ -67,7 +67,7 @@ class MessageService(Service):
                 ErrorCode.FORBIDDEN,
                 f"{is_none} no member of {channel.name!r}; use join_channel first",
             )
-        return Speaking(self.kernel.speaker.draft(who, thread, args.text, args))
+        return Speaking(self.kernel.router.draft(who, thread, args.text, args))
 
     @operation(permission="write", output=SendResult)
     async def reply(self, call: Caller, args: Reply) -> Speaking:
@@ -77,12 +77,12 @@ class MessageService(Service):
         message = await find_message(
             self.kernel, call, args.message_id, look=who.spoken_by is not None
         )
-        state, speaker = self.state, self.kernel.speaker
+        state, router = self.state, self.kernel.router
         under = state.thread_for(message.thread_id, who.id)
-        thread = speaker.reply_thread(under, message.seq)
+        thread = router.reply_thread(under, message.seq)
         if thread.tseq == 0 and message.sender_kind == "agent":
             thread.last_agent = message.sender_id
-        draft = speaker.draft(who, thread, args.text, args, reply_to=message.id)
+        draft = router.draft(who, thread, args.text, args, reply_to=message.id)
         return Speaking(draft)
 
     @operation()

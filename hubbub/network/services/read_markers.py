@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.records import ReadMarked
 from hubbub.network.service import Service
@@ -26,13 +27,13 @@ class ReadMarkerService(Service):
     """How far participants have read."""
 
     @operation(permission="write", tool=False, idempotent=True, cost=MARK, output=Done)
-    def mark_read(self, call: Caller, args: MarkRead) -> Recording | Done:
+    def mark_read(self, call: Caller, args: MarkRead) -> Commit | Done:
         """Mark a thread as read up to a position (tseq); what is read further already stays so."""
         thread = self._thread(call, args.thread, "upto", args.upto)
         return self._mark(call, thread, max(args.upto, self._wanted(call, thread)))
 
     @operation(permission="write", tool=False, idempotent=True, cost=MARK, output=Done)
-    def mark_unread(self, call: Caller, args: MarkUnread) -> Recording | Done:
+    def mark_unread(self, call: Caller, args: MarkUnread) -> Commit | Done:
         """Mark a thread as unread from a position (tseq) on, and as read up to there."""
         thread = self._thread(call, args.thread, "since", args.since)
         return self._mark(call, thread, args.since - 1)
@@ -49,7 +50,7 @@ class ReadMarkerService(Service):
     def _wanted(self, call: Caller, thread: Thread) -> int:
         return self.state.marks.wanted(call.participant, thread.no)
 
-    def _mark(self, call: Caller, thread: Thread, tseq: int) -> Recording | Done:
+    def _mark(self, call: Caller, thread: Thread, tseq: int) -> Commit | Done:
         marks, me, number = self.state.marks, call.participant, thread.no
         if tseq == self._wanted(call, thread) and not marks.is_announced(me, number):
             return Done()
@@ -60,7 +61,7 @@ class ReadMarkerService(Service):
             marks.settle(me, number, tseq)
             self._tell_others(call, thread, tseq)
 
-        return Recording(
+        return Commit(
             lambda head: [mark], Done(), committed, lambda: marks.give_up(me, number, tseq)
         )
 
@@ -72,7 +73,7 @@ class ReadMarkerService(Service):
             )
             frame = signal.model_dump_json(exclude_none=True).encode()
             for session in others:
-                session.whisper(frame)
+                session.send_ephemeral(frame)
 
 
 def said_before(kernel: Kernel, participant: str, scope: int) -> Sequence[ReadMarked]:

@@ -178,8 +178,8 @@ class TakeoverService(Service):
             frame = Signal(type="overheard", sender="hub", data=data)
             told = frame.model_dump_json(exclude_none=True).encode()
             for session in self.kernel.fanout.of(lease.by):
-                if session is not entry.asker:
-                    session.whisper(told)
+                if session is not entry.waiter:
+                    session.send_ephemeral(told)
 
 
 def _described(lease: StoredTakeover) -> Takeover:

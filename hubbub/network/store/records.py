@@ -192,7 +192,7 @@ _WRITERS: dict[type[Record], Writer] = {
     ChannelCreated: _each(
         "INSERT INTO channel (name, description) VALUES (?, ?)", "name", "description"
     ),
-    # Joining twice keeps the first membership; joining again at the seq of an earlier joining
+    # Admission twice keeps the first membership; joining again at the seq of an earlier joining
     # opens that one again.
     MemberJoined: _each(
         "INSERT INTO member (participant, scope, since) SELECT ?1, ?2, ?3 "

@@ -92,7 +92,7 @@ class Room:
 
     def token(self, name: str) -> str:
         """A token for somebody, for as long as the room is open."""
-        self.hub.gateway.joining.add_token(name, token := f"hub_token-of-{name}")
+        self.hub.gateway.admission.add_token(name, token := f"hub_token-of-{name}")
         return token
 
     async def revoke(self, name: str) -> None:

@@ -19,7 +19,7 @@ from hubbub.agents.tools.policy import PermissionMode
 from hubbub.agents.turn.hooks import Hooks, Refused, ToolCall, TurnInfo, Verdict
 from hubbub.agents.turn.loop import CallResult
 from hubbub.agents.turn.partial import MOST_TEXT, Pace, Partials, read_growing, unrefusable
-from hubbub.network.news import SIGNAL
+from hubbub.network.notifications import SIGNAL
 from hubbub.protocol.messages import Permission
 from tests.unit.agents.builders import ME, message, plan
 

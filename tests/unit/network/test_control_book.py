@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from hubbub.config.models import Budgets
-from hubbub.network.services.budgets.book import Book
+from hubbub.network.services.budgets.accounts import BudgetAccounts
 from hubbub.network.store import open_store
 from hubbub.network.threads import Threads
 from hubbub.network.wakes import Decision, Reason
 
 
-def book(size: int = 4) -> Book:
-    return Book(open_store("sqlite::memory:"), Threads(), Budgets(), size)
+def book(size: int = 4) -> BudgetAccounts:
+    return BudgetAccounts(open_store("sqlite::memory:"), Threads(), Budgets(), size)
 
 
-def opened(accounts: Book, seq: int, *, woken: tuple[str, ...] = ("bot",)) -> None:
+def opened(accounts: BudgetAccounts, seq: int, *, woken: tuple[str, ...] = ("bot",)) -> None:
     decisions = [Decision(agent, Reason.DIRECT, "required") for agent in woken]
     asleep = [Decision("ann", Reason.OWN, None)]
     accounts.opened(seq, "ann", True, 1, 100.0, [*decisions, *asleep])

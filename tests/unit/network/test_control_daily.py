@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hubbub.config.models import DailyBudget, DailyBudgets
+from hubbub.network.services.budgets.account import Cost
 from hubbub.network.services.budgets.daily import Daily, day_of
-from hubbub.network.services.budgets.ledger import Cost
 from hubbub.network.stored import StoredSpending
 from hubbub.network.wakes import Reason
 

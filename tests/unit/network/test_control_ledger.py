@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hubbub.config.models import Budgets
-from hubbub.network.services.budgets.ledger import Cost, Ledger, Limits
+from hubbub.network.services.budgets.account import BudgetAccount, Cost, Limits
 
 
-def account(*, halved: bool = False, **budgets: float | None) -> Ledger:
+def account(*, halved: bool = False, **budgets: float | None) -> BudgetAccount:
     limits = Limits.of(Budgets.model_validate(budgets), halved=halved)
-    return Ledger(7, "ann", 1, 1000.0, limits, person=True)
+    return BudgetAccount(7, "ann", 1, 1000.0, limits, person=True)
 
 
 @pytest.mark.behaviour("H-3")

@@ -6,8 +6,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub.config.models import Budgets, DampenerConfig
+from hubbub.network.services.budgets.account import BudgetAccount, Cost, Limits
 from hubbub.network.services.budgets.daily import Reached
-from hubbub.network.services.budgets.ledger import Cost, Ledger, Limits
 from hubbub.network.services.budgets.notices import Notice, Notices, reached_text
 from hubbub.network.threads import Threads
 from hubbub.protocol.spending import LIMITS, LimitName, Whose
@@ -43,7 +43,7 @@ def test_every_limit_has_its_notice_where_it_stood_in_the_way(snapshot: Snapshot
     )
     for person in (True, False):
         limits = Limits.of(budgets, halved=not person)
-        ledger = Ledger(7, "ann", thread.no, 1000.0, limits, person=person)
+        ledger = BudgetAccount(7, "ann", thread.no, 1000.0, limits, person=person)
         ledger.spend(Cost(1000, 234, 0.04321))
         for limit in LIMITS:
             notices.limit(ledger, limit, 1060.5)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
-from hubbub.network.router import find_mentions, nearest, resolve_target
+from hubbub.network.targets import find_mentions, nearest, resolve_target
 from hubbub.protocol.codes import ErrorCode
 from tests.unit.protocol.drafts import hostile_text
 

@@ -23,11 +23,13 @@ from pydantic import BaseModel, JsonValue
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.operation import operation
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import ApprovalById, LatestApprovals, TurnById, TurnsById
 from hubbub.network.records import ApprovalKept
-from hubbub.network.running import Ended
+from hubbub.network.routing import cause_position
+from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.approvals.rules import (
     approval_id,
@@ -43,7 +45,6 @@ from hubbub.network.services.approvals.rules import (
 )
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.session import Session
-from hubbub.network.speaking import cause_position
 from hubbub.network.stored import StoredTurn, StoreState
 from hubbub.network.timer import Timer
 from hubbub.protocol.codes import ErrorCode
@@ -139,7 +140,7 @@ class ApprovalService(Service):
     # Operations ---------------------------------------------------------------------------
 
     @operation(permission="write", tool=False, idempotent=True, output=Approval)
-    async def request_approval(self, call: Caller, args: RequestApproval) -> Approval | Recording:
+    async def request_approval(self, call: Caller, args: RequestApproval) -> Approval | Commit:
         """Ask people whether a call of yours may run. Asking again for the same call of a turn
         tells how it stands, and asks nobody twice."""
         start = await self._running(call, args.turn)
@@ -218,7 +219,7 @@ class ApprovalService(Service):
         return [Approval.model_validate_json(body) for body in bodies], more
 
     @operation(permission="write", tool=False, output=Approval)
-    async def approve(self, call: Caller, args: Approve) -> Recording:
+    async def approve(self, call: Caller, args: Approve) -> Commit:
         """Let a tool call run, as it was asked for or with other arguments. For people who may
         decide about it."""
         approval = await self.visible(call, args.id)
@@ -238,13 +239,13 @@ class ApprovalService(Service):
         return self.decide(call, approval, "approved", args.reason, final)
 
     @operation(permission="write", tool=False, output=Approval)
-    async def deny(self, call: Caller, args: Deny) -> Recording:
+    async def deny(self, call: Caller, args: Deny) -> Commit:
         """Refuse a tool call; its agent is told the reason. For people who may decide about it."""
         approval = await self.visible(call, args.id)
         return self.decide(call, approval, "denied", args.reason)
 
     @operation(permission="write", tool=False, output=Approval)
-    async def start_approved(self, call: Caller, args: StartApproved) -> Recording:
+    async def start_approved(self, call: Caller, args: StartApproved) -> Commit:
         """Say that an approved call of yours runs now, before it does. An approval can be used
         once: whoever has died in the middle of the call does not run it again."""
         approval = await self.visible(call, args.id)
@@ -297,7 +298,7 @@ class ApprovalService(Service):
 
     # What people and agents do ------------------------------------------------------------
 
-    def ask(self, approval: Approval) -> Recording:
+    def ask(self, approval: Approval) -> Commit:
         """A new one, which `known` has said is not there yet. Raises `OperationError`."""
         if sum(each.agent == approval.agent for each in self.pending()) >= MOST_PENDING:
             text = f"{MOST_PENDING} approvals of yours wait already"
@@ -313,7 +314,7 @@ class ApprovalService(Service):
         state: ApprovalState,
         reason: str,
         final: dict[str, JsonValue] | None = None,
-    ) -> Recording:
+    ) -> Commit:
         """A person's word about an approval that is just `known`. Raises `OperationError`."""
         if not may_decide(caller, approval):
             whom = ", ".join(approval.approvers) or "the owners"
@@ -335,7 +336,7 @@ class ApprovalService(Service):
         after = approval.model_copy(update=decided)
         return self._move(after, as_told(caller, after))
 
-    def start(self, approval: Approval) -> Recording:
+    def start(self, approval: Approval) -> Commit:
         """Its agent runs the call now. Raises `OperationError` unless it is approved and unused."""
         if approval.state != "approved" or approval.id in self._over:
             raise not_pending(approval)
@@ -382,11 +383,11 @@ class ApprovalService(Service):
             if isinstance(answer, Exception):
                 log.warning("an approval could not be kept", approval=after.id, error=str(answer))
 
-        self.kernel.writes.record(self._move(after, after), done)
+        self.kernel.writes.commit(self._move(after, after), done)
 
     # Changes ------------------------------------------------------------------------------
 
-    def _move(self, after: Approval, answer: Approval) -> Recording:
+    def _move(self, after: Approval, answer: Approval) -> Commit:
         """The commit that brings an approval to `after`; nothing else may come between."""
         moved = asyncio.Event()
         self._moving[after.id] = _Move(after, moved)
@@ -409,7 +410,7 @@ class ApprovalService(Service):
                 self._forget(after.id)
             self._again()
 
-        return Recording(lambda head: [_kept(after)], answer, committed, failed)
+        return Commit(lambda head: [_kept(after)], answer, committed, failed)
 
     def _again(self) -> None:
         """Look once more in a while at what is due."""
@@ -473,7 +474,7 @@ class ApprovalService(Service):
 def _tell(session: Session, approval: Approval) -> None:
     """Signal how it stands, if the session's participant may read it.
 
-    Not whispered: an agent whose turn is parked goes on by it.
+    Not sent as ephemeral: an agent whose turn is parked goes on by it.
     """
     caller = session.caller
     if caller is not None and may_see(caller, approval):

@@ -25,19 +25,19 @@ from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.queries import InteractionMessages, SpendingSince, TurnsById, WakeOf, WakesAt
 from hubbub.network.records import Record
+from hubbub.network.routing import cause_position, own_turn, unknown_turn
 from hubbub.network.service import Service
-from hubbub.network.services.budgets.bench import Bench, Judges, is_dampened
-from hubbub.network.services.budgets.book import Book
+from hubbub.network.services.budgets.account import BudgetAccount
+from hubbub.network.services.budgets.accounts import BudgetAccounts
 from hubbub.network.services.budgets.daily import Daily, Reached
 from hubbub.network.services.budgets.dampener import Dampener
-from hubbub.network.services.budgets.judgement import Judgement
 from hubbub.network.services.budgets.leases import Leases
-from hubbub.network.services.budgets.ledger import Ledger
 from hubbub.network.services.budgets.notices import Notice, Notices
+from hubbub.network.services.budgets.policy import Policies, PolicyCheck, is_dampened
+from hubbub.network.services.budgets.policy_result import PolicyResult
 from hubbub.network.services.budgets.turn_account import TurnAccount
 from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.services.threads import find_thread
-from hubbub.network.speaking import cause_position, own_turn, unknown_turn
 from hubbub.network.stored import StoredSpending
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.codes import ErrorCode
@@ -62,7 +62,7 @@ COST = 0.1
 
 
 class BudgetService(Service):
-    """Judges messages on their way into the log, and keeps the accounts of what turns cost."""
+    """Policies messages on their way into the log, and keeps the accounts of what turns cost."""
 
     watches = True
 
@@ -74,7 +74,7 @@ class BudgetService(Service):
         self.steady: Callable[[], float] = kernel.steady.now
         """By which interactions grow old."""
         self._monotonic: Callable[[], float] = clock.monotonic
-        self.book = Book(
+        self.book = BudgetAccounts(
             kernel.store,
             state.threads,
             config.budgets,
@@ -87,8 +87,10 @@ class BudgetService(Service):
         self._dampener = Dampener(config.wake.dampener)
         self._notices = Notices(state.threads, self._post, config.wake.dampener)
         self._unsaved = Unsaved(kernel.log, clock.now)
-        self._judges = Judges(state.halts, self.daily, self._dampener, self._unsaved, kernel.queues)
-        self._judgements: dict[Entry, Judgement] = {}
+        self._judges = Policies(
+            state.halts, self.daily, self._dampener, self._unsaved, kernel.queues
+        )
+        self._judgements: dict[Entry, PolicyResult] = {}
         """Of the entries on their way that move an account, or were kept from waking somebody."""
         self.turns = Leases(
             kernel.store, self.book, self.daily, clock.now, self.steady, self.reach, self._spent_up
@@ -156,7 +158,7 @@ class BudgetService(Service):
         self._dampener.person(agent)
         self._unsaved.wake(agent, thread_no)
 
-    def _weigh(self, entry: Entry) -> Judgement | None:
+    def _weigh(self, entry: Entry) -> PolicyResult | None:
         """None: nothing is to be written with the message, and nothing was kept from waking."""
         draft, thread, decisions = entry.draft, entry.thread, entry.decisions
         person, opens = entry.by_person, entry.interaction is None
@@ -171,9 +173,9 @@ class BudgetService(Service):
             found = self.book.find(entry.interaction)
             assert found is not None, "loaded before"
             ledger = found
-        judgement = Judgement(ledger, thread.no, opens=opens)
+        judgement = PolicyResult(ledger, thread.no, opens=opens)
         self.daily.today(now)
-        bench = Bench(self._judges, draft, thread, judgement, now, self._monotonic())
+        bench = PolicyCheck(self._judges, draft, thread, judgement, now, self._monotonic())
         bench.weigh_all(decisions)
         if not (judgement.moves or judgement.woken or judgement.kept):
             return None
@@ -209,7 +211,7 @@ class BudgetService(Service):
                     entry.decisions,
                 )
 
-    def _settle(self, entry: Entry, judgement: Judgement) -> None:
+    def _settle(self, entry: Entry, judgement: PolicyResult) -> None:
         ledger = judgement.ledger
         ledger.pins -= 1
         if judgement.opens and judgement.moves:
@@ -226,7 +228,7 @@ class BudgetService(Service):
             for reached in judgement.days:
                 self._notices.day(reached, self.daily.day, entry.thread)
 
-    def reach(self, ledger: Ledger, limit: LimitName) -> None:
+    def reach(self, ledger: BudgetAccount, limit: LimitName) -> None:
         """A limit has stood in the way: those whom it concerns are told once."""
         if limit not in ledger.reached:
             ledger.reached.add(limit)
@@ -328,14 +330,14 @@ class BudgetService(Service):
             active=active,
         )
 
-    def _takes_part(self, call: Caller, ledger: Ledger) -> bool:
+    def _takes_part(self, call: Caller, ledger: BudgetAccount) -> bool:
         me = call.participant
         opened_in = self.state.threads.by_no(ledger.thread_no)
         return (
             call.owner or me == ledger.opened_by or me in ledger.agents or call.may_look(opened_in)
         )
 
-    async def _course(self, call: Caller, ledger: Ledger) -> tuple[bool, float, float]:
+    async def _course(self, call: Caller, ledger: BudgetAccount) -> tuple[bool, float, float]:
         """Whether turns of the interaction run, or wakes of it wait for one; and the dates of the
         first and the last thing that happened in it."""
         store, runs = self.store, self.turns.runs(ledger)

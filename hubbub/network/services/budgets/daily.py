@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from hubbub.config.models import DailyBudget, DailyBudgets
-from hubbub.network.services.budgets.ledger import EPSILON, Cost, exceeds
+from hubbub.network.services.budgets.account import EPSILON, Cost, exceeds
 from hubbub.network.stored import StoredSpending
 from hubbub.network.wakes import Reason
 from hubbub.protocol.spending import LimitName, Whose

@@ -19,10 +19,10 @@ from hubbub.errors import OperationError
 from hubbub.network.ports import Store
 from hubbub.network.queries import TurnById
 from hubbub.network.records import LedgerMoved, Record, Spent
-from hubbub.network.running import Ended
-from hubbub.network.services.budgets.book import Book
+from hubbub.network.running_turns import Ended
+from hubbub.network.services.budgets.account import EPSILON, BudgetAccount, Cost
+from hubbub.network.services.budgets.accounts import BudgetAccounts
 from hubbub.network.services.budgets.daily import Daily, Reached
-from hubbub.network.services.budgets.ledger import EPSILON, Cost, Ledger
 from hubbub.network.services.budgets.turn_account import (
     Charge,
     Estimate,
@@ -51,11 +51,11 @@ class Leases:
     def __init__(
         self,
         store: Store,
-        book: Book,
+        book: BudgetAccounts,
         daily: Daily,
         now: Callable[[], float],
         steady: Callable[[], float],
-        reach: Callable[[Ledger, LimitName], None],
+        reach: Callable[[BudgetAccount, LimitName], None],
         spent_up: Callable[[Reached, int], None],
     ):
         """`now` is the time of day, `steady` that by which interactions grow old. `reach` and
@@ -79,7 +79,7 @@ class Leases:
         nothing overtakes what it asked before, however long the store takes for each."""
         return self._loading.setdefault(turn, asyncio.Lock())
 
-    def runs(self, ledger: Ledger) -> bool:
+    def runs(self, ledger: BudgetAccount) -> bool:
         """Whether a turn runs that is charged to this account."""
         return any(account.ledger is ledger and account.begun for account in self._turns.values())
 

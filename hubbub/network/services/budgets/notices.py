@@ -9,9 +9,9 @@ from pydantic import JsonValue
 
 from hubbub.config.budgets import DampenerConfig
 from hubbub.ids import interaction_id, message_id
+from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Reached
-from hubbub.network.services.budgets.judgement import Judgement
-from hubbub.network.services.budgets.ledger import Ledger
+from hubbub.network.services.budgets.policy_result import PolicyResult
 from hubbub.network.threads import Thread, Threads
 from hubbub.network.wakes import SENTENCES, Reason
 from hubbub.protocol.spending import LimitName, Whose
@@ -60,7 +60,7 @@ class Notices:
     def __init__(self, threads: Threads, post: Callable[[Notice], None], dampener: DampenerConfig):
         self._threads, self._post, self._dampener = threads, post, dampener
 
-    def limit(self, ledger: Ledger, limit: LimitName, now: float) -> None:
+    def limit(self, ledger: BudgetAccount, limit: LimitName, now: float) -> None:
         """An interaction has run into a limit: told where it was opened, to who opened it."""
         of = ledger.budget()[limit]
         used = ledger.used(now).get(limit, of)
@@ -93,7 +93,7 @@ class Notices:
         }
         self._post(Notice(thread.id, text, details, once))
 
-    def breathless(self, entry: Entry, judgement: Judgement) -> None:
+    def breathless(self, entry: Entry, judgement: PolicyResult) -> None:
         """Two agents have woken each other as often as they may: told where the interaction was
         opened, and to nobody by name."""
         sender, config, ledger = entry.draft.sender_id, self._dampener, judgement.ledger
@@ -114,7 +114,7 @@ class Notices:
             once = f"dampened:m{entry.seq}:{agent}"
             self._post(Notice(thread_id, text, details, once))
 
-    def unheard(self, entry: Entry, judgement: Judgement) -> None:
+    def unheard(self, entry: Entry, judgement: PolicyResult) -> None:
         """A person waits for replies that will not come: told under its message's thread."""
         if not judgement.owed:
             return

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hubbub.network.records import Record
-from hubbub.network.services.budgets.ledger import Cost, Ledger
+from hubbub.network.services.budgets.account import BudgetAccount, Cost
 
 __all__ = ["Charge", "Estimate", "TurnAccount", "Version", "standing"]
 
@@ -37,7 +37,7 @@ class TurnAccount:
 
     __slots__ = ("agent", "begun", "leases", "ledger", "over", "steps", "thread_no", "turn")
 
-    def __init__(self, turn: str, agent: str, thread_no: int, ledger: Ledger):
+    def __init__(self, turn: str, agent: str, thread_no: int, ledger: BudgetAccount):
         self.turn, self.agent, self.thread_no, self.ledger = turn, agent, thread_no, ledger
         self.steps: dict[int, Version] = {}
         self.leases: dict[str, Estimate] = {}
@@ -53,7 +53,7 @@ class Charge:
         self,
         records: Callable[[], Sequence[Record]],
         failed: Callable[[], None],
-        ledger: Ledger,
+        ledger: BudgetAccount,
     ):
         self._records, self._failed, self._ledger = records, failed, ledger
         ledger.pins += 1

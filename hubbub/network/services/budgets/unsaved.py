@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from hubbub.network.log import Change, Log
 from hubbub.network.records import LedgerMoved, Record, Spent
+from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import day_of
-from hubbub.network.services.budgets.ledger import Ledger
 from hubbub.protocol.spending import LimitName
 
 __all__ = ["Unsaved"]
@@ -60,7 +60,7 @@ class Unsaved:
 
         self._log.change(Change(records, done))
 
-    def reached(self, ledger: Ledger, limit: LimitName) -> None:
+    def reached(self, ledger: BudgetAccount, limit: LimitName) -> None:
         """Write that the interaction has run into the limit, as soon as may be."""
 
         def records(head: int) -> Sequence[Record]:

@@ -24,14 +24,15 @@ from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import message_id, parse_message_id
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Speaking, operation
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.queries import LatestRequests, RequestAt, TurnById, WakeOf
 from hubbub.network.records import Record
-from hubbub.network.router import nearest
-from hubbub.network.running import Ended
+from hubbub.network.routing import cause_position
+from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.messages import sender
 from hubbub.network.services.requests.records import (
@@ -43,8 +44,8 @@ from hubbub.network.services.requests.records import (
     position,
 )
 from hubbub.network.services.requests.waits import Wait, Waits
-from hubbub.network.speaking import cause_position
 from hubbub.network.stored import StoreState
+from hubbub.network.targets import nearest
 from hubbub.network.timer import Timer
 from hubbub.network.wakes import SENTENCES, Reason
 from hubbub.protocol.codes import ErrorCode
@@ -144,9 +145,9 @@ class RequestService(Service):
         if known.kind != "agent":
             text = f"to: {args.to} is no agent; send a message instead"
             raise OperationError(ErrorCode.BAD_REQUEST, text)
-        thread = self.kernel.speaker.thread(args.to, who.id)
+        thread = self.kernel.router.thread(args.to, who.id)
         deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
-        draft = self.kernel.speaker.draft(who, thread, args.task, args)
+        draft = self.kernel.router.draft(who, thread, args.task, args)
         mark = RequestMark(id="", kind="task", deadline=deadline)
         return Speaking(replace(draft, request=mark))
 
@@ -164,7 +165,7 @@ class RequestService(Service):
         if args.cause is not None:
             await self._check_cause(call, args.cause, who.id)
         thread = self.state.threads.ensure(request.thread_id)
-        draft = self.kernel.speaker.draft(who, thread, args.text, args)
+        draft = self.kernel.router.draft(who, thread, args.text, args)
         outcome = "reported" if args.status == "failed" else ""
         mark = RequestMark(id=request.id, kind=args.status, outcome=outcome)
         return Speaking(replace(draft, request=mark, cause_id=args.cause or request.id))
@@ -438,7 +439,7 @@ class RequestService(Service):
             if not isinstance(answer, Exception):
                 self._over(seq)
 
-        self.kernel.writes.record(Recording(lambda head: [kept(ended)], ended, failed=failed), done)
+        self.kernel.writes.commit(Commit(lambda head: [kept(ended)], ended, failed=failed), done)
 
     def said(self, seq: int, error: Exception | None = None) -> None:
         """The word that ends a request is in the log, or why it is not."""

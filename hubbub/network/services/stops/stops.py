@@ -16,7 +16,7 @@ from hubbub.network.halts import BREAKER, refusal
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import WakeOf
 from hubbub.network.records import HaltLifted, HaltSet
-from hubbub.network.running import Ended
+from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.stops.breaker import Breaker
 from hubbub.network.services.threads import find_thread

@@ -21,10 +21,10 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.queries import LatestTurns, PendingWakes, TurnById, WakeOf, WakesAt
 from hubbub.network.records import Record, TurnBegun, TurnEnded
-from hubbub.network.running import Ended
+from hubbub.network.running_turns import Ended
 from hubbub.network.services.turns.notices import Notices, Why
 from hubbub.network.services.turns.record import turn_record
-from hubbub.network.services.turns.waiting import unanswered
+from hubbub.network.services.turns.unanswered import unanswered
 from hubbub.network.stored import PendingRow, StoredEvent, StoredTurn
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codes import CloseCode

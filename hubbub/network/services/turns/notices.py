@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from hubbub.network.halts import BREAKER
 from hubbub.network.kernel import Kernel
-from hubbub.network.services.turns.waiting import asker
+from hubbub.network.services.turns.unanswered import asker
 from hubbub.network.stored import StoredHalt
 from hubbub.protocol.messages import Message
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hubbub.ids import parse_message_id
 from hubbub.network.ports import Store
 from hubbub.network.queries import LatestApprovals, TurnsById, WakesAt
-from hubbub.network.services.turns.waiting import asker, said_nothing_after, taken_up
+from hubbub.network.services.turns.unanswered import asker, said_nothing_after, taken_up
 from hubbub.network.stored import StoredTurn, StoredWake
 from hubbub.protocol.control import Approval
 from hubbub.protocol.messages import Message

@@ -11,7 +11,8 @@ from pydantic import JsonValue
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
-from hubbub.network.caller import Caller, Recording
+from hubbub.network.caller import Caller
+from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.lives import NO_LIVES, Lives
 from hubbub.network.queries import LatestTurns, TurnById
@@ -23,7 +24,8 @@ from hubbub.network.records import (
     TurnLeft,
     WakesTaken,
 )
-from hubbub.network.running import over
+from hubbub.network.routing import own_turn, unknown_turn
+from hubbub.network.running_turns import over
 from hubbub.network.service import Service
 from hubbub.network.services.approvals.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
@@ -33,8 +35,7 @@ from hubbub.network.services.turns.ending import Ending
 from hubbub.network.services.turns.notices import listed
 from hubbub.network.services.turns.record import turn_record
 from hubbub.network.services.turns.silence import Silence, silences
-from hubbub.network.services.turns.waiting import asker, taken_up, unanswered
-from hubbub.network.speaking import own_turn, unknown_turn
+from hubbub.network.services.turns.unanswered import asker, taken_up, unanswered
 from hubbub.network.stored import StoredTurn
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -109,7 +110,7 @@ class TurnService(Service):
         self._draining = True
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=BeginTurnResult)
-    async def begin_turn(self, call: Caller, args: BeginTurn) -> Recording | BeginTurnResult:
+    async def begin_turn(self, call: Caller, args: BeginTurn) -> Commit | BeginTurnResult:
         """Record that a turn begins, or begins again after a crash; tells what was done before."""
         start = args.start
         own_turn(start.id, call.participant, self.kernel.log.head)
@@ -150,20 +151,20 @@ class TurnService(Service):
                 charge.committed()
 
         first = BeginTurnResult(attempts=1) if stored is None else answer
-        return Recording(records, first, committed, charge.failed if charge is not None else None)
+        return Commit(records, first, committed, charge.failed if charge is not None else None)
 
-    def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Recording:
+    def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Commit:
         """The turn has cost too many processes: it ends, instead of beginning once more."""
         reason = f"its process died {lives.deaths} times in the middle of it"
         end = TurnEnd(id=stored.id, outcome="handler_error", reason=reason, by="hub")
         return self._end(end, over(stored.id, "hub", reason))
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
-    async def leave_turn(self, call: Caller, args: LeaveTurn) -> Recording:
+    async def leave_turn(self, call: Caller, args: LeaveTurn) -> Commit:
         """Tell that the process works on a turn no more without having died in it: the agent is
         stopped, or the turn waits for a person. The next begin goes on with it."""
         own_turn(args.turn, call.participant, self.kernel.log.head)
-        return Recording(lambda head: [TurnLeft(args.turn, args.life)], Done())
+        return Commit(lambda head: [TurnLeft(args.turn, args.life)], Done())
 
     def _may_begin(self, call: Caller, turn: str, thread_id: str) -> None:
         """Raises `OperationError` if nothing is to begin in the thread."""
@@ -187,7 +188,7 @@ class TurnService(Service):
         return stored
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
-    async def record_step(self, call: Caller, args: RecordStep) -> Recording:
+    async def record_step(self, call: Caller, args: RecordStep) -> Commit:
         """Record a step of a running turn; the same number again replaces it. The wakes of the
         messages that were let in before it belong to the turn from then on."""
         own_turn(args.turn, call.participant, self.kernel.log.head)
@@ -200,19 +201,19 @@ class TurnService(Service):
         if seqs:
             made.append(WakesTaken(args.turn, call.participant, seqs))
         charge = self._budgets.turns.step(account, args.step, args.settles)
-        return Recording(
+        return Commit(
             lambda head: [*made, *charge.records()], Done(), charge.committed, charge.failed
         )
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
-    async def end_turn(self, call: Caller, args: EndTurn) -> Recording:
+    async def end_turn(self, call: Caller, args: EndTurn) -> Commit:
         """Record how a turn ended. A person who still waits for an answer is told by the hub."""
         end = args.end.model_copy(update={"by": None})
         own_turn(end.id, call.participant, self.kernel.log.head)
         await self._check_goes_on(end.id)
         return self._end(end)
 
-    def _end(self, end: TurnEnd, refused: OperationError | None = None) -> Recording:
+    def _end(self, end: TurnEnd, refused: OperationError | None = None) -> Commit:
         """Write the end, and tell those whom it concerns; `refused` is what its agent is told."""
         ended = TurnEnded(end.id, self.kernel.clock.now(), end.model_dump_json())
 
@@ -237,7 +238,7 @@ class TurnService(Service):
             self._budgets.turns.over(end.id)
             self._approvals.cancel_of([end.id])
 
-        return Recording(lambda head: [ended], answer, committed)
+        return Commit(lambda head: [ended], answer, committed)
 
     async def _tell_again(self) -> None:
         """After a start: tell of the turns that ended last what may not have been told any more. A

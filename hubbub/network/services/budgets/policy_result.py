@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from hubbub.network.records import LedgerMoved, Record, Spent
+from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Reached
-from hubbub.network.services.budgets.ledger import Ledger
 from hubbub.network.wakes import Reason
 from hubbub.protocol.spending import LimitName
 
-__all__ = ["Judgement"]
+__all__ = ["PolicyResult"]
 
 
-class Judgement:
+class PolicyResult:
     """Of a message that moves an account, or that was kept from waking somebody."""
 
     __slots__ = (
@@ -29,7 +29,7 @@ class Judgement:
         "woken",
     )
 
-    def __init__(self, ledger: Ledger, thread_no: int, *, opens: bool):
+    def __init__(self, ledger: BudgetAccount, thread_no: int, *, opens: bool):
         self.ledger = ledger
         self.opens = opens
         """Whether the message opens the interaction: its deliveries then tell whom it woke."""

@@ -9,7 +9,7 @@ from hubbub.config.models import Budgets
 from hubbub.ids import interaction_id
 from hubbub.protocol.spending import LIMITS, LimitName, Sums
 
-__all__ = ["EPSILON", "Cost", "Ledger", "Limits", "exceeds"]
+__all__ = ["EPSILON", "BudgetAccount", "Cost", "Limits", "exceeds"]
 
 EPSILON = 1e-9
 """Sums of money are compared with this tolerance (US dollars): they are fractions."""
@@ -70,7 +70,7 @@ def exceeds(sum: float, limit: float | None) -> bool:
     return limit is not None and sum > limit + EPSILON
 
 
-class Ledger:
+class BudgetAccount:
     """The account of one interaction, in memory: the differences go to the store with what caused
     them, and are taken back here when the store refuses that.
     """

@@ -18,19 +18,19 @@ from hubbub.config.models import Budgets
 from hubbub.ids import parse_interaction_id
 from hubbub.network.ports import Store
 from hubbub.network.queries import LedgerOf, WakesAt
-from hubbub.network.services.budgets.ledger import Ledger, Limits
+from hubbub.network.services.budgets.account import BudgetAccount, Limits
 from hubbub.network.threads import Threads
 from hubbub.network.wakes import Decision
 from hubbub.protocol.spending import LIMITS
 
-__all__ = ["Book"]
+__all__ = ["BudgetAccounts"]
 
 _Opening = tuple[int, str, bool, int, float, Sequence[Decision]]
 """Position, who opened it, whether that is a person, thread, when, whom it reached by name."""
 _NOTHING: _Opening = (0, "", False, 0, 0.0, ())
 
 
-class Book:
+class BudgetAccounts:
     """Finds the account of an interaction, or loads it."""
 
     def __init__(
@@ -49,17 +49,17 @@ class Book:
         self._set_by_person, self._moment = set_by_person, moment
         self._full, self._half = Limits.of(budgets, halved=False), Limits.of(budgets, halved=True)
         self._ring: list[_Opening] = [_NOTHING] * size
-        self._ledgers: OrderedDict[int, Ledger] = OrderedDict()
+        self._ledgers: OrderedDict[int, BudgetAccount] = OrderedDict()
 
     def _timed(self, opening: Mapping[str, JsonValue]) -> bool:
         """Whether a timer of a person has set the message off."""
         timer_of = opening.get("timer_of")
         return isinstance(timer_of, str) and self._set_by_person(timer_of)
 
-    def new(self, opened_by: str, thread_no: int, at: float, *, person: bool) -> Ledger:
+    def new(self, opened_by: str, thread_no: int, at: float, *, person: bool) -> BudgetAccount:
         """The account of an interaction that a message is about to open."""
         limits = self._full if person else self._half
-        return Ledger(0, opened_by, thread_no, at, limits, person=person)
+        return BudgetAccount(0, opened_by, thread_no, at, limits, person=person)
 
     def opened(
         self,
@@ -73,13 +73,13 @@ class Book:
         """The message at `seq` has opened an interaction."""
         self._ring[seq % self._size] = (seq, opened_by, person, thread_no, at, decisions)
 
-    def keep(self, ledger: Ledger) -> None:
+    def keep(self, ledger: BudgetAccount) -> None:
         """An account is to be found from now on."""
         self._ledgers[ledger.seq] = ledger
         if len(self._ledgers) > self._size:
             self._let_go(ledger)
 
-    def find(self, interaction: str) -> Ledger | None:
+    def find(self, interaction: str) -> BudgetAccount | None:
         """The account, if it is at hand."""
         seq = parse_interaction_id(interaction) or 0
         ledger = self._ledgers.get(seq)
@@ -95,7 +95,7 @@ class Book:
         woken = [decision.participant for decision in decisions if decision.reply is not None]
         return self._made(seq, opened_by, thread_no, at, woken, person=person)
 
-    async def load(self, interaction: str) -> Ledger | None:
+    async def load(self, interaction: str) -> BudgetAccount | None:
         """The account, from the store if need be; None: there is no such interaction.
 
         Raises `StoreUnavailable`.
@@ -145,7 +145,7 @@ class Book:
         woken: Sequence[str],
         *,
         person: bool,
-    ) -> Ledger:
+    ) -> BudgetAccount:
         ledger = self.new(opened_by, thread_no, at, person=person)
         ledger.seq = seq
         for agent in woken:
@@ -154,7 +154,7 @@ class Book:
         self.keep(ledger)
         return ledger
 
-    def _let_go(self, new: Ledger) -> None:
+    def _let_go(self, new: BudgetAccount) -> None:
         """Forget the account that was asked for longest ago and that nothing uses; the new one is
         just about to be used."""
         for seq, ledger in self._ledgers.items():

@@ -23,9 +23,9 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
 
-__all__ = ["HUBS_SIGNALS", "News"]
+__all__ = ["HUB_SIGNALS", "Notifications"]
 
-HUBS_SIGNALS = frozenset(
+HUB_SIGNALS = frozenset(
     {
         "approval",
         "caught_up",
@@ -55,7 +55,7 @@ CHANNEL_AFTER_S = 0.1
 """What changes about a channel gathers this long."""
 
 
-class News:
+class Notifications:
     """Gathers what happens and tells it to those who are connected."""
 
     def __init__(self, state: NetworkState, fanout: Fanout, pipeline: Pipeline, clock: Clock):
@@ -112,14 +112,16 @@ class News:
                 "online": [self._state.describe(p).model_dump(mode="json") for p in people if p],
                 "offline": went,
             }
-            self._fanout.whisper_all(_dump(Signal(type="presence", sender="hub", data=data)))
+            self._fanout.send_ephemeral_to_all(
+                _dump(Signal(type="presence", sender="hub", data=data))
+            )
 
     def down_changed(self, agents: Sequence[str]) -> None:
         """These agents were given up."""
         known = [self._state.get(agent) for agent in agents]
         told: JsonValue = [self._state.describe(p).model_dump(mode="json") for p in known if p]
         data: JsonValue = {"online": [], "offline": [], "down": told}
-        self._fanout.whisper_all(_dump(Signal(type="presence", sender="hub", data=data)))
+        self._fanout.send_ephemeral_to_all(_dump(Signal(type="presence", sender="hub", data=data)))
 
     # Delivery -----------------------------------------------------------------------------
 
@@ -138,7 +140,7 @@ class News:
         self._delivered_last = asyncio.get_running_loop().time()
         moved, self._delivered = self._delivered, {}
         signal = Signal(type="delivered", sender="hub", data=dict(moved))
-        self._fanout.whisper_people(_dump(signal))
+        self._fanout.send_ephemeral_to_people(_dump(signal))
 
     # Channels -----------------------------------------------------------------------------
 
@@ -157,7 +159,9 @@ class News:
         for channel in filter(None, map(self._state.channels.get, changed)):
             described = self._state.describe_channel(channel, "")
             data = described.model_dump(mode="json", exclude={"joined"})
-            self._fanout.whisper_people(_dump(Signal(type="channel", sender="hub", data=data)))
+            self._fanout.send_ephemeral_to_people(
+                _dump(Signal(type="channel", sender="hub", data=data))
+            )
 
     # Signals of participants --------------------------------------------------------------
 
@@ -168,7 +172,7 @@ class News:
             return
         if caller.bucket.take(self._clock.monotonic(), SIGNAL):
             return
-        if signal.type in HUBS_SIGNALS:
+        if signal.type in HUB_SIGNALS:
             text = f"type: {signal.type} is for the hub to say"
             session.error(OperationError(ErrorCode.BAD_REQUEST, text), None)
             return
@@ -195,10 +199,10 @@ class News:
             }
         )
         if thread is None:
-            self._fanout.whisper_all(_dump(told), without=session.participant)
+            self._fanout.send_ephemeral_to_all(_dump(told), without=session.participant)
             return
         readers = self._state.readers(thread, session.participant)
-        self._fanout.whisper_readers(readers, _dump(told))
+        self._fanout.send_ephemeral_to_readers(readers, _dump(told))
         if signal.type == "activity" and session.participant in self._state.agents:
             now = self._clock.monotonic()
             change = self._activities.note(session.participant, thread.id, signal.data, now)
@@ -208,7 +212,7 @@ class News:
         """An agent has begun to work somewhere, or works nowhere any more."""
         if change is not None and self._fanout.people and not self._stopped:
             signal = Signal(type="activity", sender=agent, data={"state": change})
-            self._fanout.whisper_people(_dump(signal))
+            self._fanout.send_ephemeral_to_people(_dump(signal))
 
     def _tell_activities(self, session: Session) -> None:
         """Who is at work, and at what in the threads that the session's participant reads."""

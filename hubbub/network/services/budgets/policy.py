@@ -8,10 +8,10 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.network.halts import Halts
 from hubbub.network.queues import Queues
+from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Daily
 from hubbub.network.services.budgets.dampener import Dampener
-from hubbub.network.services.budgets.judgement import Judgement
-from hubbub.network.services.budgets.ledger import Ledger
+from hubbub.network.services.budgets.policy_result import PolicyResult
 from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import Decision, Reason
@@ -19,7 +19,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.spending import LimitName
 
-__all__ = ["Bench", "Judges", "is_dampened"]
+__all__ = ["Policies", "PolicyCheck", "is_dampened"]
 
 _REASONS: dict[LimitName, Reason] = {
     "hops": Reason.HOP_LIMIT,
@@ -32,7 +32,7 @@ _REASONS: dict[LimitName, Reason] = {
 }
 
 
-def is_dampened(draft: Draft, ledger: Ledger | None) -> bool:
+def is_dampened(draft: Draft, ledger: BudgetAccount | None) -> bool:
     """Whether its wakes count as those of two agents that wake each other. Questions whose senders
     do nothing until they are answered do not, nor do the answers: circles of them are refused. Nor
     do the tasks of a plan that works for a person: each ends once, and the budget holds them."""
@@ -47,7 +47,7 @@ def _ends_request(draft: Draft) -> bool:
     return draft.request is not None and draft.request.kind != "task"
 
 
-class Judges(NamedTuple):
+class Policies(NamedTuple):
     """Who is asked, in this order, whether a wake may be made; the interaction comes second."""
 
     halts: Halts
@@ -57,15 +57,15 @@ class Judges(NamedTuple):
     queues: Queues
 
 
-class Bench:
+class PolicyCheck:
     """One message before its judges."""
 
     def __init__(
         self,
-        judges: Judges,
+        judges: Policies,
         draft: Draft,
         thread: Thread,
-        judgement: Judgement,
+        judgement: PolicyResult,
         now: float,
         monotonic: float,
     ):

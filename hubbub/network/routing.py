@@ -17,8 +17,8 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.network.lineage import Ancestor, Lineage, descend, opening
 from hubbub.network.log import Entry
-from hubbub.network.router import HUB, check_readers, find_mentions, resolve_target
 from hubbub.network.state import NetworkState
+from hubbub.network.targets import HUB, check_readers, find_mentions, resolve_target
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import (
     Decision,
@@ -37,7 +37,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Attachment, Draft, Kind, NewAttachment, SenderKind
 from hubbub.protocol.operations import Speech
 
-__all__ = ["Sender", "Speaker", "cause_position", "own_turn", "unknown_turn"]
+__all__ = ["Router", "Sender", "cause_position", "own_turn", "unknown_turn"]
 
 
 class Sender(NamedTuple):
@@ -86,7 +86,7 @@ def unknown_turn(turn: str) -> OperationError:
     return OperationError(ErrorCode.UNKNOWN_TURN, f"there is no turn {turn[:100]!r} for you")
 
 
-class Speaker:
+class Router:
     """Makes drafts and decides about them. Pure: what must be read is read before."""
 
     def __init__(self, state: NetworkState, config: NetworkConfig):

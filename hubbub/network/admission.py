@@ -1,4 +1,4 @@
-"""Joining: from an `identify` frame to `ready`. First join and resume are one path.
+"""Admission: from an `identify` frame to `ready`. First join and resume are one path.
 
 version -> token -> known, or new -> cursor -> snapshot at the cursor -> ready -> stream
 """
@@ -34,7 +34,7 @@ from hubbub.network.records import (
 from hubbub.network.registry import Registry
 from hubbub.network.services.read_markers import said_before
 from hubbub.network.session import Session
-from hubbub.network.showing import shown_bodies, shown_tails
+from hubbub.network.shown_messages import shown_bodies, shown_tails
 from hubbub.network.state import ChannelState, Known
 from hubbub.network.stored import PendingRow
 from hubbub.network.threads import Thread
@@ -43,7 +43,7 @@ from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import VERSION, Identify
 from hubbub.protocol.messages import Card, Kind
 
-__all__ = ["Joining", "Refused"]
+__all__ = ["Admission", "Refused"]
 
 log = get_logger(__name__)
 
@@ -66,7 +66,7 @@ class Welcome(Protocol):
 
 
 class Refused(OperationError):
-    """Joining failed: after the error the socket is closed with `close`."""
+    """Admission failed: after the error the socket is closed with `close`."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class _WrongToken(Refused):
     """The answer waits, if there were many from the same address."""
 
 
-class Joining:
+class Admission:
     """Lets participants in."""
 
     def __init__(self, kernel: Kernel, registry: Registry, mods: Mods, welcome: Welcome):
@@ -301,7 +301,7 @@ class Joining:
         scopes = self._state.members.scopes(newcomer)
         for channel in self._state.channels.values():
             if channel.scope in scopes:
-                self._kernel.news.channel_changed(channel.name)
+                self._kernel.notifications.channel_changed(channel.name)
 
     def _position(self, frame: Identify) -> tuple[int, bool]:
         """Where the stream starts, and whether that is where the client asked for."""
