@@ -39,10 +39,10 @@ COLORS: Sequence[Literal["light", "dark"]] = ("light", "dark")
 async def take(views: Sequence[View], at_work: Sequence[View], executable: str) -> None:
     """All pictures of these views."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    async with chromium.running(executable) as browser:
+    async with chromium.running(executable) as browser, Seats.open(browser) as seats:
         for color, size in product(COLORS, SIZES):
             with tempfile.TemporaryDirectory() as folder:
-                desks = Desks(Seats(browser), Path(folder), lambda: False)
+                desks = Desks(seats, Path(folder), lambda: False)
                 if views:
                     await _take(views, desks, color, size)
                 if at_work:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 
@@ -60,12 +59,8 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def seats(browser: Browser) -> AsyncIterator[Seats]:
-    async def lobby(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n")
-        writer.close()
-
-    async with await asyncio.start_server(lobby, "127.0.0.1", 0) as server:
-        yield Seats(browser, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+    async with Seats.open(browser) as seats:
+        yield seats
 
 
 @pytest_asyncio.fixture(loop_scope="session")

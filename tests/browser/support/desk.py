@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -332,6 +333,18 @@ class Seats:
     def __init__(self, browser: Browser, lobby: str):
         self.browser, self._lobby = browser, lobby
         self._free: list[Seat] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, browser: Browser) -> AsyncIterator[Seats]:
+        """With a lobby, as long as the context lasts."""
+
+        async def lobby(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(lobby, "127.0.0.1", 0) as server:
+            yield cls(browser, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
 
     async def take(self, *, new: bool) -> Seat:
         return self._free.pop() if self._free and not new else await Seat.made(self.browser)
