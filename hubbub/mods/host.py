@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
@@ -12,6 +13,7 @@ from weakref import finalize
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from hubbub.clock import Clock
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Calling, Operation
 from hubbub.mods.rows import Statement, Value
@@ -73,6 +75,19 @@ class Restored(NamedTuple):
     """A checksum of what it was made from: another one under the same key is an error."""
 
 
+@dataclass(frozen=True, slots=True)
+class NetworkFacts:
+    """What does not change while a network runs."""
+
+    name: str
+    epoch: str
+    clock: Clock
+    steady: Clock
+    models: Mapping[str, ModelConfig]
+    operations: Mapping[str, Operation]
+    """By name; those of mods, whose settings may change, as they are now."""
+
+
 class Host(ABC):
     """The hub, as one mod sees it. Everything that may take long is a coroutine.
 
@@ -81,18 +96,18 @@ class Host(ABC):
     only the hub itself knows.
     """
 
-    def __init__(self, mod: str, pipeline: Pipeline, folder: Path | None):
-        self._name, self._pipeline, self._folder = mod, pipeline, folder
+    def __init__(self, mod: str, facts: NetworkFacts, pipeline: Pipeline, folder: Path | None):
+        self._name, self._facts, self._pipeline, self._folder = mod, facts, pipeline, folder
 
     # Time -------------------------------------------------------------------------------------
 
-    @abstractmethod
     def now(self) -> float:
         """Seconds since the epoch."""
+        return self._facts.clock.now()
 
-    @abstractmethod
     def steady(self) -> float:
         """The same by a clock that nobody sets while the hub runs: for waits, not for dates."""
+        return self._facts.steady.now()
 
     @abstractmethod
     def at(self, when: float, key: str) -> None:
@@ -164,9 +179,9 @@ class Host(ABC):
     def read_upto(self, participant: str, thread: str) -> int:
         """The position (tseq) up to which the participant has marked the thread as read."""
 
-    @abstractmethod
     def model(self, name: str) -> ModelConfig | None:
         """An endpoint of a model that the network's YAML names in `models`."""
+        return self._facts.models.get(name)
 
     @abstractmethod
     def busy(self, agent: str) -> Busy:
@@ -181,7 +196,7 @@ class Host(ABC):
     async def ask(self, call: Calling, operation: str, /, **arguments: JsonValue) -> BaseModel:
         """Ask for an operation that only reads, of the hub or of another mod, as the caller would:
         nothing is answered that it could not ask for itself. Raises `OperationError`."""
-        found = self._operations().get(operation)
+        found = self._facts.operations.get(operation)
         if found is None or found.permission != "read":
             text = f"there is no operation {operation[:64]!r} that only reads"
             raise OperationError(ErrorCode.UNKNOWN_OPERATION, text)
@@ -192,10 +207,6 @@ class Host(ABC):
         answer = found.handler(call, args)
         result: BaseModel = await answer if found.is_async else answer
         return result
-
-    @abstractmethod
-    def _operations(self) -> Mapping[str, Operation]:
-        """All operations of the network, by name."""
 
     def mod(self, name: str) -> Mod | None:
         """Another mod of the network, if it has one of this name: ask it only what it promises to
@@ -209,14 +220,14 @@ class Host(ABC):
     # The log ----------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def network(self) -> str:
         """What the network is called."""
+        return self._facts.name
 
     @property
-    @abstractmethod
     def epoch(self) -> str:
         """The incarnation of its log: no other network has the same."""
+        return self._facts.epoch
 
     @property
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
-from hubbub.mods.host import Busy, Host, Latest, Restored, Row
-from hubbub.mods.operation import Calling, Operation
+from hubbub.mods.host import Busy, Host, Latest, NetworkFacts, Restored, Row
+from hubbub.mods.operation import Calling
 from hubbub.mods.rows import Statement, Value
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
@@ -33,7 +33,6 @@ from hubbub.protocol.messages import Amendment, Draft, Message, Participant
 from hubbub.protocol.operations import Speech
 
 if TYPE_CHECKING:
-    from hubbub.config.agents import ModelConfig
     from hubbub.network.mods.alarms import Alarms
 
 __all__ = ["ModHost"]
@@ -54,17 +53,19 @@ class ModHost(Host):
         parked: Callable[[str], Collection[str]],
     ):
         """`parked` tells which turns of an agent wait for a person."""
-        super().__init__(mod.name, kernel.pipeline, folder)
+        facts = NetworkFacts(
+            name=kernel.config.name,
+            epoch=kernel.state.epoch,
+            clock=kernel.clock,
+            steady=kernel.steady,
+            models=kernel.file.models,
+            operations=registry.by_name,
+        )
+        super().__init__(mod.name, facts, kernel.pipeline, folder)
         self._kernel, self._mod, self._alarms, self._run = kernel, mod, alarms, run
-        self._registry, self._parked = registry, parked
+        self._parked = parked
 
     # Time -------------------------------------------------------------------------------------
-
-    def now(self) -> float:
-        return self._kernel.clock.now()
-
-    def steady(self) -> float:
-        return self._kernel.steady.now()
 
     def after(self, seconds: float, key: str) -> None:
         self._alarms.wait(self._mod, key, seconds)
@@ -125,28 +126,12 @@ class ModHost(Host):
         found = self._kernel.state.threads.get(thread)
         return Latest(0, 0) if found is None else Latest(found.tseq, found.last_seq)
 
-    def model(self, name: str) -> ModelConfig | None:
-        return self._kernel.file.models.get(name)
-
     def busy(self, agent: str) -> Busy:
         running = sum(turn.agent == agent for _, turn in self._kernel.state.turns)
         parked = self._parked(agent)
         return Busy(running, self._kernel.queues.depth(agent, parked))
 
-    # Other operations -------------------------------------------------------------------------
-
-    def _operations(self) -> Mapping[str, Operation]:
-        return {each.name: each for each in self._registry.values()}
-
     # The log ----------------------------------------------------------------------------------
-
-    @property
-    def network(self) -> str:
-        return self._kernel.config.name
-
-    @property
-    def epoch(self) -> str:
-        return self._kernel.state.epoch
 
     @property
     def head(self) -> int:
