@@ -9,15 +9,15 @@ import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from hubbub.app.happenings import (
+from hubbub.app.launch import units
+from hubbub.app.lifecycle import (
     AgentGivenUp,
-    Happening,
+    LifecycleEvent,
     MessageSeen,
     NetworkUp,
     Report,
     Stopping,
 )
-from hubbub.app.launch import units
 from hubbub.app.supervisor import Supervisor
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
@@ -87,12 +87,12 @@ class _Agents:
 def _telling(hub: Hub, report: Report) -> Report:
     """Who waits for an agent that is given up is told by the hub."""
 
-    def on(happening: Happening) -> None:
-        report(happening)
-        if isinstance(happening, AgentGivenUp):
-            how = f"exit code {happening.code}" if happening.code >= 0 else "killed by a signal"
-            reason = f"does not run: its process ended {happening.deaths} times in a row, {how}"
-            hub.services.down.put(happening.agents, reason)
+    def on(event: LifecycleEvent) -> None:
+        report(event)
+        if isinstance(event, AgentGivenUp):
+            how = f"exit code {event.code}" if event.code >= 0 else "killed by a signal"
+            reason = f"does not run: its process ended {event.deaths} times in a row, {how}"
+            hub.services.down.put(event.agents, reason)
 
     return on
 

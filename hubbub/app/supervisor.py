@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from hubbub.app.happenings import (
+from hubbub.app.lifecycle import (
     AgentDied,
     AgentGivenUp,
     AgentOutput,

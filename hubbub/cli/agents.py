@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, NetworkTarget, TokenOption, joined, run_async
+from hubbub.cli.connection import AddressOption, NetworkTarget, TokenOption, joined, run_async
 from hubbub.errors import OperationError, UserError
 from hubbub.protocol.codes import ErrorCode
 

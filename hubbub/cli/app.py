@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hubbub.cli.made import add_group, group_of_mod
+from hubbub.cli.operations import add_group, group_of_mod
 from hubbub.cli.output import help_if_alone
 from hubbub.config.problems import closest
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, OperationError, UserError

@@ -27,7 +27,7 @@ def init(
     """Write a commented starter network: hubbub.yaml and an agent in Python."""
     from hubbub.app.providers import find_models
     from hubbub.app.starters import starter_files
-    from hubbub.cli.joining import run_async
+    from hubbub.cli.connection import run_async
 
     proposals = run_async(find_models(os.environ))
     files = {folder / name: text for name, text in starter_files(proposals).items()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, NetworkTarget, TokenOption, joined, run_async
+from hubbub.cli.connection import AddressOption, NetworkTarget, TokenOption, joined, run_async
 from hubbub.cli.output import DEFAULT_CONFIG, JsonFlag, console, emit_json, help_if_alone, table
 from hubbub.config.problems import shown_path
 from hubbub.errors import OperationError, UserError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import run_async
+from hubbub.cli.connection import run_async
 from hubbub.cli.output import (
     DEFAULT_CONFIG,
     ConfigArgument,

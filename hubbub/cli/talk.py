@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import (
+from hubbub.cli.connection import (
     AddressOption,
     AsOption,
     NetworkTarget,
@@ -19,7 +19,7 @@ from hubbub.cli.joining import (
     run_async,
     unreachable,
 )
-from hubbub.cli.made import complete_recipient
+from hubbub.cli.operations import complete_recipient
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.config.problems import nearest
 from hubbub.errors import ConnectionLost, OperationError, UserError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, NetworkTarget, ask, run_async
+from hubbub.cli.connection import AddressOption, NetworkTarget, ask, run_async
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
 from hubbub.people.names import did_you_mean

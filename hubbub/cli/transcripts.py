@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from pydantic import BaseModel, JsonValue
 
-from hubbub.cli.joining import (
+from hubbub.cli.connection import (
     OPERATOR,
     AddressOption,
     AsOption,

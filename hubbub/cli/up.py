@@ -13,7 +13,7 @@ from hubbub.cli.output import DEFAULT_CONFIG, ConfigArgument, JsonFlag
 from hubbub.errors import UserError
 
 if TYPE_CHECKING:
-    from hubbub.app.happenings import Happening, Report
+    from hubbub.app.lifecycle import LifecycleEvent, Report
 
 __all__ = ["register"]
 
@@ -83,12 +83,12 @@ def up(
 def _with_browser(view: Report) -> Report:
     """Shows what happens, and the page in a browser as soon as there is a hub to serve it."""
     from hubbub.app.browser import open_browser, page_url
-    from hubbub.app.happenings import NetworkUp
+    from hubbub.app.lifecycle import NetworkUp
 
-    def report(happening: Happening) -> None:
-        view(happening)
-        if isinstance(happening, NetworkUp):
-            open_browser(page_url(happening.url))
+    def report(event: LifecycleEvent) -> None:
+        view(event)
+        if isinstance(event, NetworkUp):
+            open_browser(page_url(event.url))
 
     return report
 

@@ -14,13 +14,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from hubbub.app.browser import page_url
-from hubbub.app.happenings import (
+from hubbub.app.lifecycle import (
     AgentDied,
     AgentGivenUp,
     AgentOutput,
     AgentStarted,
     AgentStuck,
-    Happening,
+    LifecycleEvent,
     MessageSeen,
     NetworkUp,
     Stopping,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from hubbub.protocol.messages import Message
 
-__all__ = ["JsonView", "TerminalView", "happening_line"]
+__all__ = ["JsonView", "TerminalView", "event_line"]
 
 MOST_COLUMNS = 160
 """Of a message's text that are shown; `hubbub messages list` shows all of it."""
@@ -71,13 +71,13 @@ class JsonView:
         """The line in place of `count` others that nobody read in time."""
         return json.dumps({"event": "left_out", "lines": count}) + "\n"
 
-    def __call__(self, happening: Happening) -> None:
-        if isinstance(happening, MessageSeen):
-            hidden = happening.direct and not self._direct_texts
-            body = _head(happening) if hidden else happening.body.decode()
+    def __call__(self, event: LifecycleEvent) -> None:
+        if isinstance(event, MessageSeen):
+            hidden = event.direct and not self._direct_texts
+            body = _head(event) if hidden else event.body.decode()
             self._write(f'{{"event": "message", "message": {body}}}\n')
         else:
-            fields = asdict(happening)
+            fields = asdict(event)
             value = {"event": fields.pop("event"), **fields}
             self._write(json.dumps(value, ensure_ascii=False) + "\n")
 
@@ -109,10 +109,10 @@ class TerminalView:
         """The line in place of `count` others that nobody read in time."""
         return f"… {count} lines are left out here: nobody read them in time\n"
 
-    def __call__(self, happening: Happening) -> None:
-        if isinstance(happening, MessageSeen) and self._is_too_many():
+    def __call__(self, event: LifecycleEvent) -> None:
+        if isinstance(event, MessageSeen) and self._is_too_many():
             return
-        line = happening_line(happening, direct_texts=self._direct_texts)
+        line = event_line(event, direct_texts=self._direct_texts)
         if line is not None:
             self._print(line)
 
@@ -142,16 +142,16 @@ class TerminalView:
         self._write(printed.get())
 
 
-def happening_line(happening: Happening, *, direct_texts: bool = False) -> Text | None:
-    """How a happening reads; None for what nobody needs to see."""
+def event_line(event: LifecycleEvent, *, direct_texts: bool = False) -> Text | None:
+    """How an event reads; None for what nobody needs to see."""
     from rich.text import Text
 
-    match happening:
+    match event:
         case NetworkUp():
-            return _banner(happening)
+            return _banner(event)
         case MessageSeen():
-            message = happening.message
-            hidden = happening.direct and not direct_texts
+            message = event.message
+            hidden = event.direct and not direct_texts
             return message_line(message, _size(message) if hidden else _beginning(message))
         case AgentOutput(agents, stream, line):
             return _output(agents, stream, line)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.joining import AddressOption, TokenOption
+from hubbub.cli.connection import AddressOption, TokenOption
 
 __all__ = ["register"]
 

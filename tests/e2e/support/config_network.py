@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.app.agents import from_config, run_job
-from hubbub.app.happenings import Happening, NetworkUp
 from hubbub.app.launch import RUN, TOKENS, URL
+from hubbub.app.lifecycle import LifecycleEvent, NetworkUp
 from hubbub.app.network import serve
 from hubbub.client import Client, RunFile, WebSocketTransport
 from hubbub.config.loader import load
@@ -147,9 +147,9 @@ async def run_here(
     async with AsyncExitStack() as people:
         network = Network(folder, people)
 
-        def report(happening: Happening) -> None:
-            if isinstance(happening, NetworkUp):
-                network.url = happening.url
+        def report(event: LifecycleEvent) -> None:
+            if isinstance(event, NetworkUp):
+                network.url = event.url
                 up.set()
 
         with pytest.MonkeyPatch.context() as patch:

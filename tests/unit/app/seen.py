@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from hubbub.app.happenings import AgentOutput, AgentStarted, Happening
+from hubbub.app.lifecycle import AgentOutput, AgentStarted, LifecycleEvent
 
 __all__ = ["WITHIN_S", "Seen"]
 
@@ -16,14 +16,14 @@ class Seen:
     """Collects what is reported and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.all: list[Happening] = []
+        self.all: list[LifecycleEvent] = []
         self._news = asyncio.Event()
 
-    def __call__(self, happening: Happening) -> None:
-        self.all.append(happening)
+    def __call__(self, event: LifecycleEvent) -> None:
+        self.all.append(event)
         self._news.set()
 
-    async def until(self, condition: Callable[[Sequence[Happening]], bool]) -> None:
+    async def until(self, condition: Callable[[Sequence[LifecycleEvent]], bool]) -> None:
         async with asyncio.timeout(WITHIN_S):
             while not condition(self.all):
                 self._news.clear()

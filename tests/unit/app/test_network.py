@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hubbub.app.happenings import MessageSeen, NetworkUp, Stopping
+from hubbub.app.lifecycle import MessageSeen, NetworkUp, Stopping
 from hubbub.app.network import serve
 from hubbub.client import Client, Disconnected, WebSocketTransport
 from hubbub.client.runfile import find_run_files, state_dir

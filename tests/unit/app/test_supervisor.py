@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hubbub.app.happenings import (
+from hubbub.app.lifecycle import (
     AgentDied,
     AgentGivenUp,
     AgentOutput,
     AgentStarted,
-    Happening,
+    LifecycleEvent,
 )
 from hubbub.app.lifeline import VARIABLE, Lifeline
 from hubbub.app.restarts import RestartRules
@@ -160,8 +160,8 @@ print('gone')
 
 
 async def test_a_failure_to_report_is_not_swallowed() -> None:
-    def broken(happening: Happening) -> None:
-        if isinstance(happening, AgentOutput):
+    def broken(event: LifecycleEvent) -> None:
+        if isinstance(event, AgentOutput):
             raise ValueError("cannot show it")
 
     with pytest.raises(ExceptionGroup) as caught:

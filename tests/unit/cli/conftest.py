@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.app.happenings import Happening, NetworkUp
+from hubbub.app.lifecycle import LifecycleEvent, NetworkUp
 from hubbub.app.network import serve
 from hubbub.cli.app import run
 from hubbub.client import Client, WebSocketTransport
@@ -115,9 +115,9 @@ def running(text: str, folder: Path) -> Iterator[str]:
     urls: list[str] = []
     loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
-    def report(happening: Happening) -> None:
-        if isinstance(happening, NetworkUp):
-            urls.append(happening.url)
+    def report(event: LifecycleEvent) -> None:
+        if isinstance(event, NetworkUp):
+            urls.append(event.url)
             up.set()
 
     async def work() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.cli.joining import Unreachable
+from hubbub.cli.connection import Unreachable
 from hubbub.cli.talk import chat
 from hubbub.errors import UserError
 

@@ -13,7 +13,7 @@ import pytest
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.cli.joining import NetworkTarget, joined
+from hubbub.cli.connection import NetworkTarget, joined
 from hubbub.client import Client, WebSocketTransport
 from hubbub.errors import OperationError
 from hubbub.people.groups.turns import _cost, _lines

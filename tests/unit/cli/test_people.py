@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.cli.joining import NetworkTarget, default_person
+from hubbub.cli.connection import NetworkTarget, default_person
 from hubbub.client import Client, WebSocketTransport
 from tests.unit.cli.conftest import Ran, Shell
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.app.happenings import Happening, NetworkUp, Stopping
+from hubbub.app.lifecycle import LifecycleEvent, NetworkUp, Stopping
 from hubbub.cli.up import _with_browser
 from tests.unit.cli.conftest import NETWORK, Shell
 
@@ -161,7 +161,7 @@ def test_what_happens_is_shown_before_the_browser_is_opened(
     opened: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/there/is/no/python")  # it need not really open
-    seen: list[Happening] = []
+    seen: list[LifecycleEvent] = []
     report = _with_browser(seen.append)
     report(UP)
     report(Stopping("SIGINT"))

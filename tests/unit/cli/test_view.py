@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.app.happenings import (
+from hubbub.app.lifecycle import (
     AgentDied,
     AgentGivenUp,
     AgentOutput,
     AgentStarted,
-    Happening,
+    LifecycleEvent,
     MessageSeen,
     NetworkUp,
     Stopping,
@@ -28,7 +28,7 @@ from hubbub.cli.view import (
     MOST_PEOPLE,
     JsonView,
     TerminalView,
-    happening_line,
+    event_line,
 )
 from hubbub.people.messages import message_line, where
 from hubbub.protocol.messages import Attachment, Message, MessageType, Quote
@@ -72,8 +72,8 @@ def posted(text: str) -> MessageSeen:
     return seen(message("channel.desk", "channel", text))
 
 
-def shown(happening: Happening) -> str:
-    line = happening_line(happening)
+def shown(event: LifecycleEvent) -> str:
+    line = event_line(event)
     return line.plain if line is not None else ""
 
 
@@ -177,7 +177,7 @@ def test_nothing_that_is_said_can_steer_the_terminal(text: str) -> None:
     assert not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 for c in line)
 
 
-ALL: list[Happening] = [
+ALL: list[LifecycleEvent] = [
     UP,
     AgentStarted(("bot",), 17),
     AgentOutput(("bot",), "stderr", "oh no"),
@@ -197,10 +197,10 @@ def test_what_happens_is_a_line_for_people_and_an_object_for_programs(
     assert "\n".join(map(shown, ALL[1:7])) == snapshot
     out: list[str] = []
     view = JsonView(out.append, direct_texts=True)
-    for happening in ALL:
-        view(happening)
+    for event in ALL:
+        view(event)
     told = [json.loads(line) for line in "".join(out).splitlines()]
-    assert [each["event"] for each in told] == [happening.event for happening in ALL]
+    assert [each["event"] for each in told] == [event.event for event in ALL]
     assert Message.model_validate(told[7]["message"]) == message(text="grüße")
 
 

@@ -14,7 +14,7 @@ __all__ = [
     "AgentOutput",
     "AgentStarted",
     "AgentStuck",
-    "Happening",
+    "LifecycleEvent",
     "MessageSeen",
     "NetworkUp",
     "Report",
@@ -108,7 +108,7 @@ class Stopping:
     event: Literal["stopping"] = "stopping"
 
 
-Happening = (
+LifecycleEvent = (
     NetworkUp
     | AgentStarted
     | AgentDied
@@ -118,5 +118,5 @@ Happening = (
     | MessageSeen
     | Stopping
 )
-Report = Callable[[Happening], None]
+Report = Callable[[LifecycleEvent], None]
 """Is called in the loop's thread and must not block."""

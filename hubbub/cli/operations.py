@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 from pydantic import JsonValue
 
-from hubbub.cli.joining import (
+from hubbub.cli.connection import (
     AddressOption,
     AsOption,
     NetworkTarget,
