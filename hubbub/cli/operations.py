@@ -26,7 +26,7 @@ from hubbub.errors import HubbubError
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import GROUPS, Command, commands_in, mod_commands, perform
 from hubbub.people.figures import SHELL
-from hubbub.people.parameters import Parameter, told_operations, value_of
+from hubbub.people.parameters import Parameter, described_operations, value_of
 from hubbub.people.shown import Shown
 from hubbub.people.state import ClientState
 from hubbub.protocol.mods import ModStates
@@ -69,9 +69,9 @@ async def _mod(name: str) -> tuple[str, tuple[Command, ...]]:
         mod = next((mod for mod in mods if mod.name == name), None)
         if mod is None or not mod.operations:
             return "", ()
-        told = await client.call("describe_operations", names=list(mod.operations))
-    found = OperationSchemas.model_validate(told).operations
-    return mod.about.partition("\n")[0], mod_commands(name, told_operations(found, name))
+        answer = await client.call("describe_operations", names=list(mod.operations))
+    found = OperationSchemas.model_validate(answer).operations
+    return mod.about.partition("\n")[0], mod_commands(name, described_operations(found, name))
 
 
 def _group(app: typer.Typer, name: str, about: str, commands: Iterable[Command]) -> typer.Typer:

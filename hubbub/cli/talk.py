@@ -23,7 +23,7 @@ from hubbub.cli.operations import complete_recipient
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.config.problems import nearest
 from hubbub.errors import ConnectionLost, OperationError, UserError
-from hubbub.people.figures import SHELL, kept_back
+from hubbub.people.figures import SHELL, delivery_notes
 from hubbub.people.names import find_thread, label
 from hubbub.people.text import visible
 from hubbub.protocol.operations import SendResult
@@ -146,7 +146,7 @@ def send(
     away = f"; away, will get it later: {', '.join(sent.absent)}" if sent.absent else ""
     nobody = f"; nobody is called {', '.join(sent.unresolved)}" if sent.unresolved else ""
     typer.echo(visible(f"{sent.id} sent as {speaker} in {thread}{away}{nobody}"))
-    for line in kept_back(sent, SHELL):
+    for line in delivery_notes(sent, SHELL):
         typer.echo(visible(line))
 
 

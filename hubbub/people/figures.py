@@ -22,9 +22,9 @@ __all__ = [
     "amount",
     "bar",
     "budget_line",
+    "delivery_notes",
     "dollars",
     "holds_back",
-    "kept_back",
     "left_words",
     "moment",
     "outcome_words",
@@ -211,7 +211,7 @@ def _remedy(code: str, typed: Typed) -> str:
             return ""
 
 
-def kept_back(result: SendResult, typed: Typed) -> Sequence[str]:
+def delivery_notes(result: SendResult, typed: Typed) -> Sequence[str]:
     """What the hub says besides that the message is sent: which agents are not woken and why, where
     other work comes first, and what mods let the sender know."""
     lines = []

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = [
     "OperationSpec",
     "Parameter",
+    "described_operations",
     "known_operations",
     "spec_of",
-    "told_operations",
     "value_of",
 ]
 
@@ -170,7 +170,7 @@ def known_operations() -> Mapping[str, OperationSpec]:
     }
 
 
-def told_operations(found: Iterable[OperationInfo], mod: str) -> list[OperationSpec]:
+def described_operations(found: Iterable[OperationInfo], mod: str) -> list[OperationSpec]:
     """Those of a mod of which only the hub knows."""
     return [
         spec_of(each.name, each.description, each.input_schema, mod, each.permission)

@@ -23,7 +23,7 @@ from hubbub.people.commands import (
     perform,
 )
 from hubbub.people.figures import CHAT
-from hubbub.people.parameters import known_operations, told_operations
+from hubbub.people.parameters import described_operations, known_operations
 from hubbub.people.reactions import ReactionsPage
 from hubbub.people.shown import Line, NoteLine
 from hubbub.people.text import clip, one_line
@@ -156,7 +156,7 @@ class LineChat:
                 told = await self._person.ask(
                     OperationSchemas, "describe_operations", names=[*names]
                 )
-                found += mod_commands(mod.name, told_operations(told.operations, mod.name))
+                found += mod_commands(mod.name, described_operations(told.operations, mod.name))
         self.status.others = found
 
     def _summarise_soon(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import tzinfo
 
 from hubbub.errors import UserError
-from hubbub.people.figures import CHAT, kept_back
+from hubbub.people.figures import CHAT, delivery_notes
 from hubbub.people.messages import amendment_words
 from hubbub.people.notices import notice
 from hubbub.people.shown import Day, Elsewhere, Line, NoteLine, Opened, SaidLine
@@ -162,7 +162,7 @@ class ChatSession(ClientState):
         if result.unresolved:
             names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
             lines.append(NoteLine(f"nobody here is called {names}"))
-        lines += map(NoteLine, kept_back(result, CHAT))
+        lines += map(NoteLine, delivery_notes(result, CHAT))
         return lines
 
     # Threads ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from hubbub.errors import UserError
 from hubbub.mods.directory.schemas import AgentCard, FoundAgents
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
-from hubbub.people.figures import kept_back
+from hubbub.people.figures import delivery_notes
 from hubbub.people.oversight import takeover_words
 from hubbub.people.parameters import Parameter
 from hubbub.people.shown import NoteLine, Shown, done, notes, paged, table
@@ -120,7 +120,7 @@ async def speak_as(person: PersonClient, given: dict[str, Any]) -> Shown:
     top = thread_ids.root(sent.thread_id)
     if top.startswith("dm.") and person.me not in thread_ids.members_of(top):
         line += f": {one_line(text)}"  # the hub brings it to the thread's members only
-    return Shown(value, [*done(line), *notes(kept_back(sent, person.typed))])
+    return Shown(value, [*done(line), *notes(delivery_notes(sent, person.typed))])
 
 
 COMMANDS = (

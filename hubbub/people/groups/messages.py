@@ -11,7 +11,7 @@ from hubbub.mods.edits.schemas import MessageVersion, MessageVersions
 from hubbub.mods.search.schemas import FoundItem, SearchHits
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
-from hubbub.people.figures import kept_back, moment
+from hubbub.people.figures import delivery_notes, moment
 from hubbub.people.messages import amendment_words
 from hubbub.people.parameters import Parameter
 from hubbub.people.reactions import ReactionsBelow
@@ -34,7 +34,7 @@ BEGINNING = 80
 def amended(found: SendResult, person: PersonClient) -> list[NoteLine]:
     """What one has done oneself does not come back but in the answer."""
     person.state.note(found.message)
-    return notes([amendment_words(found.message), *kept_back(found, person.typed)])
+    return notes([amendment_words(found.message), *delivery_notes(found, person.typed)])
 
 
 async def delete(person: PersonClient, given: dict[str, Any]) -> Shown:

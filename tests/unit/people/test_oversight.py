@@ -21,7 +21,7 @@ from hubbub.people.figures import (
     SHELL,
     bar,
     budget_line,
-    kept_back,
+    delivery_notes,
     moment,
     outcome_words,
     sentence,
@@ -104,8 +104,8 @@ def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do(
         queued={"bob": 3, "eve": 1},
         not_woken={"dan": "stopped", "fay": "daily_agent", "hal": "of_a_mod"},
     )
-    assert "\n".join(kept_back(result, CHAT)) == snapshot
-    assert "hubbub resume lifts it" in kept_back(result, SHELL)[0]
+    assert "\n".join(delivery_notes(result, CHAT)) == snapshot
+    assert "hubbub resume lifts it" in delivery_notes(result, SHELL)[0]
 
 
 # Trees --------------------------------------------------------------------------------------------

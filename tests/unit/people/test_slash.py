@@ -20,7 +20,7 @@ from hubbub.people.chat.session import ChatSession
 from hubbub.people.chat.words import LOCAL
 from hubbub.people.commands import all_commands, in_commands, mod_commands
 from hubbub.people.figures import CHAT, SHELL
-from hubbub.people.parameters import known_operations, told_operations
+from hubbub.people.parameters import described_operations, known_operations
 from hubbub.protocol.messages import Attachment, Channel, OperationInfo
 from tests.unit.people.chatting import (
     approval,
@@ -107,12 +107,12 @@ def test_an_operation_of_a_mod_has_its_command_by_being_declared() -> None:
     info = OperationInfo(
         name="give_kudos", description="Give kudos. Often.", permission="write", input_schema=schema
     )
-    (command,) = mod_commands("kudos", told_operations([info], "kudos"))
+    (command,) = mod_commands("kudos", described_operations([info], "kudos"))
     assert (command.path, command.help) == ("kudos give", "Give kudos.")
     assert slash.usage(command) == "/kudos give <who>"
     assert slash.read(command, "--count 3 ann") == {"count": 3, "who": "ann"}
     impossible = info.model_copy(update={"input_schema": {**schema, "required": ["shape"]}})
-    assert mod_commands("kudos", told_operations([impossible], "kudos")) == ()
+    assert mod_commands("kudos", described_operations([impossible], "kudos")) == ()
 
 
 @pytest.mark.behaviour("M-310", "M-380")
