@@ -22,7 +22,7 @@ def ready(cursor: int, *, resumed: bool = True) -> Ready:
 
 
 def test_a_stream_starts_where_it_was_told_and_a_gap_moves_nothing() -> None:
-    assert Stream().cursor is None
+    assert (Stream().cursor, Stream().received, Stream().tellable) == (None, 0, 0)
     assert Stream(Cursor(epoch="e", seq=5)).cursor == Cursor(epoch="e", seq=5)
     for resumed in (True, False):  # the first ready is passed on as it is
         stream = Stream()
