@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -81,11 +81,6 @@ def _tuning(said: ToolConfig) -> Tuning:
 
 _NAME = re.compile(r"`([a-z_]+)`|\b([a-z]+(?:_[a-z]+)+)\b")
 """A tool that a text speaks of: one of a single word stands between backticks."""
-_FEW = 8
-"""Recipients that a model is told all of, to choose from."""
-_TO_SOMEBODY: Mapping[str, Collection[str]] = MappingProxyType(
-    {"send_text_message": ("agent", "human"), "delegate": ("agent",)}
-)
 _WORK = {"delegate", "report"}
 _GROUPS: Groups = MappingProxyType(
     {
@@ -148,8 +143,7 @@ class ToolKit:
         given = {tool.name for tool in self._more}
         given |= (given_names(self._config) | ALWAYS) - set(offered)
         tools: list[Tool] = [
-            self._own.get(place)
-            or HubTool(offered[place], caller, self._name, self._recipients(place, ready))
+            self._own.get(place) or HubTool(offered[place], caller, self._name)
             for place in chosen
             if place not in given
         ]
@@ -168,14 +162,6 @@ class ToolKit:
             )
         except ValueError as exc:
             raise ConfigError(f"agents.{self._name}.tools: {exc}") from exc
-
-    def _recipients(self, operation: str, ready: Ready) -> Sequence[str]:
-        """Whom an operation with an argument `to` may be for, if that are few."""
-        if operation not in _TO_SOMEBODY:
-            return ()
-        kinds = _TO_SOMEBODY[operation]
-        others = [p.id for p in ready.participants if p.kind in kinds and p.id != self._name]
-        return others if len(others) <= _FEW else ()
 
     def _groups(self, ready: Ready) -> dict[str, Sequence[str]]:
         """The tools that are described when the model picks them: those that the operator names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -98,10 +98,7 @@ class HubTool:
     confirm: Confirm = False
     timeout = None
 
-    def __init__(
-        self, operation: OperationInfo, caller: Caller, me: str, recipients: Sequence[str] = ()
-    ):
-        """`recipients`: whom the operation may be for, if these are few enough to choose from."""
+    def __init__(self, operation: OperationInfo, caller: Caller, me: str):
         self._caller, self._me = caller, me
         self.speaks = speaks(operation)
         self.permission: Permission = operation.permission
@@ -117,7 +114,7 @@ class HubTool:
             assert isinstance(required, list)
             schema["required"] = [name for name in required if name != "to"]
         seldom = _SELDOM if _is_speech(operation) and self.name != "send_message" else ()
-        told = _told(schema, seldom, recipients, answers=self._answers)
+        told = _told(schema, seldom, answers=self._answers)
         self.spec = ToolSpec(self.name, operation.description, schema, told)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
@@ -181,19 +178,12 @@ _TO = "A participant, or the id of a thread of yours. Left out: whoever wrote to
 
 
 def _told(
-    schema: Mapping[str, JsonValue],
-    seldom: Collection[str],
-    recipients: Sequence[str],
-    *,
-    answers: bool,
+    schema: Mapping[str, JsonValue], seldom: Collection[str], *, answers: bool
 ) -> dict[str, JsonValue]:
     """What models are told of an operation's arguments."""
     properties = {k: v for k, v in _properties(schema).items() if k not in seldom}
     if answers:
         properties["to"] = {"type": "string", "description": _TO}
-    to = properties.get("to")
-    if recipients and isinstance(to, dict):
-        properties["to"] = {**to, "type": "string", "enum": list(recipients)}
     return {**schema, "properties": properties}
 
 
