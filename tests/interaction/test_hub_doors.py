@@ -54,7 +54,7 @@ async def test_many_wrong_tokens_wait_or_are_sent_away_and_the_right_one_is_not(
 ) -> None:
     day = 86400.0
     monkeypatch.setattr("hubbub.network.auth.EACH_S", day)
-    for module in ("auth", "joining"):
+    for module in ("auth", "admission"):
         monkeypatch.setattr(f"hubbub.network.{module}.LONGEST_S", day)
 
     def identifying() -> int:
