@@ -97,7 +97,7 @@ class Writes:
                 return
             later = self._judge(entry)
         except (OperationError, StoreUnavailable) as error:
-            entry.fail(error)
+            self._refuse(entry, error)
             return
         if later is not None:
             await later
@@ -133,6 +133,14 @@ class Writes:
         self._enter(entry, cause)
         return None
 
+    def _refuse(self, entry: Entry, error: OperationError | StoreUnavailable) -> None:
+        """Tell who asks, unless the entry repeats a write that succeeded before."""
+        if entry.cid is None or isinstance(error, StoreUnavailable) or error.temporary:
+            entry.fail(error)
+            return
+        sender = entry.draft.sender_id
+        self.answer_repeat(sender, entry.cid, entry.digest, entry.waiter, entry.ref, error)
+
     def _must_load(self, cause: Ancestor) -> bool:
         return any(gate.needs(cause) for gate in self.gates)
 
@@ -153,7 +161,7 @@ class Writes:
             if not self._join_pending(entry):
                 self._enter(entry, cause)
         except (OperationError, StoreUnavailable) as error:
-            entry.fail(error)
+            self._refuse(entry, error)
 
     def _enter(self, entry: Entry, cause: Ancestor | None) -> None:
         draft = entry.draft

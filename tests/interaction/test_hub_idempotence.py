@@ -152,3 +152,19 @@ async def test_one_cid_for_several_writes_in_one_breath_hurts_nobody(network: Ne
     assert refused["details"]["first"]["seq"] == sent["value"]["seq"]
     assert [c["name"] for c in (await ann.call("list_channels"))["channels"]] == ["one"]
     assert await bob.texts() == ["hi"]
+
+
+async def test_a_repetition_gets_its_first_result_where_its_cause_can_no_longer_be_named(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store, post = f"sqlite:{tmp_path}/hub.db", {"text": "so", "cause": "m1"}
+    async with in_memory.start(store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await ann.call("create_channel", name="desk", members=["bob"])
+        await ann.call("post_to_channel", channel="desk", text="why")
+        first = await bob.call("broadcast_text_message", cid="c1", **post)
+        await bob.call("leave_channel", channel="desk")
+    async with in_memory.start(store=store) as network:
+        bob = await network.join("bob")
+        again = await bob.ask("broadcast_text_message", cid="c1", **post)
+        assert (again.get("duplicate"), again["value"]["seq"]) == (True, first["seq"])

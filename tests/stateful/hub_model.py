@@ -155,6 +155,8 @@ class HubModel:
             return False, "own"
         if agent not in self.reached[seq - 1]:
             return False, "not_received"
+        if message["sender_kind"] == "system":
+            return False, "system"
         return False, "broadcast_policy" if message["type"] == "broadcast" else "not_mentioned"
 
     # Where ------------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ class HubModel:
         kind, *names = root(thread_id).split(".")
         if kind == "channel":
             return self.channels.get(names[0], set())
-        return set(names) if kind == "dm" else set(self.kinds)
+        return set(names if kind == "dm" else self.kinds)
 
     def in_thread(self, thread_id: str) -> list[Data]:
         return [message for message in self.log if message["thread_id"] == thread_id]
@@ -250,6 +252,8 @@ class HubModel:
             woken, not_woken = {}, dict.fromkeys(woken, "hop_limit")
         else:
             not_woken = {}
+        if not_woken:
+            self._tell(interaction)
         for agent, wake in woken.items():
             self.wakes[agent, seq] = wake
             self.waiting[agent].append(seq)
@@ -261,6 +265,30 @@ class HubModel:
             "not_woken": not_woken, "message": message,
             "unresolved": [name for name in named if name not in readers],
         }  # fmt: skip
+
+    def _tell(self, interaction: str) -> None:
+        """Say once, where an interaction was opened, that it is at its hop limit."""
+        opening, seq = self.log[int(interaction[1:]) - 1], len(self.log) + 1
+        thread_id, limit = opening["thread_id"], self.hop_limits[interaction]
+        content = {
+            "notice": "budget_hops", "code": "budget_hops", "interaction": interaction,
+            "limit": "hops", "used": limit, "of": limit,
+        }  # fmt: skip
+        if any(message["content"] == content for message in self.log):
+            return
+        readers, opener = self.readers(thread_id), opening["sender_id"]
+        notice = {
+            "id": f"m{seq}", "seq": seq, "thread_id": thread_id, "type": opening["type"],
+            "tseq": len(self.in_thread(thread_id)) + 1, "sender_id": "hub", "content": content,
+            "sender_kind": "system", "interaction_id": f"i{seq}", "hop": 0,
+        }  # fmt: skip
+        if opening["sender_kind"] == "human" and opener in readers:
+            notice["mentions"] = [opener]
+        if opening["type"] == "direct":
+            notice["recipients"] = sorted(readers)
+        self.hop_limits[f"i{seq}"] = max(1, self.hops // 2)
+        self.log.append(notice)
+        self.reached.append(readers)
 
     def _lineage(self, who: str, cause: str | None) -> tuple[str, int]:
         """The interaction that a message belongs to, and how far it is from its beginning."""
@@ -296,7 +324,7 @@ class HubModel:
         """The agent that spoke last in a reply thread, which begins with what it replies to."""
         under = self.log[int(thread_id.rpartition(".t")[2]) - 1]
         spoke = [m["sender_id"] for m in (under, *self.in_thread(thread_id))]
-        return next((who for who in reversed(spoke) if self.kinds[who] == "agent"), "")
+        return next((who for who in reversed(spoke) if self.kinds.get(who) == "agent"), "")
 
 
 def direct(*members: str) -> str:
@@ -314,7 +342,7 @@ def canonical(who: str, name: str) -> str:
     kind, _, rest = top.replace("_", ".", 1).partition(".")
     if kind in ("direct", "dm"):
         members = rest.split(".") if kind == "dm" else [who, *rest.split("+")]
-        return direct(*members) + dot + replies
+        return direct(*members) + dot + replies if len(set(members)) > 1 else ""
     if kind == "channel":
         return f"channel.{rest}{dot}{replies}"
     return name if top == "broadcast" else ""
