@@ -188,10 +188,7 @@ class Hub:
                 # May take wakes away, of which nobody has heard yet.
                 (kernel.state.halts.standing, services.ending.committed),
                 (True, kernel.writes.committed),
-                (
-                    True,
-                    kernel.fanout.committed,
-                ),
+                (True, kernel.fanout.committed),
                 (True, kernel.writes.causes.committed),
                 (True, services.budgets.committed),
                 (True, services.requests.committed),

@@ -209,6 +209,7 @@ class Log:
             return
         self._changes.append(change)
         self._wakeup.set()
+        self._complete.set()
 
     async def write(self, records: Callable[[int], Sequence[Record]]) -> None:
         """Queue a change and wait for the commit. Raises `StoreUnavailable`."""
@@ -244,7 +245,8 @@ class Log:
             self._wakeup.clear()
             self._idle.clear()
             while self._entries or self._changes:
-                if len(self._entries) < self._expected and not self._stopped:
+                few = 0 < len(self._entries) < self._expected
+                if few and not (self._changes or self._stopped):
                     await self._gather()
                 entries, self._entries = self._entries[:MAX_BATCH], self._entries[MAX_BATCH:]
                 changes, self._changes = self._changes, []
@@ -252,7 +254,9 @@ class Log:
             self._idle.set()
 
     async def _gather(self) -> None:
-        """Let others come: one sync costs the same for one entry and for fifty."""
+        """Let others come: one sync costs the same for one entry and for fifty. Who waits for a
+        change, as an agent in a turn does, waits for nobody's messages.
+        """
         self._complete.clear()
         timer = asyncio.get_running_loop().call_later(patience(self._took_s), self._complete.set)
         await self._complete.wait()

@@ -93,3 +93,21 @@ async def test_who_does_not_come_is_waited_for_only_a_little() -> None:
             at.append(count)
             await at.written()
         assert at.batches == [5, 1, 1]
+
+
+async def test_a_change_waits_for_nobody_alone_or_behind_a_message_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hubbub.network.log.patience", lambda took_s: 60.0)
+    async with desk() as at, asyncio.timeout(30):
+        at.append(5)
+        await at.written()
+        await at.log.write(lambda head: [])
+        at.append(5)
+        await at.written()
+        at.append(1)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert at.log.waiting == 1, "it waits for four more"
+        await at.log.write(lambda head: [])
+    assert at.batches == [5, 0, 5, 1]
