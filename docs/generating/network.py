@@ -16,8 +16,7 @@ from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import NetworkFile
 from hubbub.mods.loader import BUILT_IN, find_mod
-from hubbub.people.chat.slash import usage
-from hubbub.people.chat.words import LOCAL
+from hubbub.people.chat.slash import LOCAL, usage
 from hubbub.people.commands import all_commands
 from hubbub.protocol import messages
 

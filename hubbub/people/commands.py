@@ -19,11 +19,13 @@ from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import UserError
 from hubbub.people.client import PersonClient
+from hubbub.people.figures import Typed
 from hubbub.people.names import find_thread
 from hubbub.people.parameters import OperationSpec, Parameter, known_operations
 from hubbub.people.shown import NoteLine, Shown, by_shape
 
 __all__ = [
+    "CHAT",
     "GROUPS",
     "Command",
     "Given",
@@ -315,3 +317,6 @@ def without_group(command: str) -> str:
         return command
     found = _ending(word, commands)
     return rest if len(found) == 1 and found[0].path == f"{group} {word}" else command
+
+
+CHAT = Typed("/", without_group)

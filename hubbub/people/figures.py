@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from math import floor, log10
 from typing import TYPE_CHECKING
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hubbub.protocol.spending import Left, LimitName, Sums
 
 __all__ = [
-    "CHAT",
     "OUTCOMES",
     "SHELL",
     "Typed",
@@ -57,23 +56,23 @@ OUTCOMES = {
 class Typed:
     """How a command is typed where this person is: `hubbub tasks list`, `/tasks list`."""
 
-    def __init__(self, before: str, *, shell: bool):
-        self._before, self._shell = before, shell
+    def __init__(self, before: str, shorten: Callable[[str], str] | None = None):
+        """`shorten`: what a chat leaves out of a command; None: this is a shell."""
+        self._before, self._shorten = before, shorten
+
+    @property
+    def shell(self) -> bool:
+        return self._shorten is None
 
     def __call__(self, command: str) -> str:
-        if not self._shell:
-            from hubbub.people.commands import without_group
-
-            command = without_group(command)
-        return f"{self._before}{command}"
+        return self._before + (command if self._shorten is None else self._shorten(command))
 
     def name(self, name: str) -> str:
         """A name as it is typed here: a shell takes `#general` for a comment."""
-        return shlex.quote(name) if self._shell else name
+        return shlex.quote(name) if self.shell else name
 
 
-SHELL = Typed("hubbub ", shell=True)
-CHAT = Typed("/", shell=False)
+SHELL = Typed("hubbub ")
 
 
 # Amounts ------------------------------------------------------------------------------------------

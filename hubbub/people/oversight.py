@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from hubbub.people.figures import CHAT, Typed, moment, span_words
+from hubbub.people.figures import Typed, moment, span_words
 from hubbub.people.text import clip, counted, one_line
 from hubbub.protocol.control import (
     Approval,
@@ -90,7 +90,7 @@ class Oversight:
             return any(held.agent == target for held in self.takeovers)
         return any((stop.scope, stop.target) == (scope, target) for stop in self.stops)
 
-    def hear(self, signal: Signal, shown: Shown, typed: Typed = CHAT) -> Sequence[str]:
+    def hear(self, signal: Signal, shown: Shown, typed: Typed) -> Sequence[str]:
         """A signal arrived: what has changed, in words. What this person has stopped or taken over
         is no news."""
         match signal.type:
@@ -253,6 +253,6 @@ def takeover_words(held: Takeover, me: str, typed: Typed) -> str:
     until = moment(held.until)
     if held.by != me:
         return f"{held.by} speaks for {held.agent} until {until}"
-    way = f"agents as {held.agent} …" if typed is CHAT else f"send --speak-as {held.agent} …"
+    way = f"send --speak-as {held.agent} …" if typed.shell else f"agents as {held.agent} …"
     ends = typed(f"agents release {held.agent}")
     return f"you speak for {held.agent} until {until}: {typed(way)} does, {ends} ends it"

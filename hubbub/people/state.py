@@ -120,10 +120,6 @@ class ClientState:
         elif signal.sender is not None and signal.sender != self.me:
             self.activities.take(signal, now)
 
-    def notices(self, signal: Signal) -> Sequence[str]:
-        """What a signal tells this person about stops, approvals and take-overs, in words."""
-        return self.oversight.hear(signal, self.shown)
-
     def overhear(self, signal: Signal) -> Overheard | None:
         """A message that reached an agent which this person speaks for, and not this person; None
         if the signal tells no such thing."""

@@ -46,11 +46,9 @@ class Status:
 
     def candidates(self, before: str) -> list[Candidate]:
         """The completions for a line that reads `before` up to the cursor."""
-        from hubbub.people.chat.words import LOCAL  # which act on a conversation, and so on this
-
         everything = (*all_commands(), *self.others) if before.startswith("/") else ()
         commands = slash.offered(everything, self.session.offers)
-        local = {name: each.help for name, each in LOCAL.items()}
+        local = {name: each.help for name, each in slash.LOCAL.items()}
         return candidates(before, self.session, commands, local)
 
     def notices(self) -> list[tuple[str, str]]:

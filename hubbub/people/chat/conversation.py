@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, assert_never
 
 from hubbub.client import Client, Disconnected
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
+from hubbub.ids import parse_message_id
 from hubbub.people.chat import slash
 from hubbub.people.chat.console import Console, Status
 from hubbub.people.chat.session import HISTORY, ChatSession
-from hubbub.people.chat.words import LOCAL
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import (
+    CHAT,
     Command,
     Given,
     all_commands,
@@ -22,7 +24,7 @@ from hubbub.people.commands import (
     mod_commands,
     perform,
 )
-from hubbub.people.figures import CHAT
+from hubbub.people.names import names_in
 from hubbub.people.parameters import described_operations, known_operations
 from hubbub.people.reactions import ReactionsPage
 from hubbub.people.shown import Line, NoteLine
@@ -43,6 +45,7 @@ BEGINNING = 80
 CAUGHT_UP_S = 0.3
 """Silence after which what was missed while away has arrived."""
 Mode = Literal["queue", "steer", "interrupt"]
+_SPACED_NAMES = re.compile(r"^((?:\S+ +,)*\S+) +,(?=\S)")
 
 
 async def run_chat(
@@ -192,14 +195,14 @@ class LineChat:
         word, _, rest = line[1:].partition(" ")
         if word.lower() == "quit":
             return False
-        local = LOCAL.get(word.lower())
+        local = slash.LOCAL.get(word.lower())
         if local is not None and not self._is_more(word, rest):
             try:
-                local.do(self, rest.strip())
+                self._do_local(word.lower(), rest.strip())
             except UserError as exc:
                 raise UserError(f"/{word} {exc}: {local.usage}") from None
             return True
-        command, rest = slash.find(line[1:], self.session.offers, self.status.others, LOCAL)
+        command, rest = slash.find(line[1:], self.session.offers, self.status.others, slash.LOCAL)
         given = slash.read(command, rest)
         self.ask(lambda: self.perform(command, given))
         return True
@@ -248,7 +251,67 @@ class LineChat:
         self.status.carrying = so_far
         self._console.refresh()
 
-    # What the chat's own words ask for --------------------------------------------------------
+    # The chat's own words ---------------------------------------------------------------------
+
+    def _do_local(self, word: str, rest: str) -> None:
+        """Do what one of `slash.LOCAL` says. Raises `UserError`, worded to follow the word."""
+        match word:
+            case "threads":
+                _nothing(rest.removeprefix("list"))
+                self.show(self.session.lists())
+            case "who":
+                _nothing(rest)
+                command, _ = slash.find("agents list", self.session.offers, (), ())
+                self.ask(lambda: self.perform(command, {}))
+            case "open":
+                if not rest:
+                    raise UserError("takes a number of /threads or the name of a thread")
+                self.switch(self.session.find(rest))
+            case "dm":
+                self._direct(rest)
+            case "reply":
+                message_id, _, text = rest.partition(" ")
+                if parse_message_id(message_id) is None or not text.strip():
+                    raise UserError("takes a message's id and a text")
+                self.send(text.strip(), "reply", message_id=message_id)
+            case "more":
+                _nothing(rest)
+                self.ask(self.more)
+            case "join":
+                name = _one_word(rest).lstrip("#")
+                self.ask(lambda: self.enter("join_channel", name, "channel"))
+            case "create":
+                name = _one_word(rest).lstrip("#")
+                self.ask(lambda: self.enter("create_channel", name, "name"))
+            case "leave":
+                self._leave(rest)
+            case "queue" | "steer" | "interrupt":
+                self.say(rest, word)
+            case "wait":
+                seconds = _seconds(rest)
+                self.do(lambda: self.wait(seconds))
+            case _:
+                everything = (*all_commands(), *self.status.others)
+                there = list(slash.offered(everything, self.session.offers))
+                self.show(slash.help_lines(rest, there))
+
+    def _direct(self, rest: str) -> None:
+        # Completion puts a space after each name: `bob ,carol hi`.
+        names, _, text = _SPACED_NAMES.sub(lambda m: re.sub(r" +,", ",", m[0]), rest).partition(" ")
+        found = names_in(names)
+        if not found:
+            raise UserError("takes a name, or several with commas")
+        self.switch(self.session.direct(found))
+        if text.strip():
+            self.say(text.strip())
+
+    def _leave(self, rest: str) -> None:
+        if len(rest.split()) > 1:
+            raise UserError("takes one channel, or nothing for the current one")
+        channel, root = rest.lstrip("#"), thread_ids.root(self.session.current)
+        if not channel and not root.startswith("channel."):
+            raise UserError("leaves channels, and this is none")
+        self.ask(lambda: self.leave(channel or root.partition(".")[2]))
 
     async def enter(self, operation: str, channel: str, argument: str) -> None:
         """Join or create a channel, and open it."""
@@ -386,6 +449,28 @@ class LineChat:
     def show(self, lines: Sequence[Line]) -> None:
         if lines:
             self._console.show(lines)
+
+
+def _nothing(rest: str) -> None:
+    if rest:
+        raise UserError("takes nothing after it")
+
+
+def _one_word(rest: str) -> str:
+    words = rest.split()
+    if len(words) != 1:
+        raise UserError("takes one name")
+    return words[0]
+
+
+def _seconds(rest: str) -> float:
+    try:
+        seconds = float(rest) if rest else 10.0
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 3600:
+        raise UserError("takes a number of seconds, at most 3600")
+    return seconds
 
 
 def _beginning(text: str) -> str:

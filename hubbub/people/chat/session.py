@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from datetime import tzinfo
 
 from hubbub.errors import UserError
-from hubbub.people.figures import CHAT, delivery_notes
+from hubbub.people.commands import CHAT
+from hubbub.people.figures import delivery_notes
 from hubbub.people.messages import amendment_words
 from hubbub.people.notices import notice
 from hubbub.people.shown import Day, Elsewhere, Line, NoteLine, Opened, SaidLine
@@ -114,7 +115,8 @@ class ChatSession(ClientState):
     def signalled(self, signal: Signal) -> list[Line]:
         """News of approvals, stops and take-overs, and what reaches an agent that this person
         speaks for."""
-        lines: list[Line] = [*map(NoteLine, self.notices(signal)), *self._of_mods(signal)]
+        lines: list[Line] = [*map(NoteLine, self.oversight.hear(signal, self.shown, CHAT))]
+        lines += self._of_mods(signal)
         if (heard := self.overhear(signal)) is None:
             return lines
         message = heard.message

@@ -1,19 +1,34 @@
-"""What is typed after a slash: which command that is, and what it is given. Pure."""
+"""What is typed after a slash: which command that is, what it is given, and the help. Pure."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from hubbub.errors import UserError
 from hubbub.people.commands import Command, all_commands, find_command
 from hubbub.people.parameters import Parameter, known_operations, value_of
+from hubbub.people.shown import NoteLine, notes
 
-__all__ = ["find", "offered", "positional", "read", "unquoted", "usage"]
+__all__ = [
+    "LOCAL",
+    "ChatWord",
+    "find",
+    "help_lines",
+    "missing_mod",
+    "offered",
+    "positional",
+    "read",
+    "unquoted",
+    "usage",
+]
 
+SHORT = 40
+"""Columns of a usage that others are aligned with in the list of commands."""
 _QUOTED = re.compile(r"""(?P<quote>["'])(?P<text>.*?)(?P=quote)(?=\s|$)""")
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)(?:=|\s+|$)")
 
@@ -166,3 +181,63 @@ def unquoted(text: str) -> str:
     """Without the quotes around all of it."""
     quoted = _QUOTED.fullmatch(text)
     return text if quoted is None else quoted["text"]
+
+
+# The chat's own words, and its help ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ChatWord:
+    """A word that only a chat has."""
+
+    usage: str
+    help: str
+
+
+LOCAL: Mapping[str, ChatWord] = {
+    usage[1:].partition(" ")[0]: ChatWord(usage, help)
+    for usage, help in (
+        ("/threads", "your threads, unread ones marked"),
+        ("/open <n or name>", "open a thread of that list, @someone or #channel"),
+        ("/dm <who>[,<who>] [text]", "talk to somebody, or to a group"),
+        ("/who", "who is in the network, and what they do"),
+        ("/reply <m42> <text>", "reply under a message, in a thread of its own"),
+        ("/more", "older messages of this thread"),
+        ("/join <name>", "join a channel and open it"),
+        ("/create <name>", "create a channel and open it"),
+        ("/leave [name]", "leave a channel, this one by default"),
+        ("/queue <text>", "say it for the next turn, not the one that runs"),
+        ("/steer <text>", "say it to the turn that runs"),
+        ("/interrupt <text>", "end the turn that runs and begin with this"),
+        ("/wait [seconds]", "wait until somebody answers here (for scripts; 10 s)"),
+        ("/help [word]", "this list; or what a command takes"),
+        ("/quit", "leave (Ctrl-D does too)"),
+    )
+}
+
+
+def help_lines(word: str, commands: Iterable[Command]) -> list[NoteLine]:
+    """What can be typed; of one word or group, in detail."""
+    if word:
+        word = word.lstrip("/").lower()
+        return _help_of(word, commands) or [NoteLine(f"there is no command {word!r}", "error")]
+    lines = [(each.usage, each.help) for each in LOCAL.values()]
+    lines += [(usage(command), command.short) for command in commands]
+    width = max(len(usage) for usage, _ in lines if len(usage) <= SHORT)
+    return [
+        *notes(f"{usage:<{width}}  {about}" for usage, about in lines),
+        NoteLine("the first word may be left out where one command only ends so: /claim t3"),
+        NoteLine("anything else is said in the current thread; @name mentions somebody"),
+        NoteLine("//text says /text; /help <word> says what a command takes"),
+    ]
+
+
+def _help_of(word: str, commands: Iterable[Command]) -> list[NoteLine]:
+    found = [NoteLine(f"{LOCAL[word].usage}: {LOCAL[word].help}")] if word in LOCAL else []
+    for command in commands:
+        if word in (command.path, command.word, command.path.partition(" ")[0]):
+            found.append(NoteLine(f"{usage(command)}: {command.help}"))
+            if word in (command.path, command.word):
+                options = (p for p in command.parameters if p.help)
+                found += [NoteLine(f"    {p.option}  {p.help}") for p in options]
+    return found

@@ -13,7 +13,7 @@ from hubbub.client import Client
 from hubbub.errors import UserError
 from hubbub.mods.files.schemas import File
 from hubbub.people.client import PersonClient
-from hubbub.people.figures import CHAT
+from hubbub.people.commands import CHAT
 from hubbub.people.state import ClientState
 from hubbub.people.transfer import save
 from tests.unit.people.chatroom import chatting, town

@@ -14,9 +14,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from hubbub.network.wakes import Reason
 from hubbub.people.chat.session import ChatSession
+from hubbub.people.commands import CHAT
 from hubbub.people.figures import (
     BAR,
-    CHAT,
     OUTCOMES,
     SHELL,
     bar,

@@ -17,9 +17,9 @@ from hubbub.people.chat import slash
 from hubbub.people.chat.completion import Candidate
 from hubbub.people.chat.console import Status
 from hubbub.people.chat.session import ChatSession
-from hubbub.people.chat.words import LOCAL
-from hubbub.people.commands import all_commands, in_commands, mod_commands
-from hubbub.people.figures import CHAT, SHELL
+from hubbub.people.chat.slash import LOCAL
+from hubbub.people.commands import CHAT, all_commands, in_commands, mod_commands
+from hubbub.people.figures import SHELL
 from hubbub.people.parameters import described_operations, known_operations
 from hubbub.protocol.messages import Attachment, Channel, OperationInfo
 from tests.unit.people.chatting import (

@@ -12,9 +12,9 @@ from hubbub.mods.digest.schemas import Digest
 from hubbub.mods.documents.schemas import DocumentDiff
 from hubbub.mods.search.schemas import SearchHits
 from hubbub.people.client import PersonClient
-from hubbub.people.commands import all_commands
+from hubbub.people.commands import CHAT, all_commands
 from hubbub.people.commands import shown as viewed
-from hubbub.people.figures import CHAT, size_words
+from hubbub.people.figures import size_words
 from hubbub.people.groups.documents import difference
 from hubbub.people.groups.messages import _digest, _hits
 from hubbub.people.messages import attachment_words, file_id
