@@ -38,6 +38,7 @@ HUB_SIGNALS = frozenset(
         "stops",
         "takeovers",
         "try_turn",
+        "turn_ended",
     }
 )
 """Types of signals that readers believe, and that no participant may send."""
@@ -162,6 +163,19 @@ class Notifications:
             self._fanout.send_ephemeral_to_people(
                 _dump(Signal(type="channel", sender="hub", data=data))
             )
+
+    # Turns --------------------------------------------------------------------------------
+
+    def turn_ended(self, turn: str, agent: str, thread_id: str, outcome: str) -> None:
+        """A turn is over, and the store has it: people who read its thread may wait for that."""
+        thread = self._state.threads.get(thread_id)
+        if thread is None or not self._fanout.people or self._stopped:
+            return
+        data: dict[str, JsonValue] = {"turn": turn, "agent": agent, "outcome": outcome}
+        frame = _dump(Signal(type="turn_ended", thread_id=thread_id, sender="hub", data=data))
+        for session in self._fanout.sessions_of_people():
+            if self._state.may_read(thread, session.participant):
+                session.send_ephemeral(frame)
 
     # Signals of participants --------------------------------------------------------------
 

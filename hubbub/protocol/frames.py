@@ -264,6 +264,9 @@ class Signal(Model):
     `activity` without a thread: people are told that an agent (`sender`) has begun to work
     somewhere, or no longer works anywhere (data: `state`, `working` or `idle`).
 
+    `turn_ended`: people who read the thread of a turn are told that it is over (data: `turn`,
+    `agent`, `outcome`), however it ended.
+
     Participants say whatever others understand; these have a meaning for everybody:
 
     `typing` in a thread: a person is writing there. It is over when the message comes, or after

@@ -45,6 +45,8 @@ async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: 
         done = await ann.call("stop", scope="turn", target=turn, reason="wrong question")
         assert (done["scope"], done["target"], done["by"]) == ("turn", turn, "ann")
         assert (done["turns"], done["wakes"]) == (1, 0)
+        told = (await ann.signal("turn_ended"))["data"]
+        assert told == {"turn": turn, "agent": "calc", "outcome": "cancelled"}
         halt = {"turns": [turn], "code": "stopped", "by": "ann", "reason": "wrong question"}
         assert (await calc.signal("halt"))["data"] == halt
         records: dict[str, dict[str, Any]] = {

@@ -79,6 +79,9 @@ async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -
         assert (summary["id"], summary["outcome"], summary["steps"]) == (turn, "finished", 2)
         assert (summary["model"], summary["tokens_in"]) == ("small", 100)
         assert await ann.texts() == ["4"], "she was answered, and is told nothing more"
+        told = await ann.signal("turn_ended")
+        assert (told["thread_id"], told["sender"]) == ("dm.ann.calc", "hub")
+        assert told["data"] == {"turn": turn, "agent": "calc", "outcome": "finished"}
         metrics = network.hub.kernel.metrics
         assert metrics.turns == {"finished": 1}
         assert (metrics.tokens_in, metrics.tokens_out) == (100, 7)

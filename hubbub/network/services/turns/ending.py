@@ -146,6 +146,9 @@ class Ending:
         """It is durable: tell those whom it concerns, before anything else that waits."""
         for each in found:
             self._state.turns.ended(each.turn)
+            self._kernel.notifications.turn_ended(
+                each.turn, each.agent, each.thread_id, "cancelled"
+            )
             if each.stored is not None:
                 steps = map(Step.model_validate_json, each.stored.steps)
                 self._kernel.metrics.turn_ended("cancelled", steps)

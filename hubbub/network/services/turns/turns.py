@@ -51,7 +51,7 @@ from hubbub.protocol.operations import (
     Turns,
     TurnSummary,
 )
-from hubbub.protocol.turns import Step, Turn, TurnEnd
+from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
 
 __all__ = ["TurnService"]
 
@@ -227,6 +227,10 @@ class TurnService(Service):
                 )
                 if self.kernel.pipeline.watches_turns:
                     self.kernel.pipeline.turn_ended(turn_record(stored))
+                start = TurnStart.model_validate_json(stored.start)
+                self.kernel.notifications.turn_ended(
+                    stored.id, stored.agent, start.thread_id, end.outcome
+                )
             await self._tell_who_waits(stored, end)
             self._requests.turn_over(stored.agent, stored.id, taken_up(stored), end)
             if refused is not None:
