@@ -7,11 +7,10 @@ A mod with things that wait for people or come to an end (tasks, polls) is `Dige
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
-from hubbub.mods.api import Mod
 from hubbub.mods.operation import Calling
 
 __all__ = ["DigestItem", "DigestSource", "items_of"]
@@ -36,6 +35,8 @@ class DigestItem(NamedTuple):
 class DigestSource(Protocol):
     """A mod that has news for digests."""
 
+    name: ClassVar[str]
+
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
         """What waits for the caller now, and what was decided since `after` (seconds since the
         epoch) where the caller reads it; the latest first, at most `limit` of each kind."""
@@ -43,7 +44,7 @@ class DigestSource(Protocol):
 
 
 async def items_of(
-    mods: Sequence[Mod], call: Calling, after: float, limit: int
+    mods: Sequence[object], call: Calling, after: float, limit: int
 ) -> tuple[list[DigestItem], list[str]]:
     """The news of all mods that have some, and the names of those that have failed: one mod's
     failure is no reason to tell nothing of the others. Raises `OperationError` and

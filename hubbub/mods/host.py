@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from weakref import finalize
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from hubbub.clock import Clock
+from hubbub.config.agents import ModelConfig
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Calling, Operation
 from hubbub.mods.rows import Statement, Value
+from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, Kind, Message, Participant
+from hubbub.protocol.frames import Signal
+from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant
+from hubbub.protocol.operations import Speech
 
-if TYPE_CHECKING:
-    from hubbub.config.agents import ModelConfig
-    from hubbub.mods.api import Mod
-    from hubbub.mods.pipeline import Pipeline
-
-__all__ = ["Alarm", "Busy", "Host", "Latest", "Restored", "Row"]
+__all__ = [
+    "Alarm",
+    "Busy",
+    "Host",
+    "Latest",
+    "ModPort",
+    "NetworkFacts",
+    "Restored",
+    "Row",
+    "Standing",
+]
 
 Row = tuple[Any, ...]  # Any: SQLite's values, as the statement selects them
 
@@ -75,6 +83,15 @@ class Restored(NamedTuple):
     """A checksum of what it was made from: another one under the same key is an error."""
 
 
+class Standing(NamedTuple):
+    """A thread, as it stands for a participant."""
+
+    latest: Latest
+    reads: bool = False
+    read_upto: int = 0
+    """The position (tseq) up to which the participant has marked it as read."""
+
+
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
     """What does not change while a network runs."""
@@ -83,21 +100,88 @@ class NetworkFacts:
     epoch: str
     clock: Clock
     steady: Clock
+    owners: Collection[str] | None
+    """By its config; None: everybody who is no agent."""
     models: Mapping[str, ModelConfig]
     operations: Mapping[str, Operation]
     """By name; those of mods, whose settings may change, as they are now."""
+    mods: Sequence[object]
+    """In their order."""
 
 
-class Host(ABC):
+class ModPort(Protocol):
+    """What only the hub itself knows or does for one mod. `Host` makes of it what mods ask.
+
+    Threads are canonical ids. A thread that there is not is an `OperationError`.
+    """
+
+    @property
+    def head(self) -> int: ...
+    def alarm(self, key: str, moment: float | None, *, wait: bool = False) -> None:
+        """Ring at this moment, or with `wait` after so many seconds; None: not any more."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def describe(self, ids: Iterable[str] | None) -> Sequence[Participant]:
+        """Those that are known; None: all."""
+        ...
+
+    def resolve(self, call: Calling, name: str, *, speaks: bool) -> str:
+        """The thread that the caller means, to read it or to speak there."""
+        ...
+
+    def standing(self, thread: str, participant: str | None) -> Standing:
+        """Also of a thread that there is not: nobody reads it."""
+        ...
+
+    def visible(self, participant: str) -> Collection[str]: ...
+    def workload(self, agent: str) -> Busy: ...
+    async def find(self, reader: Calling | str, id: str, look: bool) -> Message: ...
+    async def read(self, thread: str | None, edge: int | None, limit: int) -> Sequence[Message]:
+        """The last messages of a thread before a tseq; None: the first of the log after a seq."""
+        ...
+
+    async def show(self, messages: Sequence[Message], to: Calling | None) -> Sequence[Message]:
+        """As mods show them, and only those that the caller, if one is named, may look at."""
+        ...
+
+    def draft(self, call: Calling, said: Said, again: Message | None) -> Draft:
+        """A message of the caller; `again`: in place of that one, by its sender."""
+        ...
+
+    async def post(self, draft: Draft, once: str) -> int: ...
+    def announce(self, draft: Draft, once: str) -> None:
+        """Post it; what keeps it from that is logged."""
+
+    def owners(self) -> Sequence[str]:
+        """Those who can be told something now."""
+        ...
+
+    async def bring_in(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]: ...
+    def send(self, thread: str, frame: bytes, to: Collection[str] | None) -> None:
+        """To those who read the thread and are connected, or only these of them."""
+
+    async def select(self, sql: str, values: Sequence[Value]) -> Sequence[Row]: ...
+    async def write(self, statements: Sequence[Statement]) -> None: ...
+
+
+class Said(NamedTuple):
+    """What a message is to say, and where."""
+
+    thread: str
+    content: JsonValue
+    text: str | None
+    speech: Speech
+
+
+class Host:
     """The hub, as one mod sees it. Everything that may take long is a coroutine.
 
     Messages and threads are shown as their reader sees them: what a participant may not read is
-    an `OperationError` with the same words as if it were not there. The abstract methods are what
-    only the hub itself knows.
+    an `OperationError` with the same words as if it were not there.
     """
 
-    def __init__(self, mod: str, facts: NetworkFacts, pipeline: Pipeline, folder: Path | None):
-        self._name, self._facts, self._pipeline, self._folder = mod, facts, pipeline, folder
+    def __init__(self, mod: str, facts: NetworkFacts, port: ModPort, folder: Path | None):
+        self._name, self._facts, self._port, self._folder = mod, facts, port, folder
 
     # Time -------------------------------------------------------------------------------------
 
@@ -109,64 +193,64 @@ class Host(ABC):
         """The same by a clock that nobody sets while the hub runs: for waits, not for dates."""
         return self._facts.steady.now()
 
-    @abstractmethod
     def at(self, when: float, key: str) -> None:
         """Call `on_timer(key)` at this time, or at once if it has passed; replaces what was asked
         for under the key. Kept in memory: ask again in `start`."""
+        self._port.alarm(key, when)
 
-    @abstractmethod
     def after(self, seconds: float, key: str) -> None:
         """Call `on_timer(key)` when so much time has passed, whatever the clock is set to; replaces
         what was asked for in this way under the key. Kept in memory."""
+        self._port.alarm(key, seconds, wait=True)
 
-    @abstractmethod
     def cancel(self, key: str) -> None:
         """Do not call it."""
+        self._port.alarm(key, None)
 
-    @abstractmethod
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something beside the messages. What it raises is a failure of the mod."""
+        self._port.spawn(work)
 
     # Who and where ----------------------------------------------------------------------------
 
-    @abstractmethod
-    def participant(self, id: str) -> Participant | None: ...
+    def participant(self, id: str) -> Participant | None:
+        return next(iter(self._port.describe([id])), None)
 
-    @abstractmethod
-    def participants(self) -> Sequence[Participant]: ...
+    def participants(self) -> Sequence[Participant]:
+        return self._port.describe(None)
 
     def kind_of(self, id: str) -> Kind | None:
         known = self.participant(id)
         return None if known is None else known.kind
 
-    @abstractmethod
     def owns(self, participant: str) -> bool:
         """Whether the participant is an owner of the network, by its config: in an open one
         everybody is who is no agent."""
+        owners = self._facts.owners
+        owner = owners is None or participant in owners
+        return owner and self.kind_of(participant) != "agent"
 
-    @abstractmethod
     def thread(self, call: Calling, thread: str) -> str:
         """The canonical id of a thread that the caller may read. Raises `OperationError`."""
+        return self._port.resolve(call, thread, speaks=False)
 
-    @abstractmethod
     def place(self, call: Calling, to: str) -> str:
         """The canonical id of the thread in which the caller would speak to this participant, or in
         this thread. Raises `OperationError`."""
+        return self._port.resolve(call, to, speaks=True)
 
-    @abstractmethod
     def reads(self, participant: str, thread: str) -> bool:
         """Whether the participant reads the thread (canonical id)."""
+        return self._port.standing(thread, participant).reads
 
-    @abstractmethod
     def threads_of(self, participant: str) -> Collection[str]:
         """The canonical ids of all threads that the participant reads."""
+        return self._port.visible(participant)
 
     def threads_for(self, call: Calling, thread: str | None) -> Collection[str]:
         """What a list is about: this thread, or all that the caller reads. Raises
         `OperationError`."""
-        if thread is None:
-            return self.threads_of(call.participant)
-        return [self.thread(call, thread)]
+        return self.threads_of(call.participant) if thread is None else [self.thread(call, thread)]
 
     def visible(self, call: Calling, thing: T | None, id: str, see: str) -> T:
         """What was found under an id, if the caller reads its thread. Raises `OperationError`
@@ -175,21 +259,21 @@ class Host(ABC):
             return thing
         raise OperationError(ErrorCode.NOT_FOUND, f"there is no {id} for you; see {see}")
 
-    @abstractmethod
     def read_upto(self, participant: str, thread: str) -> int:
         """The position (tseq) up to which the participant has marked the thread as read."""
+        return self._port.standing(thread, participant).read_upto
 
     def model(self, name: str) -> ModelConfig | None:
         """An endpoint of a model that the network's YAML names in `models`."""
         return self._facts.models.get(name)
 
-    @abstractmethod
     def busy(self, agent: str) -> Busy:
         """How much the agent has to do now; nothing, for whoever is no agent."""
+        return self._port.workload(agent)
 
-    @abstractmethod
     def latest(self, thread: str) -> Latest:
         """How far the thread has come (canonical id): nowhere, if nobody has spoken there."""
+        return self._port.standing(thread, None).latest
 
     # Other operations -------------------------------------------------------------------------
 
@@ -208,14 +292,10 @@ class Host(ABC):
         result: BaseModel = await answer if found.is_async else answer
         return result
 
-    def mod(self, name: str) -> Mod | None:
-        """Another mod of the network, if it has one of this name: ask it only what it promises to
-        others (`hubbub.mods.text_search.Searchable`, for example)."""
-        return next((mod for mod in self.mods() if mod.name == name), None)
-
-    def mods(self) -> Sequence[Mod]:
-        """All mods of the network, in their order."""
-        return self._pipeline.mods
+    def mods(self) -> Sequence[object]:
+        """All mods of the network, in their order: ask them only what they promise to others
+        (`hubbub.mods.text_search.Searchable`, for example)."""
+        return self._facts.mods
 
     # The log ----------------------------------------------------------------------------------
 
@@ -230,32 +310,26 @@ class Host(ABC):
         return self._facts.epoch
 
     @property
-    @abstractmethod
     def head(self) -> int:
         """The last position of the log."""
+        return self._port.head
 
     async def message(self, reader: Calling | str, id: str, *, look: bool = False) -> Message:
         """A message, as it is shown, that the caller reads, or a participant that does not call;
         with `look` also one that the caller may look at: as an owner, or for the agent that it
         speaks for. Raises `OperationError`."""
-        (message,) = await self._pipeline.shown([await self._stored(reader, id, look=look)])
+        (message,) = await self._port.show([await self._port.find(reader, id, look)], None)
         return message
-
-    @abstractmethod
-    async def _stored(self, reader: Calling | str, id: str, *, look: bool) -> Message: ...
 
     async def page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]:
         """Messages of a thread as they are shown, oldest first, the last ones before this position
         (tseq) of it."""
-        return await self._pipeline.shown(await self._page(thread, before, limit))
+        return await self._port.show(await self._port.read(thread, before, limit), None)
 
-    @abstractmethod
-    async def _page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]: ...
-
-    @abstractmethod
     async def log(self, after: int, limit: int) -> Sequence[Message]:
         """Messages of the whole log after a position, oldest first: for indexes of the mod, never
         for answers."""
+        return await self._port.read(None, after, limit)
 
     async def readable(
         self, call: Calling, after: int, limit: int
@@ -263,21 +337,16 @@ class Host(ABC):
         """Of the `limit` messages of the log after a position those that the caller may look at, as
         they are shown; and the position up to which that is all."""
         head, found = self.head, await self.log(after, limit)
-        mine = [each for each in found if self._may_look(call, each.thread_id)]
-        return await self._pipeline.shown(mine), found[-1].seq if found else head
+        return await self._port.show(found, call), found[-1].seq if found else head
 
-    @abstractmethod
-    def _may_look(self, call: Calling, thread: str) -> bool: ...
-
-    @abstractmethod
     async def restore(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
         """Bring messages of a transcript into the log, as imported ones: they wake nobody, and
         neither ask for nor end anything. Channels that there are not are made, with the caller as
         member. Mods judge them as any other. Returns their positions, when they are durable.
         Raises `OperationError` for the first that is refused; those before it are in the log then.
         """
+        return await self._port.bring_in(call, messages)
 
-    @abstractmethod
     def draft(
         self,
         call: Calling,
@@ -290,8 +359,9 @@ class Host(ABC):
     ) -> Draft:
         """A message of the caller in a thread that it reads, judged like any other. Raises
         `OperationError`."""
+        speech = Speech(mentions=tuple(mentions), cause=cause)
+        return self._port.draft(call, Said(thread, content, text, speech), None)
 
-    @abstractmethod
     def amend(
         self,
         call: Calling,
@@ -307,20 +377,27 @@ class Host(ABC):
         one has reached and wakes nobody. Whether the caller may do so is for the mod to know. It is
         said by who has sent the message, if that is the caller or if the caller has spoken for it.
         Raises `OperationError` for content that is too large."""
+        speech = Speech(cause=cause or message.id, outside=outside)
+        draft = self._port.draft(call, Said(message.thread_id, content, text, speech), message)
+        draft.mentions, draft.unresolved = (), ()  # whom it mentions is not called by it
+        draft.amends = Amendment(message_id=message.id, kind=kind)
+        return draft
 
-    @abstractmethod
     def notice(
         self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
     ) -> None:
         """A message of the hub, in the name of the mod: it wakes nobody. `once`: it is posted one
         time under this key."""
+        self._port.announce(self._says(thread, text, details, to), self._once(once))
 
-    @abstractmethod
     def tell_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
         """A notice for each owner, in a direct thread of the hub with it. `once`: each gets it one
         time under this key."""
+        for owner in self._port.owners():
+            self.notice(
+                thread_ids.direct((owner, "hub")), text, details, f"{once}:{owner}", (owner,)
+            )
 
-    @abstractmethod
     async def open(
         self,
         thread: str,
@@ -338,24 +415,54 @@ class Host(ABC):
         thread (canonical id). `once`: it is posted one time under this key, whatever happens
         between. Returns its position when it is durable. Raises `OperationError`,
         `StoreUnavailable`."""
+        draft = self._says(thread, text, details, wakes)
+        draft.timer_of, draft.outside = timer_of, outside
+        return await self._port.post(draft, self._once(once))
 
-    @abstractmethod
+    def _says(
+        self, thread: str, text: str, details: dict[str, JsonValue], to: Iterable[str]
+    ) -> Draft:
+        """A message of the hub that mentions those who read the thread."""
+        facts: dict[str, JsonValue] = {"code": self._name, "mod": self._name, **details}
+        members = thread_ids.members_of(thread)
+        whom = dict.fromkeys(who for who in to if who in members or self.reads(who, thread))
+        return Draft(
+            sender_id="hub",
+            sender_kind="system",
+            thread_id=thread,
+            type=thread_ids.kind_of(thread),
+            content={"notice": facts["code"], **facts},
+            text_representation=text,
+            recipients=members,
+            mentions=tuple(whom),
+        )
+
+    def _once(self, key: str) -> str:
+        return f"mod:{self._name}:{key}"
+
     def signal(
         self, thread: str, kind: str, data: JsonValue, *, to: Collection[str] | None = None
     ) -> None:
         """Tell those who read the thread, and are connected, something of the moment: a signal of
         the type `mod.<name>` with `kind` and `data`. `to`: only these of them."""
+        signal = Signal(
+            type=f"mod.{self._name}",
+            sender="hub",
+            thread_id=thread,
+            data={"kind": kind, "data": data},
+        )
+        self._port.send(thread, signal.model_dump_json(exclude_none=True).encode(), to)
 
     # Rows -------------------------------------------------------------------------------------
 
-    @abstractmethod
     async def rows(self, sql: str, *values: Value) -> Sequence[Row]:
         """Rows of the mod's own tables, as they are durable."""
+        return await self._port.select(sql, values)
 
-    @abstractmethod
     async def keep(self, statements: Sequence[Statement]) -> None:
         """Write rows outside any operation, all or none. Raises `StoreUnavailable`, and `conflict`
         (`OperationError`)."""
+        await self._port.write(statements)
 
     @property
     def folder(self) -> Path:

@@ -395,12 +395,17 @@ class Writes:
             mentions=tuple(who for who in to if self._state.may_read(thread, who)),
             text_representation=text,
         )
+        self.announce(draft, once)
+
+    def announce(self, draft: Draft, once: str) -> None:
+        """Post a message of the hub; what keeps it from that is logged."""
         try:
             self.say(draft, once)
         except OperationError as error:
-            log.warning("a notice was refused", thread=thread_id, code=error.code, error=str(error))
+            where, code = draft.thread_id, error.code
+            log.warning("a notice was refused", thread=where, code=code, error=str(error))
         except Exception:  # a mod may raise anything
-            log.exception("a notice could not be posted", thread=thread_id)
+            log.exception("a notice could not be posted", thread=draft.thread_id)
 
 
 def _turn_sent(entry: Entry) -> Sequence[Record]:

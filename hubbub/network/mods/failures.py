@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from pydantic import JsonValue
 
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
@@ -14,7 +12,7 @@ from hubbub.network.kernel import Kernel
 from hubbub.protocol import thread_ids
 from hubbub.user_code import told
 
-__all__ = ["Failures", "tell_owners"]
+__all__ = ["Failures", "owners_of"]
 
 log = get_logger(__name__)
 
@@ -74,17 +72,12 @@ class Failures:
         """The owners, each in a direct thread of the hub with it."""
         details = {"code": "mod_failed", "mod": mod, "hook": hook}
         once = f"mod-failed:{mod}:{hook}:{int(self.kernel.clock.now() // AGAIN_S)}{':off' * off}"
-        tell_owners(self.kernel, text, details, once)
+        for owner in owners_of(self.kernel):
+            thread = thread_ids.direct((owner, "hub"))
+            self.kernel.writes.notice(thread, text, details, f"{once}:{owner}", to=(owner,))
 
 
-def tell_owners(kernel: Kernel, text: str, details: Mapping[str, JsonValue], once: str) -> None:
-    """A notice for each owner, in a direct thread of the hub with it; one time under this key."""
-    for owner in _owners(kernel):
-        thread = thread_ids.direct((owner, "hub"))
-        kernel.writes.notice(thread, text, details, f"{once}:{owner}", to=(owner,))
-
-
-def _owners(kernel: Kernel) -> Sequence[str]:
+def owners_of(kernel: Kernel) -> Sequence[str]:
     """The people who may do anything: those who are called owners, or, where everybody is one,
     the people who are connected."""
     state, humans = kernel.state, kernel.file.humans

@@ -1,85 +1,22 @@
-"""Messages that mods post: as drafts, from transcripts, and waiting for their place in the log."""
+"""Messages of mods on their way into the log: waiting for their place, and from transcripts."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
-
-from pydantic import JsonValue
+from collections.abc import Sequence
 
 from hubbub.errors import OperationError
 from hubbub.mods.host import Restored
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Entry, Waiter
+from hubbub.network.log import Entry
 from hubbub.network.records import ChannelCreated, MemberJoined, Record, ThreadCreated
-from hubbub.network.routing import Sender
 from hubbub.network.state import ChannelState
-from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, Message
-from hubbub.protocol.operations import Speech
 
-__all__ = ["opening", "posted", "restored", "said_again"]
-
-
-def opening(
-    thread: Thread,
-    content: Mapping[str, JsonValue],
-    text: str,
-    *,
-    timer_of: str,
-    wakes: Sequence[str],
-    outside: bool,
-) -> Draft:
-    """A message of the hub that opens an interaction, because a timer of `timer_of` has come."""
-    return Draft(
-        sender_id="hub",
-        sender_kind="system",
-        thread_id=thread.id,
-        type=thread.type,
-        content=dict(content),
-        text_representation=text,
-        recipients=thread_ids.members_of(thread.id),
-        mentions=tuple(dict.fromkeys(wakes)),
-        outside=outside,
-        timer_of=timer_of,
-    )
-
-
-def said_again(
-    kernel: Kernel,
-    caller: Caller,
-    thread: Thread,
-    message: Message,
-    content: JsonValue,
-    text: str | None,
-    speech: Speech,
-) -> Draft:
-    """Another content for a message, said by who has sent it if that is the caller or if the caller
-    has spoken for it, else by the caller. Whom it mentions is not called by it."""
-    sender = Sender(caller.participant, caller.kind)
-    if message.spoken_by == caller.participant:
-        known = kernel.state.get(message.sender_id)
-        assert known is not None, "whoever has spoken is known"
-        sender = Sender(known.id, known.kind, caller.participant)
-    draft = kernel.router.draft(sender, thread, content, speech, text_representation=text)
-    draft.mentions, draft.unresolved = (), ()
-    return draft
-
-
-async def posted(start: Callable[[Waiter], Coroutine[Any, Any, None] | None]) -> int:
-    """The position of the message that `start` brings into the log; of the first one, where its
-    cid was used before. Raises `OperationError` and `StoreUnavailable`.
-    """
-    waiter = Position()
-    later = start(waiter)
-    if later is not None:
-        await later
-    return await waiter.seq
+__all__ = ["Position", "restored"]
 
 
 class Position:

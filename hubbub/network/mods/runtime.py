@@ -13,6 +13,7 @@ from hubbub.errors import OperationError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.guard import Late
+from hubbub.mods.host import Host, NetworkFacts
 from hubbub.mods.loader import scripts_of
 from hubbub.mods.operation import Operation
 from hubbub.mods.rows import Keeping
@@ -23,9 +24,9 @@ from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.failures import Failures
-from hubbub.network.mods.host import ModHost
 from hubbub.network.mods.messages import message_of
 from hubbub.network.mods.operations import ModOperations, commit_of
+from hubbub.network.mods.port import KernelPort
 from hubbub.network.queries import ModsWithTables
 from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
 from hubbub.network.registry import Registry
@@ -84,18 +85,23 @@ class Mods(Service):
 
     async def admit(self) -> None:
         """Bring the mods' tables up. Raises `UserError`."""
+        kernel, humans = self.kernel, self.kernel.file.humans
+        named = [name for name, human in humans.items() if "owner" in human.roles]
+        facts = NetworkFacts(
+            name=kernel.config.name,
+            epoch=kernel.state.epoch,
+            clock=kernel.clock,
+            steady=kernel.steady,
+            owners=None if kernel.config.auth == "open" else named,
+            models=kernel.file.models,
+            operations=self._registry.by_name,
+            mods=self.pipeline.mods,
+        )
         for mod in self.pipeline.mods:
             await self.store.admit_mod(mod.name, scripts_of(type(mod)))
             folder = self._folder / mod.name if self._folder is not None else None
-            mod.host = ModHost(
-                self.kernel,
-                mod,
-                self._alarms,
-                folder,
-                self._run,
-                registry=self._registry,
-                parked=self._parked,
-            )
+            port = KernelPort(kernel, mod, self._alarms, self._run, self._parked)
+            mod.host = Host(mod.name, facts, port, folder)
         if self.pipeline.keeps:
             self.kernel.writes.rows = (self._rows_of,)
         await self._tell_of_others()

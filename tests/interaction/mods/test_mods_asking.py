@@ -76,7 +76,6 @@ async def test_a_mod_knows_the_others_how_busy_an_agent_is_and_what_was_read() -
         clerk, plain = network.hub.services.mods.pipeline.mods
         host = clerk.host
         assert list(host.mods()) == [clerk, plain]
-        assert (host.mod("plain"), plain.host.mod("nobody")) == (plain, None)
         assert host.busy("bot") == (0, 0)
         await ann.say("bot", "do this")
         await ann.say("bot", "and that")

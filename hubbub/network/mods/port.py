@@ -1,0 +1,188 @@
+"""`KernelPort`: what a mod's host asks of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from typing import Any
+
+from hubbub.errors import OperationError
+from hubbub.mods.api import Mod
+from hubbub.mods.host import Busy, Latest, Restored, Row, Said, Standing
+from hubbub.mods.operation import Calling
+from hubbub.mods.rows import Statement, Value
+from hubbub.network.caller import Caller
+from hubbub.network.kernel import Kernel
+from hubbub.network.log import Entry
+from hubbub.network.mods.alarms import Alarms
+from hubbub.network.mods.failures import owners_of
+from hubbub.network.mods.operations import conflicted
+from hubbub.network.mods.posting import Position, restored
+from hubbub.network.queries import ModSelect
+from hubbub.network.records import ModRows
+from hubbub.network.routing import Sender
+from hubbub.network.services.messages import find_message, stored_message, unknown_message
+from hubbub.network.services.threads import find_thread
+from hubbub.network.threads import Thread
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft, Message, Participant
+
+__all__ = ["KernelPort"]
+
+
+class KernelPort:
+    """A `ModPort` (hubbub.mods.host). `run` runs work of the mod, and tells what it raises;
+    `parked` tells which turns of an agent wait for a person."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        mod: Mod,
+        alarms: Alarms,
+        run: Callable[[Mod, Coroutine[Any, Any, None]], None],
+        parked: Callable[[str], Collection[str]],
+    ):
+        self._kernel, self._mod, self._alarms = kernel, mod, alarms
+        self._run, self._parked = run, parked
+
+    @property
+    def head(self) -> int:
+        return self._kernel.log.head
+
+    def alarm(self, key: str, moment: float | None, *, wait: bool = False) -> None:
+        if moment is None:
+            self._alarms.cancel(self._mod, key)
+        elif wait:
+            self._alarms.wait(self._mod, key, moment)
+        else:
+            self._alarms.set(self._mod, key, moment)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._run(self._mod, work)
+
+    # Who and where ----------------------------------------------------------------------------
+
+    def describe(self, ids: Iterable[str] | None) -> Sequence[Participant]:
+        state = self._kernel.state
+        known = state.everybody() if ids is None else filter(None, map(state.get, ids))
+        return list(map(state.describe, known))
+
+    def resolve(self, call: Calling, name: str, *, speaks: bool) -> str:
+        caller = _caller(call)
+        if speaks:
+            return self._kernel.router.thread(name, caller.participant).id
+        return find_thread(caller, name).id
+
+    def standing(self, thread: str, participant: str | None) -> Standing:
+        state = self._kernel.state
+        found = state.threads.get(thread)
+        if found is None:
+            return Standing(Latest(0, 0))
+        latest = Latest(found.tseq, found.last_seq)
+        if participant is None:
+            return Standing(latest)
+        read_upto = state.marks.get(participant, found.no)
+        return Standing(latest, state.may_read(found, participant), read_upto)
+
+    def visible(self, participant: str) -> Collection[str]:
+        state = self._kernel.state
+        scopes = state.members.scopes(participant)
+        return [thread.id for thread in state.threads.visible(participant, scopes)]
+
+    def workload(self, agent: str) -> Busy:
+        running = sum(turn.agent == agent for _, turn in self._kernel.state.turns)
+        return Busy(running, self._kernel.queues.depth(agent, self._parked(agent)))
+
+    def _existing(self, thread: str) -> Thread:
+        found = self._kernel.state.threads.get(thread)
+        if found is None:
+            raise OperationError(
+                ErrorCode.UNKNOWN_THREAD, f"there is no thread {thread[:200]!r}; see list_threads"
+            )
+        return found
+
+    # Messages ---------------------------------------------------------------------------------
+
+    async def find(self, reader: Calling | str, id: str, look: bool) -> Message:
+        kernel = self._kernel
+        if not isinstance(reader, str):
+            return await find_message(kernel, _caller(reader), id, look=look)
+        message = await stored_message(kernel, id)
+        if message is None or not self.standing(message.thread_id, reader).reads:
+            raise unknown_message(id)
+        return message
+
+    async def read(self, thread: str | None, edge: int | None, limit: int) -> Sequence[Message]:
+        store = self._kernel.store
+        if thread is not None:
+            bodies = await store.thread_page(self._existing(thread).no, edge, limit)
+        else:
+            bodies = [each.body for each in await store.log(edge or 0, self.head, limit)]
+        return [Message.model_validate_json(body) for body in bodies]
+
+    async def show(self, messages: Sequence[Message], to: Calling | None) -> Sequence[Message]:
+        if to is not None:
+            caller, threads = _caller(to), self._kernel.state.threads
+            messages = [m for m in messages if caller.may_look(threads.ensure(m.thread_id))]
+        return await self._kernel.pipeline.shown(messages)
+
+    def draft(self, call: Calling, said: Said, again: Message | None) -> Draft:
+        kernel, caller = self._kernel, _caller(call)
+        sender = Sender(caller.participant, caller.kind)
+        if again is None:
+            thread = find_thread(caller, said.thread)
+        else:
+            thread = self._existing(said.thread)
+            if again.spoken_by == caller.participant:
+                known = kernel.state.get(again.sender_id)
+                assert known is not None, "whoever has spoken is known"
+                sender = Sender(known.id, known.kind, caller.participant)
+        _, content, text, speech = said
+        return kernel.router.draft(sender, thread, content, speech, text_representation=text)
+
+    async def post(self, draft: Draft, once: str) -> int:
+        self._check_thread(draft)
+        waiter = Position()
+        later = self._kernel.writes.submit(Entry(draft, waiter, cid=once, digest=0))
+        if later is not None:
+            await later
+        return await waiter.seq
+
+    def announce(self, draft: Draft, once: str) -> None:
+        self._check_thread(draft)
+        self._kernel.writes.announce(draft, once)
+
+    def _check_thread(self, draft: Draft) -> None:
+        """A direct one with the hub, or of who has set the timer, is made when it is needed."""
+        members = thread_ids.members_of(draft.thread_id)
+        if "hub" not in members and draft.timer_of not in members:
+            self._existing(draft.thread_id)
+
+    def owners(self) -> Sequence[str]:
+        return owners_of(self._kernel)
+
+    async def bring_in(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
+        return await restored(self._kernel, _caller(call), messages)
+
+    def send(self, thread: str, frame: bytes, to: Collection[str] | None) -> None:
+        readers = self._kernel.state.readers(self._existing(thread), "")
+        if to is None:
+            self._kernel.fanout.send_ephemeral_to_readers(readers, frame)
+        else:
+            self._kernel.fanout.send_ephemeral(readers & set(to), frame)
+
+    # Rows -------------------------------------------------------------------------------------
+
+    async def select(self, sql: str, values: Sequence[Value]) -> Sequence[Row]:
+        return await self._kernel.store.read(ModSelect(self._mod.name, sql, tuple(values)))
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        rows = ModRows(self._mod.name, tuple(statements))
+        await self._kernel.log.write(lambda head: [rows])
+        if rows.refused is not None:
+            raise conflicted(self._mod.name, rows.refused)
+
+
+def _caller(call: Calling) -> Caller:
+    assert isinstance(call, Caller), "operations are called by the hub alone"
+    return call
