@@ -443,6 +443,9 @@ USING = {
     "U-7": "The record of a turn is shown with what the runtime did, and nothing that it did not.",
     "U-8": "A turn can be tried with another prompt or model: asked once, nothing run or kept.",
     "U-9": "What of the page could not be fetched is tried again by itself, then asks for a click.",
+    "U-11": "An answer that did not come is a card: who, why, and a button that asks once more.",
+    "U-12": "Below a message that asked no agent, each agent of the channel is asked by one click.",
+    "U-13": "Below an answer stands what it took: agents, calls, time and money, for who may know.",
     "U-10": "`hubbub up` tells who wrote to whom in private, and what they said only when asked.",
 }
 

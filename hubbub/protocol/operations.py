@@ -443,6 +443,8 @@ class TurnSummary(Model):
     """Ids of the approvals that it is parked for."""
     model: str | None = None
     steps: int = 0
+    calls: int = 0
+    """Of tools."""
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = None

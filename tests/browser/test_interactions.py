@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from playwright.async_api import Locator, expect
 
 from hubbub.testing.model_server import ModelServer
@@ -14,10 +17,14 @@ def drawing(desk: Desk) -> Locator:
     return desk.page.get_by_role("group", name="Messages in order")
 
 
+@pytest.mark.behaviour("U-13")
 async def test_a_message_leads_to_a_diagram_that_says_who_spoke_to_whom_and_who_was_woken(
     desk: Desk,
 ) -> None:
-    await desk.act(desk.message(LAST), "Show the interaction as a diagram", "link")
+    took = desk.message(LAST).get_by_role(
+        "link", name=re.compile("2 agents · 7 calls · .* · .*0\\.")
+    )
+    await took.click()
     await expect(desk.main.get_by_text("4 messages · 3 turns")).to_be_visible()
     await expect(desk.main.get_by_text("not visible to you")).to_have_count(0)
     drawn, page = drawing(desk), desk.main

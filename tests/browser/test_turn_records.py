@@ -167,7 +167,7 @@ async def test_a_turn_can_be_tried_with_another_prompt_or_model(desks: Desks) ->
         desk = await desks.sit(room, "ann")
         await desk.talk_to("bot")
         await desk.says("go")
-        await desk.act(await desk.sees("here"), "Show the turn behind it")
+        await desk.act(await desk.sees("here"), "Turn")
         await expect(desk.details.get_by_text("all said").first).to_be_visible()
         await desk.details.get_by_text("Try it again…").click()
         form = desk.details.locator("form")

@@ -267,6 +267,7 @@ class TurnService(Service):
             details: dict[str, JsonValue] = {
                 "code": end.outcome,
                 "agent": stored.agent,
+                "reason": _shortened(end.reason),
                 "turn": stored.id,
                 "messages": [message.id for message in messages],
             }
@@ -289,6 +290,7 @@ class TurnService(Service):
         details: dict[str, JsonValue] = {
             "code": "silence",
             "agents": list[JsonValue](agents),
+            "outcomes": {agent: end.outcome for agent, end in ends},
             "messages": [message.id],
         }
         self.kernel.writes.notice(
@@ -351,6 +353,7 @@ class TurnService(Service):
             waits_for=() if turn.end else self._approvals.waiting_of(stored.id),
             model=turn.start.model,
             steps=len(turn.steps),
+            calls=sum(len(step.calls) for step in turn.steps),
             tokens_in=turn.tokens_in,
             tokens_out=turn.tokens_out,
             cost_usd=turn.cost_usd,
@@ -371,9 +374,12 @@ def _begun(stored: StoredTurn) -> BeginTurnResult:
 
 def _no_answer(agent: str, end: TurnEnd) -> str:
     """Why the agent's turn has brought no answer."""
-    told = end.reason if len(end.reason) <= MOST_REASON else f"{end.reason[:MOST_REASON]}…"
-    reason = f" ({_quoted(told)})" if told else ""
+    reason = f" ({_quoted(_shortened(end.reason))})" if end.reason else ""
     return NO_ANSWER[end.outcome].format(agent=agent, reason=reason)
+
+
+def _shortened(reason: str) -> str:
+    return reason if len(reason) <= MOST_REASON else f"{reason[:MOST_REASON]}…"
 
 
 _WOKEN_BY = "needs the ids of the messages that woke you"

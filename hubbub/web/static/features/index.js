@@ -10,6 +10,7 @@ import home from "./home/feature.js";
 import inbox from "./inbox/feature.js";
 import interaction from "./interaction/feature.js";
 import join from "./join/feature.js";
+import notices from "./notices/feature.js";
 import notifications from "./notifications/feature.js";
 import palette from "./palette/feature.js";
 import people from "./people/feature.js";
@@ -36,6 +37,7 @@ export const FEATURES = [
   help,
   home,
   inbox,
+  notices,
   notifications,
   palette,
   people,

@@ -9,9 +9,10 @@ const NOTHING = { value: null, error: null };
  * What `read` resolves to, read anew every two seconds while `goesOn(value, error)`, and soon after
  * one of `signs()` is another: a function that reads signals and gives a list.
  * @param {string} key  What it is about: another one starts from nothing.
+ * @param {number} after  Milliseconds until the first look.
  * @returns {{value, error}}  Both null at first.
  */
-export function useWatched(read, { key, goesOn, signs }) {
+export function useWatched(read, { key, goesOn, signs, after = 0 }) {
   const [state, setState] = useState({ ...NOTHING, of: key });
   useEffect(() => {
     const watch = new Watch(
@@ -24,15 +25,16 @@ export function useWatched(read, { key, goesOn, signs }) {
         return goesOn(next.value, next.error);
       },
       signs,
+      after,
     );
     return () => watch.end();
   }, [key]);
   return state.of === key ? state : NOTHING;
 }
 
-/** Looks at once, and again: one look at a time. */
+/** Looks after so many milliseconds, and again: one look at a time. */
 class Watch {
-  constructor(look, signs) {
+  constructor(look, signs, after) {
     this.look = look;
     this.over = this.looking = this.missed = false;
     this.timer = this.due = 0;
@@ -42,7 +44,8 @@ class Watch {
       if (seen && now.some((each, at) => each !== seen[at])) this.lookIn(MOST_OFTEN_MS);
       seen = now;
     });
-    this.lookNow();
+    if (after) this.lookIn(after);
+    else this.lookNow();
   }
 
   /** Within so many milliseconds; a look that is to come sooner stays. */

@@ -3,20 +3,25 @@ import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
+import { isLastAnswer } from "./last-answer.js";
 
 const Interaction = lazy(() => import("./views.js").then((module) => module.Interaction), "interaction.css");
+const Took = lazy(() => import("./took.js").then((module) => module.Took));
 const ThreadSequence = lazy(() => import("./views.js").then((module) => module.ThreadSequence), "interaction.css");
 
 export default function interaction(app) {
   app.add.views.add({ name: "interaction", view: Interaction, title: ([id = ""]) => t.interaction.title(id) });
   app.add.views.add({ name: "sequence", view: ThreadSequence, title: () => t.interaction.diagram });
   app.add.tools.add({ id: "sequence", order: 60, view: AsDiagram });
-  app.add.marks.add({ slot: "action", id: "interaction", order: 45, view: ToInteraction });
-  app.add.commands.add({
-    id: "interaction.open", title: t.interaction.open, group: t.conversation.group, icon: "sequence",
-    keys: "w",
-    when: ({ message }) => message !== null,
+  const open = {
+    title: t.interaction.open, icon: "sequence", when: ({ message }) => message !== null,
     run: ({ message }) => app.router.go("interaction", [message.interaction_id]),
+  };
+  app.add.commands.add({ ...open, id: "interaction.open", group: t.conversation.group, keys: "w" });
+  app.add.messageMenu.add({ ...open, order: 45, keys: "W" });
+  app.add.marks.add({
+    slot: "below", order: 90,
+    view: ({ message, thread }) => isLastAnswer(thread, message) && html`<${Took} app=${app} message=${message} />`,
   });
   app.add.commands.add({
     id: "sequence.open", title: t.interaction.threadAsDiagram, icon: "sequence",
@@ -32,13 +37,5 @@ function AsDiagram({ app, thread }) {
       aria-label=${t.interaction.threadAsDiagram} title=${t.interaction.threadAsDiagram}>
       <${Icon} name="sequence" />
     </a>
-  `;
-}
-
-/** On a message. */
-function ToInteraction({ app, message }) {
-  return html`
-    <a class="icon small" href=${app.router.href("interaction", [message.interaction_id])}
-      aria-label=${t.interaction.open} title=${t.interaction.open}><${Icon} name="sequence" size=${16} /></a>
   `;
 }

@@ -27,7 +27,7 @@ function inOrder({ messages, envelopes = [] }) {
   return [...messages, ...closed].sort((a, b) => a.seq - b.seq);
 }
 
-/** What it came to: {messages, turns, tokensIn, tokensOut, cost, took}; null for what is not known. */
+/** What it came to: {messages, agents, turns, calls, tokensIn, tokensOut, cost, took}; null for what is not known. */
 export function totalsOf({ messages, turns, wakes, hidden }) {
   const costs = turns.map(({ cost_usd }) => cost_usd).filter((cost) => cost != null);
   const starts = [...messages.map(({ sent_at }) => sent_at), ...turns.map(({ started_at }) => started_at)];
@@ -37,7 +37,9 @@ export function totalsOf({ messages, turns, wakes, hidden }) {
   ];
   return {
     messages: messages.filter(({ closed }) => !closed).length + hidden,
+    agents: new Set(wakes.map(({ agent }) => agent)).size,
     turns: new Set(wakes.map(({ turn }) => turn)).size,
+    calls: sum(turns.map(({ calls }) => calls)),
     tokensIn: sum(turns.map(({ tokens_in }) => tokens_in ?? 0)),
     tokensOut: sum(turns.map(({ tokens_out }) => tokens_out ?? 0)),
     cost: costs.length ? sum(costs) : null,

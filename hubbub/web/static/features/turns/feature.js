@@ -1,7 +1,6 @@
 // Looking into turns: one, two side by side, and the latest of all.
 import { turnOf } from "../../core/messages.js";
 import { html } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
@@ -16,12 +15,13 @@ export default function turns(app) {
   app.add.views.add({ name: "turns", view: Turns, title: () => t.turns.list });
   app.add.panels.add({ kind: "turn", id: "turn", order: 10, view: TurnPanel });
   app.add.panels.add({ kind: "participant", id: "latest-turns", order: 60, view: LatestTurns });
-  app.add.marks.add({ slot: "action", id: "turn", order: 40, view: ToTurn });
-  app.add.commands.add({
-    id: "turn.open", title: t.turns.open, group: t.conversation.group, icon: "turn", keys: "i",
-    when: ({ message }) => message !== null && turnOf(message) !== null,
+  const open = {
+    title: t.turns.open, icon: "turn", when: ({ message }) => message !== null && turnOf(message) !== null,
     run: ({ message }) => app.open("turn", turnOf(message)),
-  });
+  };
+  app.add.commands.add({ ...open, id: "turn.open", group: t.conversation.group, keys: "i" });
+  const when = (context) => app.state.owner.peek() && open.when(context);
+  app.add.messageMenu.add({ ...open, order: 40, keys: "I", when });
   app.add.commands.add({
     id: "turns.list", title: t.turns.list, group: t.groups.going, icon: "turn", keys: "g t",
     when: () => app.state.owner.peek(),
@@ -33,16 +33,4 @@ export default function turns(app) {
 function Turns({ app, args: [first = null, second] }) {
   if (second) return html`<${Comparison} key=${`${first} ${second}`} app=${app} ids=${[first, second]} />`;
   return html`<${TurnList} key=${first} app=${app} agent=${first || null} />`;
-}
-
-/** On a message: to the turn that sent it, for those who may read that. */
-function ToTurn({ app, message }) {
-  const turn = turnOf(message);
-  if (!turn || !app.state.owner.value) return null;
-  return html`
-    <button type="button" class="icon small" aria-label=${t.turns.open} title=${t.turns.open}
-      onClick=${() => app.open("turn", turn)}>
-      <${Icon} name="turn" size=${16} />
-    </button>
-  `;
 }

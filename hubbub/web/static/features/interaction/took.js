@@ -1,0 +1,46 @@
+// One line under an answer: who worked on it, what it took and cost. It leads to the diagram and to
+// the turn.
+import { turnOf } from "../../core/messages.js";
+import { count, dollars } from "../../core/numbers.js";
+import { duration } from "../../core/time.js";
+import { html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { doings, useWatched } from "../../parts/watched.js";
+import { t } from "../../texts.js";
+import { readInteraction, totalsOf } from "./reading.js";
+
+const AFTER_MS = 400; // who scrolls by asks for nothing
+const MOST = 100;
+const over = new Map(); // "who log interaction" -> what it took, once nothing of it goes on
+
+export function Took({ app, message }) {
+  const id = message.interaction_id;
+  const key = `${app.state.me.value} ${app.state.epoch.value} ${id}`;
+  const known = over.get(key);
+  const { value } = useWatched(async () => over.get(key) ?? look(app, id, key), {
+    key, after: known ? 0 : AFTER_MS,
+    signs: () => [app.state.arrived.value?.interaction_id === id && app.state.arrived.value, ...doings(app, null)],
+    goesOn: (found) => found !== null && !over.has(key),
+  });
+  const found = known ?? value;
+  const turn = app.state.owner.value ? turnOf(message) : null;
+  return html`<p class="took">
+    <a href=${app.router.href("interaction", [id])} title=${t.interaction.open}>
+      <${Icon} name="sequence" size=${14} />${found ? inWords(found) : t.interaction.asDiagram}</a>
+    ${turn && html`<button type="button" class="plain" title=${t.turns.open}
+      onClick=${() => app.open("turn", turn)}><${Icon} name="turn" size=${14} />${t.panelTitles.turn}</button>`}
+  </p>`;
+}
+
+async function look(app, id, key) {
+  const page = await readInteraction(app.client, id, MOST);
+  const found = totalsOf(page);
+  if (page.wakes.every(({ state }) => state === "ended")) over.set(key, found);
+  return found;
+}
+
+/** "3 agents · 4 calls · 0.4 s · $0.002" */
+function inWords({ agents, calls, took, cost }) {
+  const parts = [t.interaction.agents(agents), calls && t.interaction.calls(count(calls)), duration(took), dollars(cost)];
+  return parts.filter(Boolean).join(" · ");
+}

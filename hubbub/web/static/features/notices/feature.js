@@ -1,0 +1,17 @@
+// What the hub tells of answers that did not come, as cards: why, and what one can do about it.
+import { html } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
+import { t } from "../../texts.js";
+
+const NoAnswer = lazy(() => import("./no-answer.js").then((module) => module.NoAnswer));
+
+/** Codes of notices: how a turn ended, or that all were silent. */
+const CODES = new Set([...Object.keys(t.turns.meanings), "silence"]);
+
+export default function notices(app) {
+  app.add.bodies.add({
+    of: ({ sender_kind: kind, content }) =>
+      kind === "system" && CODES.has(content?.code) && Array.isArray(content.messages),
+    view: ({ message }) => html`<${NoAnswer} app=${app} message=${message} />`,
+  });
+}
