@@ -31,9 +31,7 @@ MOST_LATE, WITHIN_S = 3, 600.0
 """A hook that was late so often within so many seconds is switched off."""
 LOOK_EVERY_S = 0.5
 """Between two looks at what the loop is doing."""
-_NEVER_OFF = frozenset(
-    {"shown", "start", "stop", "reconfigure", "spawn", "kept", "over", "conflict"}
-)
+_NEVER_OFF = frozenset({"shown", "start", "stop", "reconfigure", "spawn", "applied", "released"})
 """What completes what has begun; and without `shown`, what was deleted would be seen."""
 
 

@@ -1,7 +1,7 @@
 """Operations: what a participant may ask of the hub, each declared once.
 
     @operation(permission="write")
-    def post_to_channel(call: Calling, args: PostToChannel) -> Speaking:
+    def post_to_channel(call: Calling, args: PostToChannel) -> Draft:
         '''Post a text message to a channel you are a member of.'''
 
 From the declaration come the wire call, the agents' tool, the CLI's help and the reference page.
@@ -12,20 +12,25 @@ the same way.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal, Protocol, get_type_hints
+from typing import Any, Generic, Literal, Protocol, get_type_hints
 
 from pydantic import BaseModel
 from pydantic_core import to_json
+from typing_extensions import TypeVar
 
+from hubbub.errors import OperationError
+from hubbub.mods.rows import Statement
 from hubbub.protocol.messages import Draft, Kind, OperationInfo, Permission
 from hubbub.protocol.operations import Input
 
-__all__ = ["Calling", "Operation", "Speaking", "operation"]
+__all__ = ["Calling", "Commit", "Operation", "operation"]
+
+R = TypeVar("R", default=Statement)
 
 
 class Calling(Protocol):
@@ -44,18 +49,36 @@ class Calling(Protocol):
 
 
 @dataclass(slots=True)
-class Speaking:
-    """A handler's answer that says: append this draft to the log, then answer with its position."""
+class Commit(Generic[R]):
+    """A handler's answer that says: write these records, all or none of them, then answer this.
 
-    draft: Draft
+    It is handed to the log before the next frame of the same socket is read, so writes keep the
+    order in which they were asked for. Nothing of it holds before it is durable: where it cannot be
+    written there is nothing to undo.
+    """
+
+    records: Sequence[R] | Callable[[int], Sequence[R]]
+    """Statements on tables of the mod, or what the hub itself keeps. A function is called when the
+    batch is formed, with the last position of the log before it."""
+    answer: BaseModel | Callable[[], Coroutine[Any, Any, BaseModel]]
+    """The output, or what makes it after the commit."""
+    applied: Callable[[], None] | None = None
+    """Called when it is durable: takes it over into memory."""
+    released: Callable[[], None] | None = None
+    """Called in the end, durable or not: gives back what was held meanwhile."""
+    messages: Sequence[Draft] = ()
+    """Said when it is durable. One that is refused undoes nothing."""
+    conflict: OperationError | None = None
+    """What is answered when a statement changed other than its `rows`; left out: the error
+    `conflict`, which says to read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """A declared operation.
 
-    `handler(call, args)` returns the output, a `Speaking`, a mod's `Keeping`, or a coroutine of one
-    of them. It raises `OperationError` to refuse.
+    `handler(call, args)` returns the output, a `Commit`, a `Draft` (to be said, and answered with
+    its place in the log), or a coroutine of one of them. It raises `OperationError` to refuse.
 
     `idempotent` says that repeating the call changes nothing, so that its `cid` need not be kept.
     `cost` is what a call takes of the caller's rate limit.
@@ -120,8 +143,8 @@ def operation(
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare a handler as an operation; input and output come from its annotations.
 
-    `output` is named explicitly where the handler returns a `Speaking`. Raises TypeError at import
-    when the docstring or an annotation is missing.
+    `output` is named explicitly where the handler returns a `Commit` or a `Draft`. Raises TypeError
+    at import when the docstring or an annotation is missing.
     """
 
     def declare(handler: Callable[..., Any]) -> Operation:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 
-from hubbub.mods.rows import Keeping
+from hubbub.mods.operation import Commit
 
 __all__ = ["KeyedQueues"]
 
@@ -27,16 +27,16 @@ class KeyedQueues:
     def __len__(self) -> int:
         return len(self._queues)
 
-    async def in_turn(self, key: Hashable, change: Callable[[], Awaitable[Keeping]]) -> Keeping:
+    async def in_turn(self, key: Hashable, change: Callable[[], Awaitable[Commit]]) -> Commit:
         """What the change keeps; until that is durable nothing else changes what has this key."""
         await self.enter(key)
         try:
-            keeping = await change()
+            commit = await change()
         except BaseException:
             self.leave(key)
             raise
-        keeping.over = partial(self.leave, key)
-        return keeping
+        commit.released = partial(self.leave, key)
+        return commit
 
     async def enter(self, key: Hashable) -> None:
         """Wait for one's turn, which lasts until `leave`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 from msgspec.json import encode as encode_json
@@ -16,16 +16,16 @@ from pydantic import BaseModel
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
-from hubbub.mods.operation import Operation, Speaking
-from hubbub.mods.rows import Keeping
+from hubbub.mods.operation import Commit, Operation
 from hubbub.network.caller import Caller
-from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
+from hubbub.network.records import Record
 from hubbub.network.registry import Registry
 from hubbub.network.session import Session
 from hubbub.protocol.codec import Call
 from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Draft
 from hubbub.protocol.plain import PlainSpeech
 
 __all__ = ["Calls", "call_digest"]
@@ -36,14 +36,8 @@ log = get_logger(__name__)
 class Calls:
     """Runs the operations of one hub."""
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        registry: Registry,
-        of_mod: Callable[[str, Keeping], Commit],
-    ):
-        """`of_mod` says what a mod's `Keeping` means."""
-        self._operations, self._of_mod, self._limits = registry.by_name, of_mod, kernel.limits
+    def __init__(self, kernel: Kernel, registry: Registry):
+        self._operations, self._limits = registry.by_name, kernel.limits
         self._metrics, self._writes, self._spawn = kernel.metrics, kernel.writes, kernel.spawn
         self._monotonic = kernel.clock.monotonic
 
@@ -142,15 +136,13 @@ class Calls:
         caller: Caller,
         call: Call,
         operation: Operation,
-        outcome: BaseModel | Speaking | Commit | Keeping,
+        outcome: BaseModel | Draft | Commit[Record],
     ) -> Coroutine[Any, Any, None] | None:
         """Bring a handler's outcome to its end; returns what is left to do if that takes time."""
         ref, cid = call.ref, call.cid
-        if isinstance(outcome, Speaking):
+        if isinstance(outcome, Draft):
             digest = None if cid is None else call_digest(call)
-            return self._writes.submit(Entry(outcome.draft, session, ref, cid=cid, digest=digest))
-        if isinstance(outcome, Keeping):
-            outcome = self._of_mod(operation.mod, outcome)
+            return self._writes.submit(Entry(outcome, session, ref, cid=cid, digest=digest))
         if isinstance(outcome, Commit):
             keep = cid is not None and not operation.idempotent
             settle = (caller.participant, cid or "", call_digest(call)) if keep else None

@@ -50,7 +50,7 @@ class Gateway:
             max_bytes=self.limits.frame,
             max_depth=self.limits.json_depth,
         )
-        self._calls = Calls(kernel, registry, mods.commit_of)
+        self._calls = Calls(kernel, registry)
         self.call = self._calls.take
         self.signal, self.send_result = kernel.notifications.relay, kernel.fanout.send_result
         self.admission = Admission(kernel, registry, mods, self._welcome)

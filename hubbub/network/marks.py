@@ -12,8 +12,8 @@ __all__ = ["ReadMarks"]
 class ReadMarks:
     """Read marks by participant and thread number; a thread without one is unread from its start.
 
-    A change is announced, and then taken over when the store has it, or given up. What is told is
-    what the store has; what is compared with is what was asked for last.
+    A change is announced while it is on its way. What is told is what the store has; what is
+    compared with is what was asked for last.
     """
 
     def __init__(self, stored: Iterable[StoredMark] = ()):
@@ -28,7 +28,7 @@ class ReadMarks:
         return 0 if marks is None else marks.get(thread_no, 0)
 
     def put(self, participant: str, thread_no: int, tseq: int) -> None:
-        """The store has this mark."""
+        """The store has this mark. Marks are stored in the order of their announcement."""
         self._marks.setdefault(participant, {})[thread_no] = tseq
 
     def wanted(self, participant: str, thread_no: int) -> int:
@@ -37,16 +37,11 @@ class ReadMarks:
         return announced[-1] if announced else self.get(participant, thread_no)
 
     def announce(self, participant: str, thread_no: int, tseq: int) -> None:
-        """The mark is on its way to the store: `settle` or `give_up` follows."""
+        """The mark is on its way to the store; `withdraw` follows."""
         self._announced.setdefault((participant, thread_no), []).append(tseq)
 
-    def settle(self, participant: str, thread_no: int, tseq: int) -> None:
-        """An announced mark is stored. Marks are stored in the order of their announcement."""
-        self.give_up(participant, thread_no, tseq)
-        self.put(participant, thread_no, tseq)
-
-    def give_up(self, participant: str, thread_no: int, tseq: int) -> None:
-        """An announced mark could not be stored."""
+    def withdraw(self, participant: str, thread_no: int, tseq: int) -> None:
+        """An announced mark is not on its way any more."""
         announced = self._announced[participant, thread_no]
         announced.remove(tseq)
         if not announced:

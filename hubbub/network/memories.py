@@ -12,15 +12,15 @@ __all__ = ["MemoryKeys"]
 class MemoryKeys:
     """The keys by participant, and what of them is on its way to the store.
 
-    A change is announced, and then settled when the store has it, or given up. What counts for a
-    limit is what there will be when everything announced is stored.
+    A change is announced while it is on its way. What counts for a limit is what there will be when
+    everything announced is stored.
     """
 
     def __init__(self, stored: Iterable[StoredKey] = ()):
         self._stored: dict[str, set[str]] = {}
         self._announced: dict[str, dict[str, list[bool]]] = {}
         for participant, key in stored:
-            self._put(participant, key, True)
+            self.put(participant, key, True)
 
     def of(self, participant: str) -> Set[str]:
         """The keys that the participant will have when everything announced is stored."""
@@ -33,16 +33,11 @@ class MemoryKeys:
         return wanted
 
     def announce(self, participant: str, key: str, there: bool) -> None:
-        """The key is on its way to be there, or not: `settle` or `give_up` follows."""
+        """The key is on its way to be there, or not; `withdraw` follows."""
         self._announced.setdefault(participant, {}).setdefault(key, []).append(there)
 
-    def settle(self, participant: str, key: str, there: bool) -> None:
-        """An announced change is stored. Changes are stored in the order of their announcement."""
-        self.give_up(participant, key, there)
-        self._put(participant, key, there)
-
-    def give_up(self, participant: str, key: str, there: bool) -> None:
-        """An announced change could not be stored."""
+    def withdraw(self, participant: str, key: str, there: bool) -> None:
+        """An announced change is not on its way any more."""
         announced = self._announced[participant]
         announced[key].remove(there)
         if not announced[key]:
@@ -50,7 +45,8 @@ class MemoryKeys:
         if not announced:
             del self._announced[participant]
 
-    def _put(self, participant: str, key: str, there: bool) -> None:
+    def put(self, participant: str, key: str, there: bool) -> None:
+        """The store has the key, or not. Changes are stored in the order of their announcement."""
         keys = self._stored.setdefault(participant, set())
         if there:
             keys.add(key)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hubbub.errors import OperationError
 from hubbub.mods.rows import Statement
 from hubbub.network.lives import NO_LIVES, Lives
+from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
     "ApprovalKept",
@@ -359,6 +361,15 @@ class ModRows:
     """Why it was not written; known when the batch is."""
     asked: bool = True
     """Whether somebody waits for it, and is told when it is refused."""
+
+    def conflict(self) -> OperationError:
+        """Somebody else was first, or the rows contradict what is there."""
+        return OperationError(
+            ErrorCode.CONFLICT,
+            f"{self.mod}: this has changed meanwhile ({self.refused}); read it again, and decide "
+            "anew",
+            details={"mod": self.mod},
+        )
 
 
 Record = (

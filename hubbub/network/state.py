@@ -75,6 +75,8 @@ class NetworkState:
         """How often a participant's tokens were revoked since the hub started."""
         self.down: dict[str, str] = {}
         """Agents that were given up by their launcher, and why."""
+        self.making: set[str] = set()
+        """Names of channels that are on their way to the store."""
         self.broadcast = self.threads.ensure(thread_ids.BROADCAST)
         self.channels = {
             row.name: ChannelState(

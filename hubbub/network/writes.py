@@ -13,9 +13,9 @@ from pydantic import BaseModel, JsonValue
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
+from hubbub.mods.operation import Commit
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.causes import Causes
-from hubbub.network.commit import Commit
 from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Change, Entry, Log, RowsOf, Waiter
 from hubbub.network.metrics import HubMetrics
@@ -319,8 +319,8 @@ class Writes:
 
     def commit(
         self,
-        commit: Commit,
-        done: Callable[[BaseModel | Exception], None],
+        commit: Commit[Record],
+        done: Callable[[BaseModel | Exception], None] = lambda answer: None,
         settle: tuple[str, str, int] | None = None,
     ) -> None:
         """Write records, then call `done` with the answer or with what went wrong.
@@ -331,37 +331,49 @@ class Writes:
         pair = settle[:2] if settle else None
         if pair is not None:
             if pair in self._pending or pair in self._settling:
-                if commit.failed:
-                    commit.failed()
+                if commit.released:
+                    commit.released()
                 raise _in_use(pair[1])
             self._settling[pair] = asyncio.Event()
+        made: list[Record] = []
 
         def records(head: int) -> Sequence[Record]:
-            made = list(commit.records(head))
+            made[:] = commit.records(head) if callable(commit.records) else commit.records
             if settle is not None and isinstance(commit.answer, BaseModel):
                 first = commit.answer.model_dump_json(exclude_none=True)
                 _settle(made, CallSettled(*settle, first))
             return made
 
-        def committed(error: Exception | None) -> None:
+        def over(error: Exception | None) -> None:
             if pair is not None:
                 self._settling.pop(pair).set()
-            if error is not None:
-                if commit.failed:
-                    commit.failed()
-                done(error)
-                return
-            if commit.committed:
-                commit.committed()
-            other = commit.instead() if commit.instead else None
-            if other is not None:
-                done(other)
-            elif isinstance(commit.answer, BaseModel):
-                done(commit.answer)
+            contradicted = next((r for r in made if isinstance(r, ModRows) and r.refused), None)
+            if error is None and contradicted is not None:
+                error = commit.conflict or contradicted.conflict()
+            if error is None and commit.applied:
+                commit.applied()
+            if commit.released:
+                commit.released()
+            answer = error or commit.answer
+            if isinstance(answer, BaseModel | Exception):
+                done(answer)
             else:
-                self._spawn(_answer(commit.answer, done))
+                self._spawn(_answer(answer, done))
+            for draft in commit.messages if error is None else ():
+                self.announce(draft)
 
-        self._log.change(Change(records, committed, pair))
+        self._log.change(Change(records, over, pair))
+
+    def announce(self, draft: Draft, once: str | None = None) -> None:
+        """Bring a message into the log that tells what has happened, often from within a commit:
+        one that a mod rejects, or that is broken, undoes nothing and stops nothing."""
+        try:
+            self.say(draft, once)
+        except OperationError as error:
+            text, code = str(error), error.code
+            log.warning("a message was refused", thread=draft.thread_id, code=code, error=text)
+        except Exception:  # a mod may raise anything
+            log.exception("a message could not be posted", thread=draft.thread_id)
 
     def say(self, draft: Draft, once: str | None = None) -> None:
         """Bring a message into the log that nobody waits for. Raises `OperationError`."""
@@ -380,9 +392,7 @@ class Writes:
     ) -> None:
         """Post a notice of the hub: it wakes nobody. `once` is its cid: it is posted one time.
 
-        It mentions those of `to`, whom it concerns, who still read the thread. Notices tell what
-        has happened, often from within a commit: a mod that rejects one, or is broken, undoes
-        nothing and stops nothing.
+        It mentions those of `to`, whom it concerns, who still read the thread.
         """
         thread = self._state.threads.ensure(thread_id)
         draft = Draft(
@@ -396,16 +406,6 @@ class Writes:
             text_representation=text,
         )
         self.announce(draft, once)
-
-    def announce(self, draft: Draft, once: str) -> None:
-        """Post a message of the hub; what keeps it from that is logged."""
-        try:
-            self.say(draft, once)
-        except OperationError as error:
-            where, code = draft.thread_id, error.code
-            log.warning("a notice was refused", thread=where, code=code, error=str(error))
-        except Exception:  # a mod may raise anything
-            log.exception("a notice could not be posted", thread=draft.thread_id)
 
 
 def _turn_sent(entry: Entry) -> Sequence[Record]:

@@ -21,8 +21,8 @@ MOD = '''
 from collections.abc import Sequence
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.rows import Statement
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Input
 from pydantic import BaseModel
@@ -80,9 +80,9 @@ class Kudos(Mod):
         return Count(count=rows[0][0] if rows else 0)
 
     @operation(permission="write", output=Count)
-    def kudos_give(self, call: Calling, args: Gift) -> Keeping:
+    def kudos_give(self, call: Calling, args: Gift) -> Commit:
         """Give somebody kudos."""
-        return Keeping([Statement(ADD, (args.who, args.count))], Count(count=args.count))
+        return Commit([Statement(ADD, (args.who, args.count))], Count(count=args.count))
 '''
 
 TABLES = "CREATE TABLE kudos_count (who TEXT PRIMARY KEY, count INTEGER NOT NULL);\n"

@@ -31,8 +31,8 @@ from hubbub.mods.digest.schemas import (
 from hubbub.mods.digest.writer import SummaryLimits, Writer
 from hubbub.mods.digest_items import DigestItem, items_of
 from hubbub.mods.fields import time_of
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.rows import Statement
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Approvals, Requests
 from hubbub.protocol.messages import Message
@@ -230,7 +230,7 @@ class DigestMod(Mod):
         )
 
     @operation(permission="write", output=Visit, idempotent=True)
-    def mark_visit(self, call: Calling, args: MarkVisit) -> Keeping:
+    def mark_visit(self, call: Calling, args: MarkVisit) -> Commit:
         """Remember that you have had the digest up to here: your next one begins behind it. Threads
         are not marked as read by it."""
         if args.upto > self.host.head:
@@ -239,7 +239,7 @@ class DigestMod(Mod):
                 f"upto: the log ends at {self.host.head}, not at {args.upto}; say what digest gave",
             )
         values = (call.participant, args.upto, self.host.now())
-        return Keeping([Statement(_VISIT, values)], Visit(upto=args.upto))
+        return Commit([Statement(_VISIT, values)], Visit(upto=args.upto))
 
     async def _begin(self, call: Calling, args: DigestFor) -> tuple[_Begin, datetime | None]:
         """From where on, and the time of that if it is known."""

@@ -28,9 +28,9 @@ from hubbub.mods.directory.schemas import (
     ReadCard,
     UpdateCard,
 )
-from hubbub.mods.operation import Calling, operation
+from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Participant
@@ -258,7 +258,7 @@ class DirectoryMod(Mod):
     # Changing -----------------------------------------------------------------------------
 
     @operation(permission="write", output=AgentCard, idempotent=True)
-    def update_card(self, call: Calling, args: UpdateCard) -> Keeping:
+    def update_card(self, call: Calling, args: UpdateCard) -> Commit:
         """Change your own card, by which others find you. It stays changed when you come back."""
         me = self.host.participant(call.participant)
         if me is None:
@@ -266,7 +266,7 @@ class DirectoryMod(Mod):
         changes = changed(self._changes.get(me.id, {}), args)
         statement = Statement(_OWN, (me.id, json.dumps(changes), self.host.now()))
         keep = partial(self._changes.__setitem__, me.id, changes)
-        return Keeping([statement], self._standing(card_of(me, changes)), kept=keep)
+        return Commit([statement], self._standing(card_of(me, changes)), applied=keep)
 
     # The index ----------------------------------------------------------------------------
 

@@ -47,10 +47,9 @@ from hubbub.mods.documents.schemas import (
 )
 from hubbub.mods.documents.text import Conflict, applied, differences, merged, numbered
 from hubbub.mods.fields import number_before, number_of, time_of
-from hubbub.mods.operation import Calling, operation
+from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Keeping
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from hubbub.protocol.codes import ErrorCode
 
@@ -201,7 +200,7 @@ class DocumentsMod(Mod):
     # Writing ----------------------------------------------------------------------------------
 
     @operation(permission="write", output=Document)
-    def create_document(self, call: Calling, args: CreateDocument) -> Keeping:
+    def create_document(self, call: Calling, args: CreateDocument) -> Commit:
         """Create a shared Markdown document for those who read a thread."""
         thread = self.host.thread(call, args.thread)
         self._check_size(args.text)
@@ -209,10 +208,10 @@ class DocumentsMod(Mod):
         row = DocumentRow(self._last, thread, args.title, 1, call.participant, self.host.now())
         kept = partial(self._changed, row, "created", call.participant)
         made = [*repository.created(row, args.text), findable(row, args.text)]
-        return Keeping(made, row.to_schema(), kept=kept)
+        return Commit(made, row.to_schema(), applied=kept)
 
     @operation(permission="write", output=DocumentEdited)
-    async def edit_document(self, call: Calling, args: EditDocument) -> Keeping:
+    async def edit_document(self, call: Calling, args: EditDocument) -> Commit:
         """Replace lines of a shared document, by the line numbers of the version that you have
         read. What others changed elsewhere meanwhile is merged; where they changed the same lines,
         nothing is saved and you are told what stands there."""
@@ -222,7 +221,7 @@ class DocumentsMod(Mod):
         return await self._save(call, args, base, text)
 
     @operation(permission="write", output=DocumentEdited)
-    async def write_document(self, call: Calling, args: WriteDocument) -> Keeping:
+    async def write_document(self, call: Calling, args: WriteDocument) -> Commit:
         """Replace the whole text of a shared document; what others changed since the version that
         you have read is merged as in edit_document."""
         row = await self._find(call, args.id)
@@ -231,34 +230,34 @@ class DocumentsMod(Mod):
 
     async def _save(
         self, call: Calling, args: EditDocument | WriteDocument, base: str, text: str
-    ) -> Keeping:
+    ) -> Commit:
         self._check_size(text)
         return await self._queues.in_turn(args.id, lambda: self._joined(call, args, base, text))
 
     async def _joined(
         self, call: Calling, args: EditDocument | WriteDocument, base: str, text: str
-    ) -> Keeping:
+    ) -> Commit:
         """A new version with the text in it, unless it conflicts with what stands by now."""
         row = await self._find(call, args.id)
         now = await self._store.text(row, row.version)
         both = await asyncio.to_thread(merged, *(t.split("\n") for t in (base, now, text)))
         if both.conflicts:
-            return Keeping((), conflict_answer(row, both.conflicts))
+            return Commit((), conflict_answer(row, both.conflicts))
         result = "\n".join(both.lines)
         if result == now:
             same = DocumentEdited(status="unchanged", document=row.to_schema(), version=row.version)
-            return Keeping((), same)
+            return Commit((), same)
         self._check_size(result)
         status = "saved" if row.version == args.base_version else "merged"
         row = row._replace(version=row.version + 1)
         author, at = call.participant, self.host.now()
-        return Keeping(
+        return Commit(
             [
                 *repository.saved(row, args.base_version, author, at, args.note, result),
                 findable(row, result),
             ],
             DocumentEdited(status=status, document=row.to_schema(), version=row.version),
-            kept=partial(self._changed, row, "edited", author),
+            applied=partial(self._changed, row, "edited", author),
         )
 
     def _check_size(self, text: str) -> None:
@@ -281,7 +280,7 @@ class DocumentsMod(Mod):
     # Comments ---------------------------------------------------------------------------------
 
     @operation(permission="write", output=Comment)
-    async def comment_on_document(self, call: Calling, args: CommentOn) -> Keeping:
+    async def comment_on_document(self, call: Calling, args: CommentOn) -> Commit:
         """Comment on a shared document, or on one line of it."""
         row = await self._find(call, args.id)
         if args.line is not None:
@@ -302,7 +301,7 @@ class DocumentsMod(Mod):
         )
         kept = partial(self._changed, row, "commented", call.participant)
         made = [*repository.commented(row, comment, at), comment_findable(comment.id, args.text)]
-        return Keeping(made, comment, kept=kept)
+        return Commit(made, comment, applied=kept)
 
     @operation()
     async def read_document_comments(self, call: Calling, args: ReadComments) -> Comments:
@@ -313,20 +312,20 @@ class DocumentsMod(Mod):
         return Comments(document=row.to_schema(), comments=tuple(comments), more=more)
 
     @operation(permission="write", output=Comment)
-    async def resolve_document_comment(self, call: Calling, args: ResolveComment) -> Keeping:
+    async def resolve_document_comment(self, call: Calling, args: ResolveComment) -> Commit:
         """Mark a comment on a shared document as done with."""
         return await self._queues.in_turn(args.id, lambda: self._resolved(call, args))
 
-    async def _resolved(self, call: Calling, args: ResolveComment) -> Keeping:
+    async def _resolved(self, call: Calling, args: ResolveComment) -> Commit:
         row = await self._find(call, args.id)
         comment = await self._store.comment(row, args.comment)
         if comment is None:
             raise OperationError(ErrorCode.NOT_FOUND, f"{args.id} has no comment {args.comment}")
         if comment.resolved_by is not None:
-            return Keeping((), comment)
+            return Commit((), comment)
         by = call.participant
-        return Keeping(
+        return Commit(
             repository.resolved(comment.id, by),
             comment.model_copy(update={"resolved_by": by}),
-            kept=partial(self._changed, row, "commented", by),
+            applied=partial(self._changed, row, "commented", by),
         )

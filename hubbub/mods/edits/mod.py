@@ -24,12 +24,12 @@ from hubbub.mods.edits.schemas import (
     MessageVersions,
 )
 from hubbub.mods.fields import BEYOND
-from hubbub.mods.operation import Calling, Speaking, operation
+from hubbub.mods.operation import Calling, operation
 from hubbub.mods.repository import AMONG, Repository, listed
 from hubbub.mods.rows import Statement
 from hubbub.protocol.amending import amended
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Amendment, Message
+from hubbub.protocol.messages import Amendment, Draft, Message
 from hubbub.protocol.operations import SendResult
 
 __all__ = ["EditsConfig", "EditsMod", "added"]
@@ -132,7 +132,7 @@ class EditsMod(Mod):
     # Operations -------------------------------------------------------------------------------
 
     @operation(permission="write", output=SendResult)
-    async def edit_message(self, call: Calling, args: EditMessage) -> Speaking:
+    async def edit_message(self, call: Calling, args: EditMessage) -> Draft:
         """Change what a message of yours says. Those who have read it are shown the new text;
         nobody is woken by it, so send a new message for what somebody shall act on."""
         content, text = _content_of(args)
@@ -143,7 +143,7 @@ class EditsMod(Mod):
             raise OperationError(
                 ErrorCode.LIMIT, f"{message.id} was edited {self.config.most} times; send a new one"
             )
-        draft = self.host.amend(
+        return self.host.amend(
             call,
             message,
             "edited",
@@ -152,14 +152,13 @@ class EditsMod(Mod):
             cause=args.cause,
             outside=args.outside,
         )
-        return Speaking(draft)
 
     @operation(permission="write", output=SendResult)
-    async def delete_message(self, call: Calling, args: DeleteMessage) -> Speaking:
+    async def delete_message(self, call: Calling, args: DeleteMessage) -> Draft:
         """Delete a message of yours: what it said is no longer shown to anybody. Nobody is woken by
         it."""
         message = await self._mine(call, args.message_id, "delete")
-        return Speaking(self.host.amend(call, message, "deleted", cause=args.cause))
+        return self.host.amend(call, message, "deleted", cause=args.cause)
 
     @operation()
     async def message_history(self, call: Calling, args: MessageHistory) -> MessageVersions:

@@ -51,9 +51,9 @@ from hubbub.mods.files.schemas import (
 )
 from hubbub.mods.files.uploads import FilesConfig, Intake, Uploader
 from hubbub.mods.files.vault import Vault
-from hubbub.mods.operation import Calling, operation
+from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Attachment, Draft, Message
@@ -320,12 +320,12 @@ class FilesMod(Mod):
         return Done()
 
     @operation(permission="write", tool=False, output=File)
-    async def finish_upload(self, call: Calling, args: FinishUpload) -> Keeping:
+    async def finish_upload(self, call: Calling, args: FinishUpload) -> Commit:
         """Make a file of an upload that is all there."""
         return await self._uploader.finish(call, args.upload)
 
     @operation(permission="write", output=File)
-    async def write_file(self, call: Calling, args: WriteFile) -> Keeping:
+    async def write_file(self, call: Calling, args: WriteFile) -> Commit:
         """Write a text file, to attach it to a message by the uri `file:<id>` or to share it with
         those who read a thread."""
         return await self._uploader.write(call, args)
@@ -347,7 +347,7 @@ class FilesMod(Mod):
     # What becomes of them ---------------------------------------------------------------------
 
     @operation(permission="write", output=File)
-    async def share_file(self, call: Calling, args: ShareFile) -> Keeping:
+    async def share_file(self, call: Calling, args: ShareFile) -> Commit:
         """Let those who read a thread read a file, too."""
         kept = await self._find(call, args.id)
         thread = root_of(self.host.place(call, args.thread))
@@ -356,10 +356,10 @@ class FilesMod(Mod):
             self._catalog.grant(kept, thread)
             self._tell(kept, "added", call.participant)
 
-        return Keeping([repository.granted(kept.id, thread)], kept.to_schema(thread), kept=shared)
+        return Commit([repository.granted(kept.id, thread)], kept.to_schema(thread), applied=shared)
 
     @operation(permission="write", output=File)
-    async def delete_file(self, call: Calling, args: DeleteFile) -> Keeping:
+    async def delete_file(self, call: Calling, args: DeleteFile) -> Commit:
         """Delete a file that you have brought; messages that it was attached to say that it is
         gone. Owners of the network may delete what they may read."""
         kept = await self._find(call, args.id)
@@ -370,7 +370,7 @@ class FilesMod(Mod):
             )
         answer = repository.deleted_file(kept, self._place(by, kept)[1], by, at)
         statements = [repository.deleted(kept, by, at), not_findable(kept.id)]
-        return Keeping(statements, answer, kept=partial(self._went, kept, by))
+        return Commit(statements, answer, applied=partial(self._went, kept, by))
 
     def _went(self, kept: StoredFile, by: str) -> None:
         self._catalog.remove(kept)

@@ -28,8 +28,7 @@ from hubbub.mods.files.repository import Catalog, StoredFile, added, findable, r
 from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, WriteFile
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.host import Host
-from hubbub.mods.operation import Calling
-from hubbub.mods.rows import Keeping
+from hubbub.mods.operation import Calling, Commit
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["FilesConfig", "Intake", "OpenUpload", "Uploader", "Uploads"]
@@ -374,20 +373,20 @@ class Uploader:
         if coming is not None:
             self._host.spawn(self.give_up(coming))
 
-    async def finish(self, call: Calling, id: str) -> Keeping:
+    async def finish(self, call: Calling, id: str) -> Commit:
         """The file of an upload that is all there. Raises `OperationError`."""
         coming = self.find(call, id)
         await coming.lock.acquire()
         try:
             self.find(call, id)  # it may have ended meanwhile
-            keeping = await self._finished(coming)
+            commit = await self._finished(coming)
         except BaseException:
             coming.lock.release()
             raise
-        keeping.over = coming.lock.release
-        return keeping
+        commit.released = coming.lock.release
+        return commit
 
-    async def write(self, call: Calling, args: WriteFile) -> Keeping:
+    async def write(self, call: Calling, args: WriteFile) -> Commit:
         """A file of a text. Raises `OperationError`."""
         data = args.text.encode(errors="replace")
         begin = BeginUpload(name=args.name, size=len(data), thread=args.thread)
@@ -396,21 +395,21 @@ class Uploader:
         try:
             await asyncio.to_thread(self._vault.write, coming.id, 0, data)
             coming.received = len(data)
-            keeping = await self._finished(coming)
+            commit = await self._finished(coming)
         except BaseException:
             self._let_go(coming)
             raise
-        keeping.over = partial(self._let_go, coming)
-        return keeping
+        commit.released = partial(self._let_go, coming)
+        return commit
 
     def _let_go(self, coming: OpenUpload) -> None:
         """Nobody knows the upload behind a file that was written at once."""
         coming.lock.release()
         self._host.spawn(self.give_up(coming))
 
-    async def _finished(self, coming: OpenUpload) -> Keeping:
+    async def _finished(self, coming: OpenUpload) -> Commit:
         if coming.file is not None:
-            return Keeping((), coming.file)
+            return Commit((), coming.file)
         if coming.received != coming.size:
             raise OperationError(
                 ErrorCode.BAD_REQUEST,
@@ -426,7 +425,7 @@ class Uploader:
         kept = self._made(coming, coming.content)
         file = kept.to_schema(coming.thread)
         statements = [*added(kept), findable(kept.id, kept.name, coming.content.text)]
-        return Keeping(statements, file, kept=partial(self._is_durable, coming, kept, file))
+        return Commit(statements, file, applied=partial(self._is_durable, coming, kept, file))
 
     def _made(self, coming: OpenUpload, content: Content) -> StoredFile:
         self._last += 1

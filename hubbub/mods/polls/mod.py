@@ -19,7 +19,7 @@ from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest_items import DigestItem
 from hubbub.mods.fields import BEYOND, number_before, number_of
 from hubbub.mods.host import Alarm
-from hubbub.mods.operation import Calling, operation
+from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.polls import repository
 from hubbub.mods.polls.repository import PollRepository, PollRow
 from hubbub.mods.polls.schemas import (
@@ -37,7 +37,7 @@ from hubbub.mods.polls.schemas import (
     Voted,
 )
 from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.rows import Statement
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 
@@ -223,7 +223,7 @@ class PollsMod(Mod):
     # Creating and voting ----------------------------------------------------------------------
 
     @operation(permission="write", output=PollSummary)
-    async def create_poll(self, call: Calling, args: CreatePoll) -> Keeping:
+    async def create_poll(self, call: Calling, args: CreatePoll) -> Commit:
         """Ask those who read a thread to vote. The result becomes a message there, at the deadline
         or when you close the poll. Nobody is woken: mention those who are to vote in a message."""
         thread, now = self.host.thread(call, args.thread), self.host.now()
@@ -247,7 +247,7 @@ class PollsMod(Mod):
             closed_by=None,
             voters=0,
         )
-        return Keeping(repository.created(row), row.to_schema(), kept=partial(self._created, row))
+        return Commit(repository.created(row), row.to_schema(), applied=partial(self._created, row))
 
     def _created(self, row: PollRow) -> None:
         self._deadlines.at(row.deadline)
@@ -262,28 +262,28 @@ class PollsMod(Mod):
     # Repeating a vote changes nothing, and nothing of it is to be kept but the vote: a call that is
     # remembered by its cid would tell what it voted for, also of a secret poll.
     @operation(permission="write", output=Voted, idempotent=True)
-    async def vote(self, call: Calling, args: Vote) -> Keeping:
+    async def vote(self, call: Calling, args: Vote) -> Commit:
         """Vote in a poll, or change your vote while it is open."""
         row = await self._find(call, args.poll)
         places = places_of(row, args.options)
         return self._changing(call, row, places)
 
     @operation(permission="write", output=Voted, idempotent=True)
-    async def retract_vote(self, call: Calling, args: RetractVote) -> Keeping:
+    async def retract_vote(self, call: Calling, args: RetractVote) -> Commit:
         """Take back your vote in a poll while it is open."""
         return self._changing(call, await self._find(call, args.poll), ())
 
-    def _changing(self, call: Calling, row: PollRow, places: Sequence[int]) -> Keeping:
+    def _changing(self, call: Calling, row: PollRow, places: Sequence[int]) -> Commit:
         voter, now = call.participant, self.host.now()
         if row.closed_at is not None:
             raise _over(row)
         # A secret poll does not tell who votes when, either: that and the count would be enough.
         by = None if row.secret else voter
-        return Keeping(
+        return Commit(
             repository.voted(row.id, voter, places, now),
             Voted(poll=f"p{row.id}", options=tuple(place + 1 for place in places)),
-            conflict=partial(_over, row),
-            kept=partial(self._signal, row, "voted", by),
+            conflict=_over(row),
+            applied=partial(self._signal, row, "voted", by),
         )
 
     def _signal(self, row: PollRow, what: str, by: str | None) -> None:

@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.fields import BEYOND, number_of
-from hubbub.mods.operation import Calling, operation
+from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.reactions.repository import (
     PAGE,
@@ -34,7 +34,6 @@ from hubbub.mods.reactions.schemas import (
     RemoveReaction,
     ToggleReaction,
 )
-from hubbub.mods.rows import Keeping
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 
@@ -99,18 +98,18 @@ class ReactionsMod(Mod):
         """By message: the counts that are told are those that stand."""
 
     @operation(permission="write", output=Reacted)
-    async def add_reaction(self, call: Calling, args: AddReaction) -> Keeping:
+    async def add_reaction(self, call: Calling, args: AddReaction) -> Commit:
         """React to a message with an emoji, where a message would say no more: it is seen, agreed
         with, or done. It wakes nobody."""
         return await self._change(call, args, "add")
 
     @operation(permission="write", output=Reacted)
-    async def remove_reaction(self, call: Calling, args: RemoveReaction) -> Keeping:
+    async def remove_reaction(self, call: Calling, args: RemoveReaction) -> Commit:
         """Take back your reaction to a message."""
         return await self._change(call, args, "remove")
 
     @operation(permission="write", tool=False, output=Reacted)
-    async def toggle_reaction(self, call: Calling, args: ToggleReaction) -> Keeping:
+    async def toggle_reaction(self, call: Calling, args: ToggleReaction) -> Commit:
         """Add your reaction to a message, or take it back if it is there."""
         return await self._change(call, args, "toggle")
 
@@ -137,7 +136,7 @@ class ReactionsMod(Mod):
 
     async def _change(
         self, call: Calling, args: AddReaction | RemoveReaction | ToggleReaction, change: Change
-    ) -> Keeping:
+    ) -> Commit:
         message = await self.host.message(call, args.message_id)
         _check_is_there(message, change)
         place = MessagePlace(message.seq, message.thread_id, message.tseq)
@@ -145,7 +144,7 @@ class ReactionsMod(Mod):
             place.seq, lambda: self._changed(place, call.participant, args.emoji, change)
         )
 
-    async def _changed(self, place: MessagePlace, me: str, given: str, change: Change) -> Keeping:
+    async def _changed(self, place: MessagePlace, me: str, given: str, change: Change) -> Commit:
         found = await tallies(self.host, [place.seq], me, self.config.who)
         tally = found[0] if found else Tally(place)
         emoji = self._known(given)
@@ -154,16 +153,16 @@ class ReactionsMod(Mod):
             emoji = emoji or given  # a name that the network knows no longer goes all the same
             return self._kept(tally.without_mine(emoji, me), me, emoji, removed=True)
         if there or change == "remove":
-            return Keeping((), self._schema(tally, changed=False))
+            return Commit((), self._schema(tally, changed=False))
         if emoji is None:
             raise self._unknown(given)
         self._check_room(tally, emoji)
         return self._kept(tally.with_mine(emoji, me), me, emoji, removed=False)
 
-    def _kept(self, tally: Tally, me: str, emoji: str, *, removed: bool) -> Keeping:
+    def _kept(self, tally: Tally, me: str, emoji: str, *, removed: bool) -> Commit:
         statement = (removing if removed else adding)(tally.place, emoji, me)
         tell = partial(self._tell, tally, me, emoji, removed)
-        return Keeping([statement], self._schema(tally, changed=True), kept=tell)
+        return Commit([statement], self._schema(tally, changed=True), applied=tell)
 
     def _schema(self, tally: Tally, *, changed: bool) -> Reacted:
         told = tally.to_schema(self.config.who)

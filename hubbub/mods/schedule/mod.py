@@ -22,9 +22,8 @@ from pydantic import Field, field_validator, model_validator
 from hubbub.config.units import Id, Section, Span, wrong
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.operation import Calling, operation
+from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Keeping
 from hubbub.mods.schedule import repository
 from hubbub.mods.schedule.repository import OPERATOR, ReminderRow, ReminderScheduler
 from hubbub.mods.schedule.schemas import ListReminders, Remind, Reminder, ReminderOf, Reminders
@@ -146,7 +145,7 @@ class ScheduleMod(Mod):
     # What people and agents ask -------------------------------------------------------------
 
     @operation(permission="write", output=Reminder)
-    async def remind(self, call: Calling, args: Remind) -> Keeping:
+    async def remind(self, call: Calling, args: Remind) -> Commit:
         """Set a reminder, for yourself or for others: at its time the text is said in the thread,
         and wakes the agents that it is for. To look at something again later, set one for yourself
         and finish."""
@@ -165,11 +164,11 @@ class ScheduleMod(Mod):
             args.times, outside=args.outside or (cause is not None and cause.outside),
         )  # fmt: skip
         self._setting[row.owner] += 1
-        return Keeping(
+        return Commit(
             repository.inserted(row),
             row.to_schema(repeats=rule.repeats),
-            kept=partial(self._scheduler.took, row),
-            over=partial(self._setting.subtract, [row.owner]),
+            applied=partial(self._scheduler.took, row),
+            released=partial(self._setting.subtract, [row.owner]),
         )
 
     def _check_number(self, owner: str) -> None:
@@ -258,25 +257,27 @@ class ScheduleMod(Mod):
         )
 
     @operation(permission="write", output=Reminder)
-    def cancel_reminder(self, call: Calling, args: ReminderOf) -> Keeping:
+    def cancel_reminder(self, call: Calling, args: ReminderOf) -> Commit:
         """Cancel a reminder of yours: it does not come any more."""
         row = self._find(call, args.id)
         if row.owner == OPERATOR:
             text = f"{args.id} stands in the network's config, which would bring it back; pause it"
             raise OperationError(ErrorCode.FORBIDDEN, text)
 
-        return Keeping(
-            repository.deleted(row), self._schema(row), kept=partial(self._scheduler.dropped, row)
+        return Commit(
+            repository.deleted(row),
+            self._schema(row),
+            applied=partial(self._scheduler.dropped, row),
         )
 
     @operation(permission="write", idempotent=True, output=Reminder)
-    def pause_reminder(self, call: Calling, args: ReminderOf) -> Keeping:
+    def pause_reminder(self, call: Calling, args: ReminderOf) -> Commit:
         """Pause a reminder of yours: it does not come until you resume it."""
         row = self._find(call, args.id)._replace(paused=True, problem="")
         return self._changed(row)
 
     @operation(permission="write", idempotent=True, output=Reminder)
-    def resume_reminder(self, call: Calling, args: ReminderOf) -> Keeping:
+    def resume_reminder(self, call: Calling, args: ReminderOf) -> Commit:
         """Let a paused reminder of yours come again, at its next time. One that comes once and
         whose time has passed comes at once."""
         row, now = self._find(call, args.id), self.host.now()
@@ -288,9 +289,9 @@ class ScheduleMod(Mod):
             row = row._replace(paused=False, problem="", due=due or row.due)
         return self._changed(row)
 
-    def _changed(self, row: ReminderRow) -> Keeping:
-        return Keeping(
-            repository.updated(row), self._schema(row), kept=partial(self._scheduler.took, row)
+    def _changed(self, row: ReminderRow) -> Commit:
+        return Commit(
+            repository.updated(row), self._schema(row), applied=partial(self._scheduler.took, row)
         )
 
     # When the time has come -----------------------------------------------------------------

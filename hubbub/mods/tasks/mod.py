@@ -18,10 +18,10 @@ from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest_items import DigestItem
 from hubbub.mods.fields import BEYOND, number_before, number_of
-from hubbub.mods.operation import Calling, operation
+from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.rows import Statement
 from hubbub.mods.tasks import repository
 from hubbub.mods.tasks.duties import Duties
 from hubbub.mods.tasks.repository import Filter, TaskRepository, checked_needs
@@ -187,14 +187,14 @@ class TasksMod(Mod):
     # Making -----------------------------------------------------------------------------------
 
     @operation(permission="write", output=Board)
-    async def create_board(self, call: Calling, args: CreateBoard) -> Keeping:
+    async def create_board(self, call: Calling, args: CreateBoard) -> Commit:
         """Create a task board besides the one that each thread has of its own."""
         thread = self.host.thread(call, args.thread)
         return await self._queues.in_turn(
             thread, lambda: self._create_board(call, thread, args.name)
         )
 
-    async def _create_board(self, call: Calling, thread: str, name: str) -> Keeping:
+    async def _create_board(self, call: Calling, thread: str, name: str) -> Commit:
         most = self.config.max_boards
         there = await self._store.boards([thread], BEYOND, most)
         same = next((board for board in there if board.name == name), None)
@@ -207,7 +207,7 @@ class TasksMod(Mod):
         row = BoardRow(self._last_board, thread, name, call.participant, self.host.now())
         data: JsonValue = {"board": f"b{row.id}", "name": name, "by": call.participant}
         kept = partial(self.host.signal, thread, "board", data)
-        return Keeping([repository.board_made(row)], row.to_schema(), kept=kept)
+        return Commit([repository.board_made(row)], row.to_schema(), applied=kept)
 
     def _own_board(self, thread: str, by: str, at: float) -> BoardRow:
         """The thread's board without a name; whoever writes on it writes it, too, if need be."""
@@ -217,7 +217,7 @@ class TasksMod(Mod):
         return self._boards[thread]
 
     @operation(permission="write", output=Task)
-    async def create_task(self, call: Calling, args: CreateTask) -> Keeping:
+    async def create_task(self, call: Calling, args: CreateTask) -> Commit:
         """Create a task on the board of a thread, for whoever claims it or for somebody."""
         if (args.board is None) == (args.thread is None):
             raise OperationError(ErrorCode.BAD_REQUEST, "name either a thread or a board")
@@ -228,7 +228,7 @@ class TasksMod(Mod):
             board = self._own_board(thread, call.participant, self.host.now())
         return await self._queues.in_turn(board.thread, lambda: self._create(call, board, args))
 
-    async def _create(self, call: Calling, board: BoardRow, args: CreateTask) -> Keeping:
+    async def _create(self, call: Calling, board: BoardRow, args: CreateTask) -> Commit:
         most, now = self.config.max_active, self.host.now()
         if await self._store.active(board.id) >= most:
             text = f"b{board.id} has {most} tasks that are not over; finish or cancel some"
@@ -260,29 +260,29 @@ class TasksMod(Mod):
         found = TaskRecord(row, needs, sorted(waits))
         there = [repository.board_there(board)] if not board.name else []
         statements = [*there, *repository.created(row, needs)]
-        keeping = self._keeping(found, statements, "created", call.participant)
-        self._tell_owner(call, row, keeping)
-        return keeping
+        commit = self._commit(found, statements, "created", call.participant)
+        self._tell_owner(call, row, commit)
+        return commit
 
     def _check_reader(self, owner: str, thread: str) -> None:
         if not self.host.reads(owner, thread):
             text = f"{owner} does not read this thread, and would not see the task"
             raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
 
-    def _tell_owner(self, call: Calling, row: TaskRow, keeping: Keeping) -> None:
+    def _tell_owner(self, call: Calling, row: TaskRow, commit: Commit) -> None:
         """An agent is woken by what a person gives it: in that person's name, like a message. What
         agents give each other wakes nobody, or two of them could go on for ever."""
         if row.owner and call.kind == "human" and self.host.kind_of(row.owner) == "agent":
             text = f"@{row.owner}, please do {row.name}."
-            keeping.says = [self.host.draft(call, row.thread, text, mentions=(row.owner,))]
+            commit.messages = [self.host.draft(call, row.thread, text, mentions=(row.owner,))]
 
-    # Keeping ----------------------------------------------------------------------------------
+    # Changes ----------------------------------------------------------------------------------
 
-    def _keeping(
+    def _commit(
         self, found: TaskRecord, statements: Sequence[Statement], what: str, by: str
-    ) -> Keeping:
+    ) -> Commit:
         kept = partial(self._changed, found, what, by)
-        return Keeping(statements, found.to_schema(self.host.now()), kept=kept)
+        return Commit(statements, found.to_schema(self.host.now()), applied=kept)
 
     def _changed(self, found: TaskRecord, what: str, by: str) -> None:
         """Those who have the board open are told; with `announce` the thread of what is done."""
@@ -335,13 +335,13 @@ class TasksMod(Mod):
     # Changing ---------------------------------------------------------------------------------
 
     @operation(permission="write", output=Task)
-    async def update_task(self, call: Calling, args: UpdateTask) -> Keeping:
+    async def update_task(self, call: Calling, args: UpdateTask) -> Commit:
         """Change what a task says: title, description, due time, priority, labels, and what it
         depends on."""
         found = await self._find(call, args.task)
         return await self._queues.in_turn(found.row.thread, lambda: self._update(call, args))
 
-    async def _update(self, call: Calling, args: UpdateTask) -> Keeping:
+    async def _update(self, call: Calling, args: UpdateTask) -> Commit:
         found, now = await self._find(call, args.task), self.host.now()
         row = found.row
         check_free(row)
@@ -365,55 +365,55 @@ class TasksMod(Mod):
         row = row._replace(**given, version=row.version + 1, changed_at=now)
         by = call.participant
         changed = repository.changed(row, by, "updated", args.note, needs)
-        return self._keeping(TaskRecord(row, needs, waits), changed, "updated", by)
+        return self._commit(TaskRecord(row, needs, waits), changed, "updated", by)
 
     @operation(permission="write", output=Task)
-    async def claim_task(self, call: Calling, args: ClaimTask) -> Keeping:
+    async def claim_task(self, call: Calling, args: ClaimTask) -> Commit:
         """Claim a task that you will do: it is yours until you finish or release it. If somebody
         else was faster you are told who."""
         return await self._step(call, args.task, TaskStep("claim", call.participant))
 
     @operation(permission="write", output=Task)
-    async def release_task(self, call: Calling, args: ReleaseTask) -> Keeping:
+    async def release_task(self, call: Calling, args: ReleaseTask) -> Commit:
         """Give back a task that you hold: others may claim it."""
         return await self._step(call, args.task, TaskStep("release", call.participant), args.note)
 
     @operation(permission="write", output=Task)
-    async def finish_task(self, call: Calling, args: FinishTask) -> Keeping:
+    async def finish_task(self, call: Calling, args: FinishTask) -> Commit:
         """Mark a task as done, with its result."""
         return await self._step(
             call, args.task, TaskStep("finish", call.participant, result=args.result)
         )
 
     @operation(permission="write", output=Task)
-    async def cancel_task(self, call: Calling, args: CancelTask) -> Keeping:
+    async def cancel_task(self, call: Calling, args: CancelTask) -> Commit:
         """Cancel a task that nobody needs to do any more."""
         return await self._step(call, args.task, TaskStep("cancel", call.participant), args.note)
 
     @operation(permission="write", output=Task)
-    async def reopen_task(self, call: Calling, args: ReopenTask) -> Keeping:
+    async def reopen_task(self, call: Calling, args: ReopenTask) -> Commit:
         """Open a task again that was done or cancelled: others may claim it."""
         return await self._step(call, args.task, TaskStep("reopen", call.participant), args.note)
 
     @operation(permission="write", output=Task)
-    async def assign_task(self, call: Calling, args: AssignTask) -> Keeping:
+    async def assign_task(self, call: Calling, args: AssignTask) -> Commit:
         """Give a task to somebody who is to do it. Tell them with a message: only what a person
         assigns to an agent wakes it by itself."""
         step = TaskStep("assign", call.participant, to=args.to)
         return await self._step(call, args.task, step, args.note)
 
-    async def _step(self, call: Calling, task: str, step: TaskStep, note: str = "") -> Keeping:
+    async def _step(self, call: Calling, task: str, step: TaskStep, note: str = "") -> Commit:
         found = await self._find(call, task)
         step = step._replace(owner=call.owner)
         return await self._queues.in_turn(
             found.row.thread, lambda: self._stepped(call, task, step, note)
         )
 
-    async def _stepped(self, call: Calling, task: str, step: TaskStep, note: str) -> Keeping:
+    async def _stepped(self, call: Calling, task: str, step: TaskStep, note: str) -> Commit:
         found, now = await self._find(call, task), self.host.now()
         mine = found.row.owner == step.by and found.state == "claimed"
         if step.action == "claim" and mine:
-            return Keeping((), found.to_schema(now))
+            return Commit((), found.to_schema(now))
         if step.to is not None:
             self._check_reader(step.to, found.row.thread)
         waits = (await self._store.rows_of(found.waits)).values()
@@ -421,9 +421,7 @@ class TasksMod(Mod):
         word = ACTIONS[step.action].word
         note = f"{step.to}{f': {note}' if note else ''}" if step.to is not None else note
         statements = repository.changed(row, step.by, word, note)
-        keeping = self._keeping(
-            TaskRecord(row, found.needs, found.waits), statements, word, step.by
-        )
+        commit = self._commit(TaskRecord(row, found.needs, found.waits), statements, word, step.by)
         if step.to is not None:
-            self._tell_owner(call, row, keeping)
-        return keeping
+            self._tell_owner(call, row, commit)
+        return commit

@@ -18,9 +18,9 @@ from pydantic import Field
 from hubbub.errors import OperationError
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.fields import BEYOND
-from hubbub.mods.operation import Calling, operation
+from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.rows import Statement
 from hubbub.mods.threads.repository import (
     Chosen,
     ThreadRepository,
@@ -204,7 +204,7 @@ class ThreadsMod(Mod):
     # Titles, and what is resolved -------------------------------------------------------------
 
     @operation(permission="write", output=ThreadState)
-    def set_thread_title(self, call: Calling, args: SetThreadTitle) -> Keeping:
+    def set_thread_title(self, call: Calling, args: SetThreadTitle) -> Commit:
         """Say what a reply thread is called. Without it, it is called as its first message
         begins."""
         thread = self._reply_thread(call, args.thread)
@@ -214,24 +214,24 @@ class ThreadsMod(Mod):
         return self._say(thread, "titled", titled(thread, title, by), change)
 
     @operation(permission="write", output=ThreadState)
-    def resolve_thread(self, call: Calling, args: WhichThread) -> Keeping:
+    def resolve_thread(self, call: Calling, args: WhichThread) -> Commit:
         """Mark a reply thread as done with: its question is answered, its matter settled. Say what
         you have to say before: a new message may open it again."""
         thread = self._reply_thread(call, args.thread)
         row = self._store.row(thread)
         if row.resolved_by is not None:
-            return Keeping((), row.to_schema(thread))
+            return Commit((), row.to_schema(thread))
         by, at = call.participant, self.host.now()
         change = partial(with_resolved, by=by, at=at)
         return self._say(thread, "resolved", resolved(thread, by, at), change)
 
     @operation(permission="write", output=ThreadState)
-    def reopen_thread(self, call: Calling, args: WhichThread) -> Keeping:
+    def reopen_thread(self, call: Calling, args: WhichThread) -> Commit:
         """Open a resolved reply thread again."""
         thread = self._reply_thread(call, args.thread)
         row = self._store.row(thread)
         if row.resolved_by is None:
-            return Keeping((), row.to_schema(thread))
+            return Commit((), row.to_schema(thread))
         return self._say(thread, "reopened", reopened(thread), with_resolved)
 
     def _reply_thread(self, call: Calling, name: str) -> str:
@@ -245,13 +245,13 @@ class ThreadsMod(Mod):
 
     def _say(
         self, thread: str, what: str, statement: Statement, change: Callable[[ThreadRow], ThreadRow]
-    ) -> Keeping:
+    ) -> Commit:
         def kept() -> None:
             row = change(self._store.row(thread))  # others may have changed it meanwhile
             self._store.put(thread, row)
             self._tell(thread, row, what)
 
-        return Keeping([statement], change(self._store.row(thread)).to_schema(thread), kept=kept)
+        return Commit([statement], change(self._store.row(thread)).to_schema(thread), applied=kept)
 
     def _tell(self, thread: str, row: ThreadRow, what: str) -> None:
         """Those who have it open are told."""
@@ -261,49 +261,49 @@ class ThreadsMod(Mod):
     # Following and muting ---------------------------------------------------------------------
 
     @operation(permission="write", output=ThreadChoice)
-    def follow_thread(self, call: Calling, args: WhichThread) -> Keeping:
+    def follow_thread(self, call: Calling, args: WhichThread) -> Commit:
         """Follow a thread: you are told of what is new in it, also where you have muted the channel
         or conversation that it stands in. By itself that wakes no agent."""
         return self._choose(call, args.thread, "followed")
 
     @operation(permission="write", output=ThreadChoice)
-    def unfollow_thread(self, call: Calling, args: WhichThread) -> Keeping:
+    def unfollow_thread(self, call: Calling, args: WhichThread) -> Commit:
         """Follow a thread no longer."""
         return self._unchoose(call, args.thread, "followed")
 
     @operation(permission="write", output=ThreadChoice)
-    def mute_thread(self, call: Calling, args: WhichThread) -> Keeping:
+    def mute_thread(self, call: Calling, args: WhichThread) -> Commit:
         """Mute a thread, a channel or a conversation, and the reply threads in it: you get its
         messages, but only those that mention you wake you or call for your attention."""
         return self._choose(call, args.thread, "muted")
 
     @operation(permission="write", output=ThreadChoice)
-    def unmute_thread(self, call: Calling, args: WhichThread) -> Keeping:
+    def unmute_thread(self, call: Calling, args: WhichThread) -> Commit:
         """Mute a thread no longer."""
         return self._unchoose(call, args.thread, "muted")
 
-    def _choose(self, call: Calling, name: str, choice: Choice) -> Keeping:
+    def _choose(self, call: Calling, name: str, choice: Choice) -> Commit:
         thread, me = self.host.thread(call, name), call.participant
         told = choice_schema(thread, Chosen(choice, thread))
         return self._chosen(me, told, choice, chosen(thread, me, choice))
 
-    def _unchoose(self, call: Calling, name: str, choice: Choice) -> Keeping:
+    def _unchoose(self, call: Calling, name: str, choice: Choice) -> Commit:
         thread, me = self.host.thread(call, name), call.participant
         if self._store.own(thread, me) != choice:
-            return Keeping((), choice_schema(thread, self._store.choice(thread, me)))
+            return Commit((), choice_schema(thread, self._store.choice(thread, me)))
         up = thread_ids.parent(thread)
         told = choice_schema(thread, self._store.choice(up, me) if up is not None else None)
         return self._chosen(me, told, None, unchosen(thread, me))
 
     def _chosen(
         self, me: str, told: ThreadChoice, choice: Choice | None, statement: Statement
-    ) -> Keeping:
+    ) -> Commit:
         def kept() -> None:
             self._store.choose(told.thread_id, me, choice)
             data = told.model_dump(mode="json", exclude_none=True)
             self.host.signal(told.thread_id, "chosen", data, to=(me,))
 
-        return Keeping([statement], told, kept=kept)
+        return Commit([statement], told, applied=kept)
 
     # Lists ------------------------------------------------------------------------------------
 

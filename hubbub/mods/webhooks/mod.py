@@ -19,8 +19,8 @@ from pydantic import JsonValue
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.fields import BEYOND, time_of
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.rows import Statement
 from hubbub.mods.webhooks import repository
 from hubbub.mods.webhooks.courier import Courier, concerns, reaches, turn_data
 from hubbub.mods.webhooks.repository import DeliveryRepository
@@ -153,7 +153,7 @@ class WebhooksMod(Mod):
         return DeliveryPage(deliveries=told, more=len(rows) > args.limit)
 
     @operation(permission="admin", tool=False, output=Delivery)
-    async def retry_webhook(self, call: Calling, args: RetryWebhook) -> Keeping:
+    async def retry_webhook(self, call: Calling, args: RetryWebhook) -> Commit:
         """Send an event to its webhook once more, that was given up or dropped."""
         row = await self._deliveries.one(args.id)
         if row is None or row.hook not in [hook.name for hook in self.config.hooks]:
@@ -165,7 +165,7 @@ class WebhooksMod(Mod):
                 ErrorCode.BAD_REQUEST, f"{args.id} is {row.state}: there is nothing to retry"
             )
         told = row._replace(state="waiting", attempts=0).to_schema()
-        return Keeping([repository.again(row)], told, kept=partial(self._retried, row.hook))
+        return Commit([repository.again(row)], told, applied=partial(self._retried, row.hook))
 
     def _retried(self, name: str) -> None:
         self._courier.rung(name)

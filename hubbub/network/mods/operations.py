@@ -4,68 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any
 
 from pydantic import BaseModel
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import Mod
-from hubbub.mods.operation import Operation, Speaking
+from hubbub.mods.operation import Commit, Operation
 from hubbub.mods.pipeline import Pipeline
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.rows import Statement
 from hubbub.network.caller import Caller
-from hubbub.network.commit import Commit
-from hubbub.network.records import ModRows
+from hubbub.network.records import ModRows, Record
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Input
 from hubbub.user_code import contained
 
-__all__ = ["ModOperations", "commit_of", "conflicted"]
-
-T = TypeVar("T")
-
-
-class Later(Protocol):
-    """Calls what the mod has handed over: its answer, or None if that fails. It raises nothing,
-    for it is called from within commits."""
-
-    def __call__(self, name: str, work: Callable[[], T]) -> T | None: ...
-
-
-def conflicted(mod: str, why: Exception) -> OperationError:
-    """Somebody else was first, or the rows contradict what is there."""
-    return OperationError(
-        ErrorCode.CONFLICT,
-        f"{mod}: this has changed meanwhile ({why}); read it again, and decide anew",
-        details={"mod": mod},
-    )
-
-
-def commit_of(
-    mod: str, keeping: Keeping, later: Later, say: Callable[[Sequence[Draft]], None]
-) -> Commit:
-    """The rows as a record, and the answer when they are durable; then the messages are said."""
-    rows = ModRows(mod, tuple(keeping.statements))
-
-    def over() -> None:
-        if keeping.over is not None:
-            later("over", keeping.over)
-
-    def instead() -> BaseModel | OperationError | None:
-        other: BaseModel | OperationError | None = None
-        if rows.refused is not None:
-            made = later("conflict", keeping.conflict) if keeping.conflict is not None else None
-            told = isinstance(made, BaseModel | OperationError)
-            other = made if told else conflicted(mod, rows.refused)
-        else:
-            if keeping.kept is not None:
-                later("kept", keeping.kept)
-            say(keeping.says)
-        over()
-        return other
-
-    return Commit(lambda head: [rows], keeping.answer, instead=instead, failed=over)
+__all__ = ["ModOperations"]
 
 
 class ModOperations:
@@ -87,9 +43,8 @@ class ModOperations:
             if (mod, name) in guard.off:
                 raise _switched_off(mod, name)
             try:
-                return _answer(
-                    operation, guard.run(mod.config.time_limit, mod, name, handler, call, args)
-                )
+                outcome = guard.run(mod.config.time_limit, mod, name, handler, call, args)
+                return self._outcome(mod, operation, outcome)
             except (OperationError, StoreUnavailable):
                 raise
             except BaseException as error:  # one mod's failure is its own
@@ -107,7 +62,7 @@ class ModOperations:
             try:
                 with contained():
                     outcome = await guard.steps(mod, name, handler(call, args))
-                return _answer(operation, outcome)
+                return self._outcome(mod, operation, outcome)
             except (OperationError, StoreUnavailable):
                 raise
             except Exception as error:
@@ -124,13 +79,36 @@ class ModOperations:
             details={"mod": mod.name},
         )
 
-    def later(self, mod: Mod, name: str, work: Callable[[], T]) -> T | None:
-        """What the work answers that the mod has handed over; None if it fails."""
+    def _outcome(self, mod: Mod, operation: Operation, outcome: object) -> object:
+        """What the hub does with it. Raises `TypeError` for what is no outcome: nobody may have
+        type-checked the mod."""
+        if isinstance(outcome, BaseModel | Draft):
+            return outcome
+        if not (isinstance(outcome, Commit) and isinstance(outcome.answer, BaseModel)):
+            answer = outcome.answer if isinstance(outcome, Commit) else outcome
+            expected = operation.output.__name__
+            raise TypeError(f"{operation.name} must answer {expected}, not {answer!r:.100}")
+        if callable(outcome.records):
+            raise TypeError(f"{operation.name} must keep Statements, not a function")
+        _check_each(operation, outcome.records, Statement)
+        _check_each(operation, outcome.messages, Draft)
+        rows: list[Record] = [ModRows(mod.name, tuple(outcome.records))]
+        applied, released = outcome.applied, outcome.released
+        return Commit(
+            rows,
+            outcome.answer,
+            applied and partial(self._run, mod, "applied", applied),
+            released and partial(self._run, mod, "released", released),
+            outcome.messages,
+            outcome.conflict,
+        )
+
+    def _run(self, mod: Mod, name: str, work: Callable[[], None]) -> None:
+        """Do what the mod has handed over. Raises nothing: it is a part of a commit."""
         try:
-            return self._guard.run(mod.config.time_limit, mod, name, work)
+            self._guard.run(mod.config.time_limit, mod, name, work)
         except BaseException as error:  # noqa: BLE001  one mod's failure is its own
             self._failed(mod, name, error)
-            return None
 
 
 def _switched_off(mod: Mod, operation: str) -> OperationError:
@@ -140,21 +118,6 @@ def _switched_off(mod: Mod, operation: str) -> OperationError:
         "and again; the operator is told",
         details={"mod": mod.name},
     )
-
-
-def _answer(operation: Operation, outcome: object) -> object:
-    """Raises `TypeError` for what is no answer: nobody may have type-checked the mod."""
-    if isinstance(outcome, Speaking):
-        return outcome
-    answer = outcome
-    if isinstance(outcome, Keeping):
-        answer = outcome.answer
-        _check_each(operation, outcome.statements, Statement)
-        _check_each(operation, outcome.says, Draft)
-    if not isinstance(answer, BaseModel):
-        expected = operation.output.__name__
-        raise TypeError(f"{operation.name} must answer {expected}, not {answer!r:.100}")
-    return outcome
 
 
 def _check_each(operation: Operation, given: Sequence[object], kind: type) -> None:

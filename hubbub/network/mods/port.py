@@ -15,7 +15,6 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.failures import owners_of
-from hubbub.network.mods.operations import conflicted
 from hubbub.network.mods.posting import Position, restored
 from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
@@ -180,7 +179,7 @@ class KernelPort:
         rows = ModRows(self._mod.name, tuple(statements))
         await self._kernel.log.write(lambda head: [rows])
         if rows.refused is not None:
-            raise conflicted(self._mod.name, rows.refused)
+            raise rows.conflict()
 
 
 def _caller(call: Calling) -> Caller:

@@ -71,6 +71,8 @@ async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
     """A channel that there is not yet is made, with the caller as its member. Raises
     `OperationError` if there are as many as may be, and `StoreUnavailable`."""
     state = kernel.state
+    if name in state.making:
+        await kernel.log.write(lambda head: ())  # until it is known what became of it
     if name in state.channels:
         return
     if len(state.channels) >= kernel.limits.channels:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,14 @@ from hubbub.mods.guard import Late
 from hubbub.mods.host import Host, NetworkFacts
 from hubbub.mods.loader import scripts_of
 from hubbub.mods.operation import Operation
-from hubbub.mods.rows import Keeping
 from hubbub.network.caller import OPERATOR
-from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.messages import message_of
-from hubbub.network.mods.operations import ModOperations, commit_of
+from hubbub.network.mods.operations import ModOperations
 from hubbub.network.mods.port import KernelPort
 from hubbub.network.queries import ModsWithTables
 from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
@@ -36,7 +33,6 @@ from hubbub.network.store.backups import files_of
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft
 from hubbub.user_code import contained, told
 
 __all__ = ["Mods"]
@@ -224,22 +220,6 @@ class Mods(Service):
         for rows in records:
             if isinstance(rows, ModRows) and rows.refused is not None and not rows.asked:
                 self.failed(self._by_name[rows.mod], "on_stored", rows.refused)
-
-    def commit_of(self, mod: str, keeping: Keeping) -> Commit:
-        """What an operation of the mod keeps, for the log."""
-        later = partial(self._operations.later, self._by_name[mod])
-        return commit_of(mod, keeping, later, partial(self._say, self._by_name[mod]))
-
-    def _say(self, mod: Mod, drafts: Sequence[Draft]) -> None:
-        """Messages that follow rows into the log. One that is refused undoes and stops nothing:
-        this is a part of the commit of the rows."""
-        for draft in drafts:
-            try:
-                self.kernel.writes.say(draft)
-            except OperationError as error:
-                log.warning("a message of a mod is refused", mod=mod.name, why=str(error))
-            except Exception as error:  # noqa: BLE001  a draft of the mod's own making
-                self.failed(mod, "says", error)
 
     # What happens -------------------------------------------------------------------------
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from hubbub.errors import OperationError
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import Commit, operation
 from hubbub.network.auth import new_token, token_hash
 from hubbub.network.caller import OPERATOR, Caller
-from hubbub.network.commit import Commit
 from hubbub.network.queries import TokensByParticipant
-from hubbub.network.records import TokenAdded, TokenRevoked
+from hubbub.network.records import Record, TokenAdded, TokenRevoked
 from hubbub.network.service import Service
 from hubbub.protocol import thread_ids
 from hubbub.protocol.admin import (
@@ -30,7 +29,7 @@ class AdminService(Service):
     """Tokens, and how the hub is doing: for owners only."""
 
     @operation(permission="admin", tool=False, idempotent=True, output=NewToken)
-    def add_token(self, call: Caller, args: TokenFor) -> Commit:
+    def add_token(self, call: Caller, args: TokenFor) -> Commit[Record]:
         """Make a token that proves a participant; it is shown this once, the hub keeps its hash."""
         if not thread_ids.is_participant_id(args.participant):
             raise OperationError(
@@ -40,10 +39,10 @@ class AdminService(Service):
         self._check_may_hand_out(call)
         token = new_token()
         added = TokenAdded(token_hash(token), args.participant)
-        return Commit(lambda head: [added], NewToken(participant=args.participant, token=token))
+        return Commit([added], NewToken(participant=args.participant, token=token))
 
     @operation(permission="admin", tool=False, idempotent=True, output=Done)
-    def revoke_tokens(self, call: Caller, args: TokenFor) -> Commit:
+    def revoke_tokens(self, call: Caller, args: TokenFor) -> Commit[Record]:
         """Make all stored tokens of a participant invalid and close its sockets."""
         self._check_may_hand_out(call)
 
@@ -51,7 +50,7 @@ class AdminService(Service):
             self.revoke(args.participant)
             return Done()
 
-        return Commit(lambda head: [TokenRevoked(args.participant)], answer)
+        return Commit([TokenRevoked(args.participant)], answer)
 
     def revoke(self, participant: str) -> None:
         """Close the participant's sockets, and refuse those that are just joining."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hubbub.errors import OperationError
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
-from hubbub.network.commit import Commit
 from hubbub.network.records import (
     ChannelCreated,
     MemberJoined,
@@ -39,7 +38,7 @@ class ChannelService(Service):
         return Channels(channels=tuple(sorted(found, key=lambda channel: channel.name)))
 
     @operation(permission="write", output=Channel)
-    def create_channel(self, call: Caller, args: CreateChannel) -> Commit:
+    def create_channel(self, call: Caller, args: CreateChannel) -> Commit[Record]:
         """Create a channel; you and the members you name join it at once."""
         state = self.state
         if not thread_ids.is_channel_name(args.name):
@@ -47,11 +46,11 @@ class ChannelService(Service):
                 ErrorCode.BAD_REQUEST,
                 f"name: {args.name!r} reads like a thread's id; choose another",
             )
-        if args.name in state.channels:
+        if args.name in state.channels or args.name in state.making:
             raise OperationError(
                 ErrorCode.CHANNEL_EXISTS, f"the channel {args.name!r} exists; use join_channel"
             )
-        if len(state.channels) >= self.kernel.limits.channels:
+        if len(state.channels) + len(state.making) >= self.kernel.limits.channels:
             limit = self.kernel.limits.channels
             raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
         for member in args.members:
@@ -61,11 +60,8 @@ class ChannelService(Service):
                     ErrorCode.UNKNOWN_PARTICIPANT,
                     f"members: nobody is called {member[:64]!r}{hint}",
                 )
-        # The name is taken from here on, so that two makers cannot both win; a failed commit frees
-        # it.
+        state.making.add(args.name)
         thread = state.threads.ensure(thread_ids.channel(args.name))
-        channel = ChannelState(args.name, args.description, thread.no)
-        state.channels[args.name] = channel
         members = sorted({call.participant, *args.members})
 
         def records(head: int) -> Sequence[Record]:
@@ -73,8 +69,9 @@ class ChannelService(Service):
             made.append(ChannelCreated(args.name, args.description))
             return [*made, *(MemberJoined(member, thread.no, head) for member in members)]
 
-        def committed() -> None:
+        def applied() -> None:
             thread.stored = True
+            state.channels[args.name] = ChannelState(args.name, args.description, thread.no)
             for member in members:
                 state.members.join(member, thread.no, self.kernel.log.head)
             self.kernel.notifications.channel_changed(args.name)
@@ -82,13 +79,10 @@ class ChannelService(Service):
         answer = Channel(
             name=args.name, description=args.description, members=tuple(members), joined=True
         )
-        return Commit(records, answer, committed, lambda: self._free(args.name))
-
-    def _free(self, name: str) -> None:
-        self.state.channels.pop(name, None)
+        return Commit(records, answer, applied, lambda: state.making.discard(args.name))
 
     @operation(permission="write", idempotent=True, output=Done)
-    def join_channel(self, call: Caller, args: ChannelName) -> Commit:
+    def join_channel(self, call: Caller, args: ChannelName) -> Commit[Record]:
         """Join a channel: from now on you receive what is posted there."""
         state = self.state
         channel = state.channel(args.channel)
@@ -110,25 +104,25 @@ class ChannelService(Service):
                 marks = said_before(self.kernel, call.participant, scope)
             return [MemberJoined(call.participant, scope, head), *marks]
 
-        def committed() -> None:
+        def applied() -> None:
             if call.participant not in state.members.of(scope):
                 self.kernel.notifications.channel_changed(channel.name)
             state.members.join(call.participant, scope, since)
             for mark in marks:
                 state.marks.put(call.participant, mark.thread_no, mark.tseq)
 
-        return Commit(records, Done(), committed)
+        return Commit(records, Done(), applied)
 
     @operation(permission="write", idempotent=True, output=Done)
-    def leave_channel(self, call: Caller, args: ChannelName) -> Commit:
+    def leave_channel(self, call: Caller, args: ChannelName) -> Commit[Record]:
         """Leave a channel: you no longer receive what is posted there."""
         state = self.state
         channel = state.channel(args.channel)
         scope = channel.scope
 
-        def committed() -> None:
+        def applied() -> None:
             if call.participant in state.members.of(scope):
                 self.kernel.notifications.channel_changed(channel.name)
             state.members.leave(call.participant, scope)
 
-        return Commit(lambda head: [MemberLeft(call.participant, scope, head)], Done(), committed)
+        return Commit(lambda head: [MemberLeft(call.participant, scope, head)], Done(), applied)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import partial
 
 from pydantic_core import to_json
 
 from hubbub.errors import OperationError
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
-from hubbub.network.commit import Commit
 from hubbub.network.queries import MemoriesOf, MemoryValue
 from hubbub.network.records import Forgotten, Record, Remembered
 from hubbub.network.service import Service
@@ -31,7 +31,7 @@ class MemoryService(Service):
     """What participants remember, each for itself."""
 
     @operation(permission="write", output=Done)
-    def remember(self, call: Caller, args: Remember) -> Commit:
+    def remember(self, call: Caller, args: Remember) -> Commit[Record]:
         """Remember something beyond this conversation, under a key: facts, preferences, where you
         stand. It replaces what the key held. Nobody else sees it."""
         value = to_json(args.value)
@@ -47,7 +47,7 @@ class MemoryService(Service):
         return self._change(Remembered(call.participant, args.key, value.decode()))
 
     @operation(permission="write", output=Done)
-    def forget(self, call: Caller, args: Forget) -> Commit:
+    def forget(self, call: Caller, args: Forget) -> Commit[Record]:
         """Forget what you have remembered under a key."""
         if args.key not in self.state.memories.of(call.participant):
             raise self._unknown(call, args.key)
@@ -66,17 +66,11 @@ class MemoryService(Service):
             raise self._unknown(call, args.key)
         return Recalled.of(args.key, value)
 
-    def _change(self, record: Remembered | Forgotten) -> Commit:
-        keys, me, key = self.state.memories, record.participant, record.key
-        there = isinstance(record, Remembered)
-        made: list[Record] = [record]
-        keys.announce(me, key, there)
-        return Commit(
-            lambda head: made,
-            Done(),
-            lambda: keys.settle(me, key, there),
-            lambda: keys.give_up(me, key, there),
-        )
+    def _change(self, record: Remembered | Forgotten) -> Commit[Record]:
+        keys = self.state.memories
+        change = record.participant, record.key, isinstance(record, Remembered)
+        keys.announce(*change)
+        return Commit([record], Done(), partial(keys.put, *change), partial(keys.withdraw, *change))
 
     def _unknown(self, call: Caller, key: str) -> OperationError:
         near = get_close_matches(key, self.state.memories.of(call.participant), 3, 0.4)

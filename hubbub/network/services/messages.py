@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
-from hubbub.mods.operation import Speaking, operation
+from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import MentionsOf
@@ -12,7 +12,7 @@ from hubbub.network.routing import Sender
 from hubbub.network.service import Service
 from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import (
     BroadcastTextMessage,
     ListMentions,
@@ -33,30 +33,30 @@ class MessageService(Service):
     """Sending and reading single messages."""
 
     @operation(permission="write", output=SendResult)
-    def send_text_message(self, call: Caller, args: SendTextMessage) -> Speaking:
+    def send_text_message(self, call: Caller, args: SendTextMessage) -> Draft:
         """Send a text to a participant, to several (a group), or into a thread you are in. Agents
         it is sent to directly will act on it."""
         router, who = self.kernel.router, sender(call, args)
         thread = router.thread(args.to, who.id)
-        return Speaking(router.draft(who, thread, args.text, args))
+        return router.draft(who, thread, args.text, args)
 
     @operation(permission="write", output=SendResult)
-    def send_message(self, call: Caller, args: SendMessage) -> Speaking:
+    def send_message(self, call: Caller, args: SendMessage) -> Draft:
         """Send JSON content to a participant, a group or a thread, with a text that says how it
         reads."""
         router, who = self.kernel.router, sender(call, args)
         thread = router.thread(args.to, who.id)
         shown = args.text_representation
-        return Speaking(router.draft(who, thread, args.content, args, text_representation=shown))
+        return router.draft(who, thread, args.content, args, text_representation=shown)
 
     @operation(permission="write", output=SendResult)
-    def broadcast_text_message(self, call: Caller, args: BroadcastTextMessage) -> Speaking:
+    def broadcast_text_message(self, call: Caller, args: BroadcastTextMessage) -> Draft:
         """Send a text to everybody in the network. Mention an agent with @name to make it act."""
         thread, who = self.state.broadcast, sender(call, args)
-        return Speaking(self.kernel.router.draft(who, thread, args.text, args))
+        return self.kernel.router.draft(who, thread, args.text, args)
 
     @operation(permission="write", output=SendResult)
-    def post_to_channel(self, call: Caller, args: PostToChannel) -> Speaking:
+    def post_to_channel(self, call: Caller, args: PostToChannel) -> Draft:
         """Post a text to a channel you are a member of. Mention an agent with @name to make it
         act."""
         channel, who = self.state.channel(args.channel), sender(call, args)
@@ -67,10 +67,10 @@ class MessageService(Service):
                 ErrorCode.FORBIDDEN,
                 f"{is_none} no member of {channel.name!r}; use join_channel first",
             )
-        return Speaking(self.kernel.router.draft(who, thread, args.text, args))
+        return self.kernel.router.draft(who, thread, args.text, args)
 
     @operation(permission="write", output=SendResult)
-    async def reply(self, call: Caller, args: Reply) -> Speaking:
+    async def reply(self, call: Caller, args: Reply) -> Draft:
         """Reply under a message: opens or continues that message's own reply thread. To answer
         beside the message, in its thread itself, send a text to the thread's id instead."""
         who = sender(call, args)
@@ -82,8 +82,7 @@ class MessageService(Service):
         thread = router.reply_thread(under, message.seq)
         if thread.tseq == 0 and message.sender_kind == "agent":
             thread.last_agent = message.sender_id
-        draft = router.draft(who, thread, args.text, args, reply_to=message.id)
-        return Speaking(draft)
+        return router.draft(who, thread, args.text, args, reply_to=message.id)
 
     @operation()
     async def read_message(self, call: Caller, args: ReadMessage) -> Message:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hubbub.errors import OperationError
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
-from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
-from hubbub.network.records import ReadMarked
+from hubbub.network.records import ReadMarked, Record
 from hubbub.network.service import Service
 from hubbub.network.services.threads import find_thread
 from hubbub.network.threads import Thread
@@ -27,13 +26,13 @@ class ReadMarkerService(Service):
     """How far participants have read."""
 
     @operation(permission="write", tool=False, idempotent=True, cost=MARK, output=Done)
-    def mark_read(self, call: Caller, args: MarkRead) -> Commit | Done:
+    def mark_read(self, call: Caller, args: MarkRead) -> Commit[Record] | Done:
         """Mark a thread as read up to a position (tseq); what is read further already stays so."""
         thread = self._thread(call, args.thread, "upto", args.upto)
         return self._mark(call, thread, max(args.upto, self._wanted(call, thread)))
 
     @operation(permission="write", tool=False, idempotent=True, cost=MARK, output=Done)
-    def mark_unread(self, call: Caller, args: MarkUnread) -> Commit | Done:
+    def mark_unread(self, call: Caller, args: MarkUnread) -> Commit[Record] | Done:
         """Mark a thread as unread from a position (tseq) on, and as read up to there."""
         thread = self._thread(call, args.thread, "since", args.since)
         return self._mark(call, thread, args.since - 1)
@@ -50,20 +49,18 @@ class ReadMarkerService(Service):
     def _wanted(self, call: Caller, thread: Thread) -> int:
         return self.state.marks.wanted(call.participant, thread.no)
 
-    def _mark(self, call: Caller, thread: Thread, tseq: int) -> Commit | Done:
+    def _mark(self, call: Caller, thread: Thread, tseq: int) -> Commit[Record] | Done:
         marks, me, number = self.state.marks, call.participant, thread.no
         if tseq == self._wanted(call, thread) and not marks.is_announced(me, number):
             return Done()
-        mark = ReadMarked(me, number, tseq)
         marks.announce(me, number, tseq)
 
-        def committed() -> None:
-            marks.settle(me, number, tseq)
+        def applied() -> None:
+            marks.put(me, number, tseq)
             self._tell_others(call, thread, tseq)
 
-        return Commit(
-            lambda head: [mark], Done(), committed, lambda: marks.give_up(me, number, tseq)
-        )
+        mark = ReadMarked(me, number, tseq)
+        return Commit([mark], Done(), applied, lambda: marks.withdraw(me, number, tseq))
 
     def _tell_others(self, call: Caller, thread: Thread, tseq: int) -> None:
         others = [s for s in self.kernel.fanout.of(call.participant) if s.caller is not call]

@@ -19,10 +19,11 @@ from pydantic import BaseModel, JsonValue
 from hubbub.errors import OperationError, UserError
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.guard import MOST_LATE
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.rows import Statement
 from hubbub.network.mods import runtime
 from hubbub.network.mods.failures import AGAIN_S
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Done, Input
 from hubbub.protocol.turns import Turn
@@ -177,7 +178,7 @@ class Keeper(Mod):
     name = "keeper"
     migrations = "keeper_tables"
 
-    def __init__(self, keep: Callable[[Keeper], Keeping]):
+    def __init__(self, keep: Callable[[Keeper], Commit]):
         super().__init__(ModConfig())
         self.keep = keep
         self.given_back = 0
@@ -186,7 +187,7 @@ class Keeper(Mod):
         self.given_back += 1
 
     @operation(permission="write", output=Done)
-    def keep_it(self, call: Calling, args: How) -> Keeping:
+    def keep_it(self, call: Calling, args: How) -> Commit:
         """Keep rows."""
         return self.keep(self)
 
@@ -208,33 +209,46 @@ async def rows(keeper: Keeper) -> int:
 @pytest.mark.behaviour("M-62")
 @pytest.mark.usefixtures("tables")
 async def test_what_a_mod_hands_over_with_rows_may_break_and_the_log_goes_on() -> None:
-    for how, (part, statement, answer) in product(
-        ("raise", "exit"),
-        (("kept", ADD, "result"), ("over", ADD, "result"), ("conflict", NOTHING, "conflict")),
-    ):
+    for how, part in product(("raise", "exit"), ("applied", "released")):
         given: dict[str, Any] = {part: BREAKING[how]}
 
-        def keep(
-            mod: Keeper, given: dict[str, Any] = given, statement: Statement = statement
-        ) -> Keeping:
-            return Keeping([statement], Done(), **{"over": mod.give_back, **given})
+        def keep(mod: Keeper, given: dict[str, Any] = given) -> Commit:
+            return Commit([ADD], Done(), **{"released": mod.give_back, **given})
 
         keeper = Keeper(keep)
         async with NETWORKS.start(mods=[keeper]) as network:
             ann = await network.join("ann")
-            told = await ann.ask("keep_it", how="")
-            assert told.get("code", "result") == answer, (how, part)
-            assert await rows(keeper) == (answer == "result")
-            assert keeper.given_back == (part != "over")
+            assert await ann.call("keep_it", how="") == {"done": True}
+            assert await rows(keeper) == 1
+            assert keeper.given_back == (part != "released")
             assert list(failures(network)) == [part]
             await ann.call("broadcast_text_message", text="the log goes on")
 
 
+@pytest.mark.usefixtures("tables")
+async def test_rows_that_contradict_others_are_not_applied_and_what_was_held_is_free() -> None:
+    applied = list[str]()
+    first = OperationError(ErrorCode.FORBIDDEN, "somebody was first")
+    for conflict, code in ((None, "conflict"), (first, "forbidden")):
+
+        def keep(mod: Keeper, conflict: OperationError | None = conflict) -> Commit:
+            rows = [ADD, NOTHING]
+            return Commit(
+                rows, Done(), lambda: applied.append("rows"), mod.give_back, conflict=conflict
+            )
+
+        keeper = Keeper(keep)
+        async with NETWORKS.start(mods=[keeper]) as network:
+            ann = await network.join("ann")
+            assert (await ann.ask("keep_it", how=""))["code"] == code
+            assert (await rows(keeper), keeper.given_back, applied) == (0, 1, [])
+
+
 RUBBISH: list[Callable[[Keeper], Any]] = [  # what nobody has type-checked
-    lambda mod: Keeping([ADD], Odd(what=object())),
-    lambda mod: Keeping([ADD], None),  # type: ignore[arg-type]
-    lambda mod: Keeping([1], Done()),  # type: ignore[list-item]
-    lambda mod: Keeping([ADD], Done(), says=["hello"]),  # type: ignore[list-item]
+    lambda mod: Commit([ADD], Odd(what=object())),
+    lambda mod: Commit([ADD], None),  # type: ignore[arg-type]
+    lambda mod: Commit([1], Done()),
+    lambda mod: Commit([ADD], Done(), messages=["hello"]),  # type: ignore[list-item]
     lambda mod: Odd(what=object()),
 ]
 
@@ -264,7 +278,7 @@ class Censor(Mod):
 @pytest.mark.usefixtures("tables")
 async def test_a_message_that_follows_rows_may_be_refused_and_the_rows_stay() -> None:
     said = Draft("keeper", "service", "broadcast", "broadcast", "kept!")
-    keeper = Keeper(lambda mod: Keeping([ADD], Done(), says=[said]))
+    keeper = Keeper(lambda mod: Commit([ADD], Done(), messages=[said]))
     async with NETWORKS.start(mods=[keeper, Censor(ModConfig())]) as network:
         ann = await network.join("ann")
         assert await ann.call("keep_it", how="") == {"done": True}

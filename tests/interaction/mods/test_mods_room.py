@@ -11,8 +11,8 @@ from pydantic import BaseModel, JsonValue
 from hubbub.client import Client
 from hubbub.errors import OperationError, UserError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.rows import Keeping, Statement
+from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.rows import Statement
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Input
 from hubbub.testing.network import LocalNetwork
@@ -51,16 +51,16 @@ class Tally(Mod):
         return Count(count=rows[0][0] if rows else 0)
 
     @operation(permission="write", output=Count)
-    def tally_set(self, call: Calling, args: Claim) -> Keeping:
+    def tally_set(self, call: Calling, args: Claim) -> Commit:
         """Count one more, if the count is what you think."""
         sql = "UPDATE tally_count SET count = count + 1 WHERE word = ? AND count = ?"
         statement = Statement(sql, (args.word, args.expected), rows=1)
-        return Keeping([statement], Count(count=args.expected + 1))
+        return Commit([statement], Count(count=args.expected + 1))
 
     @operation(permission="write", output=Count)
-    def tally_meddle(self, call: Calling, args: Word) -> Keeping:
+    def tally_meddle(self, call: Calling, args: Word) -> Commit:
         """Write what is not the mod's."""
-        return Keeping([Statement("DELETE FROM message")], Count(count=0))
+        return Commit([Statement("DELETE FROM message")], Count(count=0))
 
 
 @pytest.fixture

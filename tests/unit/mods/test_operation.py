@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from hubbub.mods.operation import Calling, Speaking, operation
+from hubbub.mods.operation import Calling, operation
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Done, Input, SendResult
@@ -26,9 +26,9 @@ def measure(call: Calling, args: Args) -> Done:
 
 
 @operation(permission="write", tool=False, idempotent=True, output=SendResult, name="speak")
-async def _speak(call: Calling, args: Args) -> Speaking:
+async def _speak(call: Calling, args: Args) -> Draft:
     """Say it."""
-    return Speaking(Draft(call.participant, call.kind, "broadcast", "broadcast", "it"))
+    return Draft(call.participant, call.kind, "broadcast", "broadcast", "it")
 
 
 class Finding(BaseModel):

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from hubbub.errors import OperationError
+from hubbub.mods.operation import Commit
 from hubbub.mods.queues import KeyedQueues
-from hubbub.mods.rows import Keeping
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import Done
 
@@ -47,16 +47,16 @@ async def test_who_gives_up_waiting_holds_nobody_up_and_is_forgotten() -> None:
 async def test_a_change_keeps_its_turn_until_it_is_durable_or_refused() -> None:
     queues = KeyedQueues()
 
-    async def change() -> Keeping:
-        return Keeping((), Done())
+    async def change() -> Commit:
+        return Commit((), Done())
 
-    async def refused() -> Keeping:
+    async def refused() -> Commit:
         raise OperationError(ErrorCode.NOT_FOUND, "it is gone")
 
-    keeping = await queues.in_turn(1, change)
+    commit = await queues.in_turn(1, change)
     assert len(queues) == 1
-    assert keeping.over is not None
-    keeping.over()
+    assert commit.released is not None
+    commit.released()
     assert not len(queues)
     with pytest.raises(OperationError):
         await queues.in_turn(1, refused)

@@ -16,11 +16,13 @@ def test_an_announced_key_counts_at_once_unless_it_could_not_be_stored() -> None
     keys.announce("ann", "c", True)
     keys.announce("ann", "a", False)
     assert (before, keys.of("ann")) == ({"a", "b"}, {"b", "c"}), "what was given does not change"
-    keys.give_up("ann", "a", False)
+    keys.withdraw("ann", "a", False)
     keys.announce("ann", "c", False)
-    keys.settle("ann", "c", True)
+    keys.put("ann", "c", True)
+    keys.withdraw("ann", "c", True)
     assert keys.of("ann") == {"a", "b"}, "what was announced last is still on its way"
-    keys.settle("ann", "c", False)
+    keys.put("ann", "c", False)
+    keys.withdraw("ann", "c", False)
     assert keys.of("ann") == {"a", "b"}
 
 
@@ -33,9 +35,8 @@ def test_in_the_end_there_is_what_the_store_has(changes: list[tuple[str, bool, b
     for key, there, _ in changes:
         keys.announce("ann", key, there)
     for key, there, kept in changes:
-        if not kept:
-            keys.give_up("ann", key, there)
-            continue
-        keys.settle("ann", key, there)
-        (stored.add if there else stored.discard)(key)
+        if kept:
+            keys.put("ann", key, there)
+            (stored.add if there else stored.discard)(key)
+        keys.withdraw("ann", key, there)
     assert keys.of("ann") == stored

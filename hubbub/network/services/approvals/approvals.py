@@ -22,12 +22,11 @@ from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
-from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import ApprovalById, LatestApprovals, TurnById, TurnsById
-from hubbub.network.records import ApprovalKept
+from hubbub.network.records import ApprovalKept, Record
 from hubbub.network.routing import cause_position
 from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
@@ -140,7 +139,9 @@ class ApprovalService(Service):
     # Operations ---------------------------------------------------------------------------
 
     @operation(permission="write", tool=False, idempotent=True, output=Approval)
-    async def request_approval(self, call: Caller, args: RequestApproval) -> Approval | Commit:
+    async def request_approval(
+        self, call: Caller, args: RequestApproval
+    ) -> Approval | Commit[Record]:
         """Ask people whether a call of yours may run. Asking again for the same call of a turn
         tells how it stands, and asks nobody twice."""
         start = await self._running(call, args.turn)
@@ -219,7 +220,7 @@ class ApprovalService(Service):
         return [Approval.model_validate_json(body) for body in bodies], more
 
     @operation(permission="write", tool=False, output=Approval)
-    async def approve(self, call: Caller, args: Approve) -> Commit:
+    async def approve(self, call: Caller, args: Approve) -> Commit[Record]:
         """Let a tool call run, as it was asked for or with other arguments. For people who may
         decide about it."""
         approval = await self.visible(call, args.id)
@@ -239,13 +240,13 @@ class ApprovalService(Service):
         return self.decide(call, approval, "approved", args.reason, final)
 
     @operation(permission="write", tool=False, output=Approval)
-    async def deny(self, call: Caller, args: Deny) -> Commit:
+    async def deny(self, call: Caller, args: Deny) -> Commit[Record]:
         """Refuse a tool call; its agent is told the reason. For people who may decide about it."""
         approval = await self.visible(call, args.id)
         return self.decide(call, approval, "denied", args.reason)
 
     @operation(permission="write", tool=False, output=Approval)
-    async def start_approved(self, call: Caller, args: StartApproved) -> Commit:
+    async def start_approved(self, call: Caller, args: StartApproved) -> Commit[Record]:
         """Say that an approved call of yours runs now, before it does. An approval can be used
         once: whoever has died in the middle of the call does not run it again."""
         approval = await self.visible(call, args.id)
@@ -298,7 +299,7 @@ class ApprovalService(Service):
 
     # What people and agents do ------------------------------------------------------------
 
-    def ask(self, approval: Approval) -> Commit:
+    def ask(self, approval: Approval) -> Commit[Record]:
         """A new one, which `known` has said is not there yet. Raises `OperationError`."""
         if sum(each.agent == approval.agent for each in self.pending()) >= MOST_PENDING:
             text = f"{MOST_PENDING} approvals of yours wait already"
@@ -314,7 +315,7 @@ class ApprovalService(Service):
         state: ApprovalState,
         reason: str,
         final: dict[str, JsonValue] | None = None,
-    ) -> Commit:
+    ) -> Commit[Record]:
         """A person's word about an approval that is just `known`. Raises `OperationError`."""
         if not may_decide(caller, approval):
             whom = ", ".join(approval.approvers) or "the owners"
@@ -336,7 +337,7 @@ class ApprovalService(Service):
         after = approval.model_copy(update=decided)
         return self._move(after, as_told(caller, after))
 
-    def start(self, approval: Approval) -> Commit:
+    def start(self, approval: Approval) -> Commit[Record]:
         """Its agent runs the call now. Raises `OperationError` unless it is approved and unused."""
         if approval.state != "approved" or approval.id in self._over:
             raise not_pending(approval)
@@ -387,34 +388,28 @@ class ApprovalService(Service):
 
     # Changes ------------------------------------------------------------------------------
 
-    def _move(self, after: Approval, answer: Approval) -> Commit:
+    def _move(self, after: Approval, answer: Approval) -> Commit[Record]:
         """The commit that brings an approval to `after`; nothing else may come between."""
         moved = asyncio.Event()
         self._moving[after.id] = _Move(after, moved)
 
-        def settled() -> None:
-            del self._moving[after.id]
-            moved.set()
-
-        def committed() -> None:
-            settled()
+        def applied() -> None:
             self._hold(after)
             self._tell_all(after)
             if after.state == "pending":
                 self._announce(after)
-            self._lapse(after.id)
 
-        def failed() -> None:
-            settled()
+        def released() -> None:
+            del self._moving[after.id]
+            moved.set()
             if after.id not in self._held:
                 self._forget(after.id)
-            self._again()
+            elif self._held[after.id] is after:
+                self._lapse(after.id)
+            else:  # the disk has refused it
+                self._timer.at(self.kernel.steady.now() + RETRY_S)
 
-        return Commit(lambda head: [_kept(after)], answer, committed, failed)
-
-    def _again(self) -> None:
-        """Look once more in a while at what is due."""
-        self._timer.at(self.kernel.steady.now() + RETRY_S)
+        return Commit([_kept(after)], answer, applied, released)
 
     def _hold(self, approval: Approval) -> None:
         if approval.state in ("started", "cancelled"):

@@ -56,15 +56,17 @@ class Charge:
         ledger: BudgetAccount,
     ):
         self._records, self._failed, self._ledger = records, failed, ledger
+        self._durable = False
         ledger.pins += 1
 
     def records(self) -> Sequence[Record]:
         """To be asked for when the batch is formed."""
         return self._records()
 
-    def committed(self) -> None:
-        self._ledger.pins -= 1
+    def applied(self) -> None:
+        self._durable = True
 
-    def failed(self) -> None:
+    def released(self) -> None:
         self._ledger.pins -= 1
-        self._failed()
+        if not self._durable:
+            self._failed()

@@ -18,14 +18,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pydantic import BaseModel
-
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import message_id, parse_message_id
 from hubbub.logs import get_logger
-from hubbub.mods.operation import Speaking, operation
+from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
-from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
@@ -134,7 +131,7 @@ class RequestService(Service):
     # Operations ---------------------------------------------------------------------------
 
     @operation(permission="write", output=SendResult)
-    def delegate(self, call: Caller, args: Delegate) -> Speaking:
+    def delegate(self, call: Caller, args: Delegate) -> Draft:
         """Ask another agent to do something. You are woken once, with its result or when it has
         failed, and need not wait meanwhile."""
         who = sender(call, args)
@@ -149,10 +146,10 @@ class RequestService(Service):
         deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
         draft = self.kernel.router.draft(who, thread, args.task, args)
         mark = RequestMark(id="", kind="task", deadline=deadline)
-        return Speaking(replace(draft, request=mark))
+        return replace(draft, request=mark)
 
     @operation(permission="write", output=SendResult)
-    async def report(self, call: Caller, args: Report) -> Speaking:
+    async def report(self, call: Caller, args: Report) -> Draft:
         """Tell who has asked you for something what came of it. This ends the request: there is one
         report."""
         who = sender(call, args)
@@ -168,7 +165,7 @@ class RequestService(Service):
         draft = self.kernel.router.draft(who, thread, args.text, args)
         outcome = "reported" if args.status == "failed" else ""
         mark = RequestMark(id=request.id, kind=args.status, outcome=outcome)
-        return Speaking(replace(draft, request=mark, cause_id=args.cause or request.id))
+        return replace(draft, request=mark, cause_id=args.cause or request.id)
 
     async def _check_cause(self, call: Caller, cause: str, who: str) -> None:
         """Raises `OperationError` unless the cause of a report has reached `who`: the log goes by
@@ -431,15 +428,12 @@ class RequestService(Service):
         self._ending.add(seq)
         ended = request.model_copy(update={"state": "failed", "outcome": outcome})
 
-        def failed() -> None:
+        def released() -> None:
             self._ending.discard(seq)
             self._again()
 
-        def done(answer: BaseModel | Exception) -> None:
-            if not isinstance(answer, Exception):
-                self._over(seq)
-
-        self.kernel.writes.commit(Commit(lambda head: [kept(ended)], ended, failed=failed), done)
+        records: list[Record] = [kept(ended)]
+        self.kernel.writes.commit(Commit(records, ended, lambda: self._over(seq), released))
 
     def said(self, seq: int, error: Exception | None = None) -> None:
         """The word that ends a request is in the log, or why it is not."""

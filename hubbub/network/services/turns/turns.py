@@ -10,9 +10,8 @@ from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
-from hubbub.network.commit import Commit
 from hubbub.network.kernel import Kernel
 from hubbub.network.lives import NO_LIVES, Lives
 from hubbub.network.queries import LatestTurns, TurnById
@@ -110,7 +109,7 @@ class TurnService(Service):
         self._draining = True
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=BeginTurnResult)
-    async def begin_turn(self, call: Caller, args: BeginTurn) -> Commit | BeginTurnResult:
+    async def begin_turn(self, call: Caller, args: BeginTurn) -> Commit[Record] | BeginTurnResult:
         """Record that a turn begins, or begins again after a crash; tells what was done before."""
         start = args.start
         own_turn(start.id, call.participant, self.kernel.log.head)
@@ -145,26 +144,26 @@ class TurnService(Service):
         def records(head: int) -> Sequence[Record]:
             return [begun, *charge.records()] if charge is not None else [begun]
 
-        def committed() -> None:
+        def applied() -> None:
             self.state.turns.begun(start.id, call.participant, thread_id, args.life)
             if charge is not None:
-                charge.committed()
+                charge.applied()
 
         first = BeginTurnResult(attempts=1) if stored is None else answer
-        return Commit(records, first, committed, charge.failed if charge is not None else None)
+        return Commit(records, first, applied, charge.released if charge is not None else None)
 
-    def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Commit:
+    def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Commit[Record]:
         """The turn has cost too many processes: it ends, instead of beginning once more."""
         reason = f"its process died {lives.deaths} times in the middle of it"
         end = TurnEnd(id=stored.id, outcome="handler_error", reason=reason, by="hub")
         return self._end(end, over(stored.id, "hub", reason))
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
-    async def leave_turn(self, call: Caller, args: LeaveTurn) -> Commit:
+    async def leave_turn(self, call: Caller, args: LeaveTurn) -> Commit[Record]:
         """Tell that the process works on a turn no more without having died in it: the agent is
         stopped, or the turn waits for a person. The next begin goes on with it."""
         own_turn(args.turn, call.participant, self.kernel.log.head)
-        return Commit(lambda head: [TurnLeft(args.turn, args.life)], Done())
+        return Commit([TurnLeft(args.turn, args.life)], Done())
 
     def _may_begin(self, call: Caller, turn: str, thread_id: str) -> None:
         """Raises `OperationError` if nothing is to begin in the thread."""
@@ -188,7 +187,7 @@ class TurnService(Service):
         return stored
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
-    async def record_step(self, call: Caller, args: RecordStep) -> Commit:
+    async def record_step(self, call: Caller, args: RecordStep) -> Commit[Record]:
         """Record a step of a running turn; the same number again replaces it. The wakes of the
         messages that were let in before it belong to the turn from then on."""
         own_turn(args.turn, call.participant, self.kernel.log.head)
@@ -202,18 +201,18 @@ class TurnService(Service):
             made.append(WakesTaken(args.turn, call.participant, seqs))
         charge = self._budgets.turns.step(account, args.step, args.settles)
         return Commit(
-            lambda head: [*made, *charge.records()], Done(), charge.committed, charge.failed
+            lambda head: [*made, *charge.records()], Done(), charge.applied, charge.released
         )
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
-    async def end_turn(self, call: Caller, args: EndTurn) -> Commit:
+    async def end_turn(self, call: Caller, args: EndTurn) -> Commit[Record]:
         """Record how a turn ended. A person who still waits for an answer is told by the hub."""
         end = args.end.model_copy(update={"by": None})
         own_turn(end.id, call.participant, self.kernel.log.head)
         await self._check_goes_on(end.id)
         return self._end(end)
 
-    def _end(self, end: TurnEnd, refused: OperationError | None = None) -> Commit:
+    def _end(self, end: TurnEnd, refused: OperationError | None = None) -> Commit[Record]:
         """Write the end, and tell those whom it concerns; `refused` is what its agent is told."""
         ended = TurnEnded(end.id, self.kernel.clock.now(), end.model_dump_json())
 
@@ -237,12 +236,12 @@ class TurnService(Service):
                 raise refused
             return Done()
 
-        def committed() -> None:
+        def applied() -> None:
             self.state.turns.ended(end.id)
             self._budgets.turns.over(end.id)
             self._approvals.cancel_of([end.id])
 
-        return Commit(lambda head: [ended], answer, committed)
+        return Commit([ended], answer, applied)
 
     async def _tell_again(self) -> None:
         """After a start: tell of the turns that ended last what may not have been told any more. A
