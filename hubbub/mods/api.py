@@ -1,6 +1,7 @@
 """The mod API: one class with hooks around what happens, and operations of its own.
 
     hook          called                                   answers
+    watches       for each message, at no cost             whether it may concern the mod
     on_message    for each message before it is routed     a verdict: Pass, Replace or Reject
     on_references before that, for one that quotes or      a verdict
                   has attachments: may look them up
@@ -124,6 +125,12 @@ class Mod:
     def reconfigure(self, config: ModConfig) -> None:
         """The settings have changed while the network runs."""
         self.config = config
+
+    def watches(self, draft: Draft) -> bool:
+        """Whether the mod may have something to say about this message; if not, neither
+        `on_message` nor `on_stored` is called with it. Asked about every message, and so not
+        measured: look at a field or two."""
+        return True
 
     def on_message(self, draft: Draft) -> Verdict:
         """A message, before the hub routes it. What a mod says from within is not shown to it."""

@@ -188,20 +188,22 @@ class Pipeline:
         """The draft as the mods leave it. Raises `OperationError` when one of them rejects it."""
         if self._stopped:
             return draft
-        if not self._judges:
-            return draft
-        show(draft)
-        try:
-            for mod in self._judges:
-                if not self._asked or mod not in self._asked:
+        for mod in self._judges:
+            if (not self._asked or mod not in self._asked) and self._watches(mod, draft):
+                show(draft)
+                try:
                     judged = self._judged(mod, draft)
-                    if judged is not draft:
-                        hide(draft)
-                        draft = judged
-                        show(draft)
-        finally:
-            hide(draft)
+                finally:
+                    hide(draft)
+                draft = judged
         return draft
+
+    def _watches(self, mod: Mod, draft: Draft) -> bool:
+        try:
+            return mod.watches(draft)
+        except BaseException as error:  # noqa: BLE001  one mod's failure is its own
+            self._failed(mod, "watches", error)
+            return True
 
     def _judged(self, mod: Mod, draft: Draft) -> Draft:
         if self.guard.off and (mod, "on_message") in self.guard.off:
@@ -237,6 +239,8 @@ class Pipeline:
     async def run_beside(self, draft: Draft) -> Draft:
         """As `run`; mods that may take long are asked in a thread."""
         for mod in () if self._stopped else self._judges:
+            if not self._watches(mod, draft):
+                continue
             seen = draft
             show(seen)
             try:
@@ -323,13 +327,21 @@ class Pipeline:
                 self._failed(mod, "shown", error)
         return messages
 
-    def stored(self, message: Message) -> Sequence[tuple[Mod, tuple[Statement, ...]]]:
-        """What the mods write about a message that enters the log."""
+    def storing(self, draft: Draft) -> Sequence[Mod]:
+        """The mods that may write something about a message that enters the log."""
+        if self._stopped:
+            return ()
+        off = self.guard.off
+        found = [mod for mod in self._storing if self._watches(mod, draft)]
+        return [mod for mod in found if (mod, "on_stored") not in off] if off else found
+
+    def stored(
+        self, message: Message, mods: Sequence[Mod]
+    ) -> Sequence[tuple[Mod, tuple[Statement, ...]]]:
+        """What these mods write about a message that enters the log."""
         found: list[tuple[Mod, tuple[Statement, ...]]] = []
-        run, off = self.guard.run, self.guard.off
-        for mod in () if self._stopped else self._storing:
-            if off and (mod, "on_stored") in off:
-                continue
+        run = self.guard.run
+        for mod in mods:
             limit = mod.config.time_limit
             try:
                 rows = run(limit, mod, "on_stored", mod.on_stored, message)

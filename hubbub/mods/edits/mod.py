@@ -117,9 +117,11 @@ class EditsMod(Mod):
 
     # What is shown ----------------------------------------------------------------------------
 
+    def watches(self, draft: Draft) -> bool:
+        return draft.amends is not None
+
     def on_stored(self, message: Message) -> Sequence[Statement]:
-        if message.amends is None:
-            return ()
+        assert message.amends is not None, "no other is watched"
         self._any = True
         return [added(message, message.amends)]
 

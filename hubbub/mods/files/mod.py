@@ -404,10 +404,11 @@ class FilesMod(Mod):
         found = (self._readable(who, id) for who in whom if who is not None)
         return next((kept for kept in found if kept is not None), None)
 
+    def watches(self, draft: Draft) -> bool:
+        return draft.attachments != ()
+
     def on_stored(self, message: Message) -> Sequence[Statement]:
         """Who reads the message may read what is attached to it."""
-        if not message.attachments:
-            return ()
         statements = []
         for id in filter(None, map(file_id, message.attachments)):
             kept = self._readable_by(id, message.sender_id, message.spoken_by)

@@ -170,12 +170,6 @@ class Moderation(Mod):
         self._windows = {rule.name: window for rule, window in self._rates}
         self._harmless = self._harmless_length()
 
-    def _is_harmless(self, text: str) -> bool:
-        """Whether a text on its own surely breaks no rule and has no secret."""
-        if len(text) > self._harmless:
-            return False
-        return self.config.secrets == "off" or not may_have_secret(text)
-
     def _harmless_length(self) -> int:
         """Characters up to which a text on its own breaks no rule, whoever says it; secrets are
         another matter."""
@@ -197,10 +191,16 @@ class Moderation(Mod):
     def takes_long(self, draft: Draft) -> bool:
         return _length(draft) > LONG
 
+    def watches(self, draft: Draft) -> bool:
+        """Not of a text that surely breaks no rule and has no secret, as nearly all."""
+        text = draft.content
+        if draft.text_representation is not None or draft.quote is not None or draft.attachments:
+            return True
+        if not isinstance(text, str) or len(text) > self._harmless:
+            return True
+        return self.config.secrets != "off" and may_have_secret(text)
+
     def on_message(self, draft: Draft) -> Verdict:
-        alone = text_alone(draft)
-        if alone is not None and self._is_harmless(alone):
-            return PASS  # as nearly all messages
         if _length(draft) > self.config.most_judged:
             most = self.config.most_judged
             return Reject(f"a message with its attachments has at most {most} characters")

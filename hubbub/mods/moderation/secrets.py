@@ -146,16 +146,17 @@ _KINDS = (
 )  # fmt: skip
 
 
-def _by_mark() -> Sequence[tuple[str, Sequence[str]]]:
-    """All hints, by the punctuation mark that they have: most texts have few of those."""
+def _by_rare() -> Sequence[tuple[str, Sequence[str]]]:
+    """All hints, by a character of theirs that is rare: most texts have few of those, and to look
+    for one character is quicker than for two."""
     found: dict[str, list[str]] = {}
     for hint in dict.fromkeys(hint for kind in _KINDS for hint in kind.hints):
-        mark = next((c for c in hint if not c.isalnum()), "")
-        found.setdefault(mark, []).append(hint)
-    return [(mark, tuple(hints)) for mark, hints in found.items()]
+        rare = next((c for c in "_=:-.KRWzxA" if c in hint), "")
+        found.setdefault(rare, []).append(hint)
+    return [(rare, tuple(hints)) for rare, hints in found.items()]
 
 
-_HINTS = _by_mark()
+_HINTS = _by_rare()
 _GUESS_HINTS = ("key", "secret", "token", "pass", "pwd", "credential")
 """In lower case: every name that makes a guess of what follows it has one of them."""
 LEAST_BITS = 2.75
@@ -187,8 +188,8 @@ def may_have_secret(text: str) -> bool:
 
 
 def _may_have_known(text: str) -> bool:
-    for mark, hints in _HINTS:  # takes half as long as `any`, and every message comes by
-        if mark in text:
+    for rare, hints in _HINTS:  # plain loops: every message comes by
+        if rare in text:
             for hint in hints:
                 if hint in text:
                     return True

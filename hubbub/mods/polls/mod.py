@@ -39,7 +39,7 @@ from hubbub.mods.polls.schemas import (
 from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Statement
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Draft, Message
 
 __all__ = ["PollsConfig", "PollsMod", "result_of", "result_text"]
 
@@ -341,12 +341,14 @@ class PollsMod(Mod):
             await self.host.keep([repository.announced(row.id)])
             del self._tries[row.id]
 
+    def watches(self, draft: Draft) -> bool:
+        return draft.sender_kind == "system" and draft.sent_at is None
+
     def on_stored(self, message: Message) -> Sequence[Statement]:
         content = message.content
-        said_here = message.sender_kind == "system" and not message.imported
-        if not said_here or not isinstance(content, dict):
-            return ()  # a transcript tells of polls of another network
-        poll = content.get("poll") if content.get("mod") == self.name else None
+        if not isinstance(content, dict) or content.get("mod") != self.name:
+            return ()
+        poll = content.get("poll")
         if isinstance(poll, str) and "outcome" in content:
             return [repository.announced(number_of(poll))]
         return ()

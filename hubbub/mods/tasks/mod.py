@@ -58,7 +58,7 @@ from hubbub.mods.tasks.states import (
 )
 from hubbub.mods.tasks.views import PARTS, as_markdown, news_of
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Draft, Message
 
 __all__ = ["TasksConfig", "TasksMod"]
 
@@ -302,6 +302,9 @@ class TasksMod(Mod):
             self._duties.announce(row, by)
 
     # What happens -----------------------------------------------------------------------------
+
+    def watches(self, draft: Draft) -> bool:
+        return draft.request is not None or draft.sender_kind == "system"
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
         mark = message.request

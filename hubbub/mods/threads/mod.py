@@ -178,6 +178,10 @@ class ThreadsMod(Mod):
         found = self._store.choice(thread, participant)
         return found is not None and found.choice == "muted"
 
+    def watches(self, draft: Draft) -> bool:
+        row = self._store.row(draft.thread_id)
+        return draft.amends is not None or row.resolved_by is not None
+
     def on_stored(self, message: Message) -> Sequence[Statement]:
         thread = message.thread_id
         if message.amends is not None:

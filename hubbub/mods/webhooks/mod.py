@@ -35,7 +35,7 @@ from hubbub.mods.webhooks.schemas import (
 )
 from hubbub.mods.webhooks.settings import EventName, WebhooksConfig
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.turns import Turn
 
 __all__ = ["WebhooksMod"]
@@ -74,6 +74,9 @@ class WebhooksMod(Mod):
         self._courier.use(self.config)
 
     # What happens -----------------------------------------------------------------------------
+
+    def watches(self, draft: Draft) -> bool:
+        return bool(self.config.hooks)
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
         statements: list[Statement] = []

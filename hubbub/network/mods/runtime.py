@@ -206,7 +206,8 @@ class Mods(Service):
     # What they write ----------------------------------------------------------------------
 
     def _rows_of(self, entry: Entry) -> Sequence[Record]:
-        found = self.pipeline.stored(message_of(entry))
+        mods = self.pipeline.storing(entry.draft)
+        found = self.pipeline.stored(message_of(entry), mods) if mods else ()
         if not found:
             return ()
         self._wrote = True

@@ -53,6 +53,23 @@ def test_each_mod_sees_what_the_one_before_made_of_it() -> None:
     assert [mod.seen[0].content for mod in mods] == ["hello", "hello!", "hello!"]
 
 
+class Watcher(Hook):
+    """Looks only at what mentions somebody."""
+
+    def watches(self, draft: Draft) -> bool:
+        return len(draft.mentions) > 0
+
+
+def test_a_mod_that_does_not_watch_a_message_is_not_asked_about_it() -> None:
+    failures: list[str] = []
+    mod, broken = Watcher(shout), Hook(shout)
+    broken.watches = None  # type: ignore[assignment,method-assign]  # as code of others may be
+    pipeline = Pipeline([mod, broken], lambda mod, hook, error: failures.append(hook))
+    assert pipeline.run(DRAFT).content == "hello!"
+    assert (mod.seen, failures) == ([], ["watches"])
+    assert pipeline.run(replace(DRAFT, mentions=("bob",))).content == "hello!!"
+
+
 def test_a_rejected_message_goes_no_further_and_the_reason_is_told() -> None:
     after = Hook(shout)
     with pytest.raises(OperationError) as caught:
