@@ -112,9 +112,11 @@ async def joined(
     person: str | None = None,
     *,
     observe: bool = False,
+    latest: bool = False,
     cursor: Cursor | None = None,
 ) -> AsyncIterator[Client]:
-    """A client in the network: as `person`, or as the operator.
+    """A client in the network: as `person`, or as the operator. With `latest` it hears only what is
+    said from now on.
 
     Raises Unreachable, or OperationError when the hub refuses.
     """
@@ -129,6 +131,7 @@ async def joined(
         kind,
         token=target.token or place.tokens.get(name),
         observe=observe,
+        latest=latest,
         schemas=False,
         cursor=cursor,
     )

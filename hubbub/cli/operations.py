@@ -32,7 +32,7 @@ from hubbub.people.state import ClientState
 from hubbub.protocol.mods import ModStates
 from hubbub.protocol.operations import OperationSchemas
 
-__all__ = ["add_group", "complete_recipient", "group_of_mod"]
+__all__ = ["add_group", "complete_agent", "complete_recipient", "group_of_mod"]
 
 LISTS = {
     "t": "list_tasks", "p": "list_polls", "b": "list_boards", "f": "list_files",
@@ -199,6 +199,13 @@ def _completer(
         return [(word, about) for word, about in found if word.startswith(incomplete)]
 
     return complete
+
+
+def complete_agent(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Whom somebody may ask: completion of `hubbub ask`."""
+    if ctx.params.get("words"):
+        return []  # the agent stands there: what follows is text
+    return _completer(Command("agents card"), Parameter("agent"))(ctx, incomplete)
 
 
 def complete_recipient(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:

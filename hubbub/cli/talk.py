@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hubbub.cli.ask import TimeoutOption, finish, wait_for_answers
 from hubbub.cli.connection import (
     AddressOption,
     AsOption,
@@ -127,18 +128,54 @@ def send(
             "hears this) or interrupt (it ends).",
         ),
     ] = None,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", "-w", help="Print the answers of the agents that it wakes, too."),
+    ] = False,
+    timeout: TimeoutOption = 300.0,
     as_: AsOption = None,
     address: AddressOption = None,
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Send a message: to somebody, to a channel, or to everybody."""
+    """Send a message: to somebody, to a channel, or to everybody.
+
+    With --wait the exit code is 1 if no agent answers, and Ctrl-C stops the agents' turns.
+    """
     operation, args = _message(words, channel, broadcast)
     args |= _manner(speak_as, mode)
     target = NetworkTarget(address, token)
     person = default_person(target, as_)
-    sent = run_async(_send(target, person, operation, args))
-    speaker = speak_as or person
+    limit = timeout if wait else None
+    run_async(_send(target, person, operation, args, limit, as_json))
+
+
+async def _send(
+    target: NetworkTarget,
+    person: str,
+    operation: str,
+    args: Mapping[str, str],
+    wait_s: float | None,
+    as_json: bool,
+) -> None:
+    """Send, say so, and wait for the answers at most so long (None: not at all)."""
+    speaker = args.get("speak_as", person)
+    async with joined(target, person, latest=True) as client:
+        if "to" in args:
+            people = {known.id for known in client.ready.participants}
+            channels = {channel.name for channel in client.ready.channels}
+            args = {**args, "to": find_thread(args["to"], speaker, people, channels)}
+        # `cid` is no argument of any operation: each call gets a fresh one.
+        sent = SendResult.model_validate(await client.call(operation, cid=None, **args))
+        if wait_s is None or not as_json:
+            _print_sent(sent, speaker, as_json)
+        if wait_s is None:
+            return
+        answers = await wait_for_answers(client, sent, wait_s, quiet=as_json, names=True)
+    finish(answers, as_json=as_json)
+
+
+def _print_sent(sent: SendResult, speaker: str, as_json: bool) -> None:
     if as_json:
         emit_json(sent)
         return
@@ -148,19 +185,6 @@ def send(
     typer.echo(visible(f"{sent.id} sent as {speaker} in {thread}{away}{nobody}"))
     for line in delivery_notes(sent, SHELL):
         typer.echo(visible(line))
-
-
-async def _send(
-    target: NetworkTarget, person: str, operation: str, args: Mapping[str, str]
-) -> SendResult:
-    async with joined(target, person) as client:
-        if "to" in args:
-            people = {known.id for known in client.ready.participants}
-            channels = {channel.name for channel in client.ready.channels}
-            speaker = args.get("speak_as", person)
-            args = {**args, "to": find_thread(args["to"], speaker, people, channels)}
-        # `cid` is no argument of any operation: each call gets a fresh one.
-        return SendResult.model_validate(await client.call(operation, cid=None, **args))
 
 
 def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[str, dict[str, str]]:

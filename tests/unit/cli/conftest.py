@@ -88,7 +88,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh folder as the current one, and a state folder without any networks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
-    for name in ("HUBBUB_TOKEN", "HUBBUB_AS", "HUBBUB_DEBUG", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for name in (
+        "HUBBUB_TOKEN", "HUBBUB_AS", "HUBBUB_ADDRESS", "HUBBUB_DEBUG", "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+    ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
