@@ -20,7 +20,7 @@ from hubbub.mods.rows import Statement, Value
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
-from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant
+from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant, Timer
 from hubbub.protocol.operations import Speech
 
 __all__ = [
@@ -379,9 +379,9 @@ class Host:
         Raises `OperationError` for content that is too large."""
         speech = Speech(cause=cause or message.id, outside=outside)
         draft = self._port.draft(call, Said(message.thread_id, content, text, speech), message)
-        draft.mentions, draft.unresolved = (), ()  # whom it mentions is not called by it
-        draft.amends = Amendment(message_id=message.id, kind=kind)
-        return draft
+        purpose = Amendment(message_id=message.id, kind=kind)
+        # Whom it mentions is not called by it.
+        return draft.replace(purpose=purpose, mentions=(), unresolved=())
 
     def notice(
         self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
@@ -416,7 +416,7 @@ class Host:
         between. Returns its position when it is durable. Raises `OperationError`,
         `StoreUnavailable`."""
         draft = self._says(thread, text, details, wakes)
-        draft.timer_of, draft.outside = timer_of, outside
+        draft = draft.replace(purpose=Timer(timer_of), outside=outside)
         return await self._port.post(draft, self._once(once))
 
     def _says(

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence, Set
-from dataclasses import replace
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
 from pydantic_core import to_json
 
@@ -24,36 +23,7 @@ from hubbub.protocol.messages import Attachment, Draft, Message, Quote
 from hubbub.protocol.turns import Turn
 from hubbub.user_code import contained
 
-__all__ = ["Failed", "Pipeline", "Rejected", "after", "hide", "show"]
-
-
-class _Shown(Draft):
-    """A draft while mods look at it: it cannot be changed, but replaced as any other.
-
-    Drafts become and cease to be one where they are, which costs less than a look at all fields.
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, *args: Any, **fields: Any) -> Draft:  # type: ignore[misc]  # a plain one
-        # Any: what `dataclasses.replace` and `copy` hand over.
-        return Draft(*args, **fields) if args or fields else Draft.__new__(Draft)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{name}: hooks change no draft in place; answer Replace")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"{name}: hooks change no draft in place; answer Replace")
-
-
-def show(draft: Draft) -> None:
-    """Nobody can change it until `hide`."""
-    object.__setattr__(draft, "__class__", _Shown)
-
-
-def hide(draft: Draft) -> None:
-    """It is the hub's own again."""
-    object.__setattr__(draft, "__class__", Draft)
+__all__ = ["Failed", "Pipeline", "Rejected", "after"]
 
 
 class Rejected(Exception):
@@ -98,7 +68,7 @@ def _check_replacement(old: Draft, new: Draft) -> None:
         raise TypeError(f"Replace needs a Draft, not {new!r:.100}")
     kept = {name: getattr(new, name) for name in _FREE}
     marked = old.outside or new.outside is True  # what is from outside stays so
-    if replace(old, **kept, outside=marked) != new:
+    if old.replace(**kept, outside=marked) != new:
         raise ValueError("on_message replaced a message's sender, thread or recipients")
     _check_types(new)
     to_json(list(kept.values()))  # raises ValueError for what cannot be written down
@@ -190,12 +160,7 @@ class Pipeline:
             return draft
         for mod in self._judges:
             if (not self._asked or mod not in self._asked) and self._watches(mod, draft):
-                show(draft)
-                try:
-                    judged = self._judged(mod, draft)
-                finally:
-                    hide(draft)
-                draft = judged
+                draft = self._judged(mod, draft)
         return draft
 
     def _watches(self, mod: Mod, draft: Draft) -> bool:
@@ -241,15 +206,10 @@ class Pipeline:
         for mod in () if self._stopped else self._judges:
             if not self._watches(mod, draft):
                 continue
-            seen = draft
-            show(seen)
-            try:
-                if mod in self._slow and self._takes_long(mod, seen):
-                    draft = await self._judged_beside(mod, seen)
-                else:
-                    draft = self._judged(mod, seen)
-            finally:
-                hide(seen)
+            if mod in self._slow and self._takes_long(mod, draft):
+                draft = await self._judged_beside(mod, draft)
+            else:
+                draft = self._judged(mod, draft)
         return draft
 
     async def _judged_beside(self, mod: Mod, draft: Draft) -> Draft:
@@ -288,10 +248,8 @@ class Pipeline:
             if (mod, "on_references") in self.guard.off:
                 draft = self._without(mod, draft)
                 continue
-            seen = draft
-            show(seen)
             try:
-                work = mod.on_references(seen)
+                work = mod.on_references(draft)
                 with contained():
                     verdict = await self.guard.steps(mod, "on_references", work)
                 draft = after(mod, draft, verdict)
@@ -302,17 +260,13 @@ class Pipeline:
             except Exception as error:  # noqa: BLE001  one mod's failure is its own
                 self._failed(mod, "on_references", error)
                 draft = self._without(mod, draft)
-            finally:
-                hide(seen)
         return draft
 
     def asleep(self, draft: Draft, agents: Sequence[str]) -> Set[str]:
         """Those whom the draft would wake and shall not, as the mods say."""
         found: set[str] = set()
-        show(draft)
         for mod in self.muting:
             found |= self._call(mod, "on_wake", _asleep, mod, draft, agents) or frozenset()
-        hide(draft)
         return found
 
     async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:

@@ -10,6 +10,7 @@ from hubbub.network.log import Change, Entry, Log
 from hubbub.network.records import CursorMoved, ReadMarked, Record, WakesSettled
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
+from hubbub.protocol.messages import History
 
 __all__ = ["Cursors"]
 
@@ -59,8 +60,9 @@ class Cursors:
     def committed(self, entries: Sequence[Entry]) -> None:
         """These entries are durable: people have read what they have said."""
         for entry in entries:
-            if entry.draft.sender_kind == "human" and entry.draft.sent_at is None:
-                self._spoke_at(entry.draft.sender_id, entry.thread, entry.tseq)
+            draft = entry.draft
+            if draft.sender_kind == "human" and not isinstance(draft.purpose, History):
+                self._spoke_at(draft.sender_id, entry.thread, entry.tseq)
 
     def _write_later(self) -> None:
         if self._timer is None:

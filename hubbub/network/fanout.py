@@ -101,7 +101,7 @@ class Fanout:
             draft.unresolved,
             queued,
             not_woken,
-            draft.amends,
+            draft.amends if draft.purpose is not None else None,
             draft.notes,
         )
 

@@ -57,6 +57,7 @@ class Entry:
 
     __slots__ = (
         "also",
+        "awaited",
         "body",
         "by_person",
         "cid",
@@ -103,6 +104,8 @@ class Entry:
         self.cid, self.digest = cid, digest
         self.also: tuple[tuple[Waiter, str], ...] = ()
         """Who asked for the same while it was on its way."""
+        self.awaited = False
+        """Whether it answers somebody who does nothing until then."""
         self.turn: str | None = None
         """The turn that sends it."""
         self.rows: tuple[RowsOf, ...] = ()
@@ -343,7 +346,7 @@ class Log:
                     self._create(thread, records, undo)
             thread.tseq = tseq = thread.tseq + 1
             thread.last_seq = seq
-            if draft.sender_kind == "agent" and draft.amends is None:
+            if draft.sender_kind == "agent" and (draft.purpose is None or draft.amends is None):
                 thread.last_agent, thread.remembered = draft.sender_id, True
             entry.seq, entry.tseq, entry.sent_at = seq, tseq, sent_at
             interaction = entry.interaction or f"i{seq}"

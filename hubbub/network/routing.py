@@ -34,7 +34,17 @@ from hubbub.network.wakes import (
 )
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Attachment, Draft, Kind, NewAttachment, SenderKind
+from hubbub.protocol.messages import (
+    Amendment,
+    Attachment,
+    Draft,
+    History,
+    Kind,
+    NewAttachment,
+    RequestMark,
+    SenderKind,
+    Timer,
+)
 from hubbub.protocol.operations import Speech
 
 __all__ = ["Router", "Sender", "cause_position", "own_turn", "unknown_turn"]
@@ -169,7 +179,6 @@ class Router:
             unresolved,
             spoken_by,
             speech.outside,
-            None,
             speech.mode,
             speech.awaits,
         )
@@ -194,7 +203,9 @@ class Router:
         draft, human = entry.draft, entry.by_person
         if cause is None:
             # Whose timer it is has set it in motion.
-            human = human or self._state.set_by_person(draft.timer_of)
+            human = human or (
+                draft.purpose is not None and self._state.set_by_person(draft.timer_of)
+            )
             entry.interaction, entry.hop, entry.hop_limit = opening(human, self._hops)
         else:
             entry.interaction, entry.hop, entry.hop_limit = self._lineage(entry, cause)
@@ -220,23 +231,26 @@ class Router:
     def decisions(self, entry: Entry) -> list[Decision]:
         """Whom the entry reaches by name, and whom it wakes."""
         draft, thread, state = entry.draft, entry.thread, self._state
-        if draft.sent_at is not None:
-            return decide_imported(thread.members)
-        if draft.timer_of is not None:
-            return decide_timer(draft.recipients, draft.mentions, state.agents)
-        if draft.amends is not None:
-            # Whoever says it may have other sockets, which find it by its delivery.
-            own = [Decision(draft.sender_id, Reason.OWN, None)] if entry.by_person else []
-            return [*decide_amendment(draft.recipients), *(own if thread.scope is None else [])]
-        at_limit = entry.hop >= entry.hop_limit
-        # That of an agent for which a person speaks wakes as a person's.
-        voice = draft.sender_kind if draft.spoken_by is None else "human"
-        if thread.scope is None:
-            if draft.request is not None and draft.request.kind != "task":
+        match draft.purpose:
+            case None:
+                pass
+            case History():
+                return decide_imported(thread.members)
+            case Timer():
+                return decide_timer(draft.recipients, draft.mentions, state.agents)
+            case Amendment():
+                # Whoever says it may have other sockets, which find it by its delivery.
+                own = [Decision(draft.sender_id, Reason.OWN, None)] if entry.by_person else []
+                return [*decide_amendment(draft.recipients), *(own if thread.scope is None else [])]
+            case RequestMark(kind="result" | "failed"):
                 # The worker speaks to the asker alone; the hub mentions it.
                 to = draft.mentions if draft.sender_kind == "system" else draft.recipients
                 asker = next(iter(to), "")
                 return decide_result(draft.recipients, asker, draft.sender_kind, state.agents)
+        at_limit = entry.hop >= entry.hop_limit
+        # That of an agent for which a person speaks wakes as a person's.
+        voice = draft.sender_kind if draft.spoken_by is None else "human"
+        if thread.scope is None:
             agents = state.agents
             decisions = [decide_direct(p, voice, p in agents, at_limit) for p in draft.recipients]
             if entry.by_person:

@@ -29,7 +29,7 @@ from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft
+from hubbub.protocol.messages import Draft, History, RequestMark
 
 __all__ = ["Writes"]
 
@@ -120,9 +120,9 @@ class Writes:
         draft, cause, seq = entry.draft, None, None
         if draft.cause_id is not None:
             seq, entry.turn = cause_position(draft.cause_id, draft.sender_id)
-            if draft.request is not None and draft.request.id:
+            if isinstance(draft.purpose, RequestMark) and draft.purpose.id:
                 # What ends a request is a word about that, by whatever way the worker came to it.
-                seq = parse_message_id(draft.request.id) or seq
+                seq = parse_message_id(draft.purpose.id) or seq
             cause = self.causes.recent(seq)
             if cause is not None and not entry.by_person and self._must_load(cause):
                 cause = None
@@ -168,9 +168,9 @@ class Writes:
         if draft.sender_kind == "agent" and draft.spoken_by is None:
             self._check_may_speak(draft, entry.turn)
         if cause is not None and cause.outside and not entry.by_person:
-            draft.outside = True
+            draft = entry.draft = draft.replace(outside=True)
         self._router.judge(entry, cause)
-        special = draft.request is not None or draft.awaits
+        special = draft.awaits or isinstance(draft.purpose, RequestMark)
         passed = 0
         try:
             for gate in self.gates if special or entry.wakes or entry.interaction else ():
@@ -198,7 +198,7 @@ class Writes:
 
         Mods judge it as any other, gates do not. Raises `OperationError`.
         """
-        assert entry.draft.sent_at is not None, "a message of a transcript says when it was said"
+        assert isinstance(entry.draft.purpose, History), "it says when it was said"
         if self._join_pending(entry):
             return
         draft = entry.draft = await self._pipeline.run_beside(entry.draft)
@@ -249,7 +249,7 @@ class Writes:
         for entry in entries:
             if entry.cid is not None:
                 self._pending.pop((entry.draft.sender_id, entry.cid), None)
-            if entry.draft.sent_at is None:
+            if not isinstance(entry.draft.purpose, History):
                 for gate in self.gates:
                     gate.take_back(entry)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from json.encoder import encode_basestring
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, assert_never
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails, to_json
@@ -26,7 +26,15 @@ from pydantic_core import ErrorDetails, to_json
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ack, Cid, ErrorFrame, Identify, Ref, Signal
-from hubbub.protocol.messages import Amendment, Draft, Model
+from hubbub.protocol.messages import (
+    Amendment,
+    Draft,
+    History,
+    Model,
+    Purpose,
+    RequestMark,
+    Timer,
+)
 from hubbub.protocol.operations import Input
 from hubbub.protocol.plain import PlainAck, PlainCall, PlainReader
 
@@ -375,14 +383,12 @@ def encode_message(
         rest += f',"quote":{draft.quote.model_dump_json()}'
     if draft.attachments:
         rest += f',"attachments":{to_json(draft.attachments, exclude_none=True).decode()}'
-    if draft.outside or draft.spoken_by or draft.request is not None or draft.mode:
+    if draft.outside or draft.spoken_by or draft.mode:
         rest += _marks(draft)
-    if draft.amends is not None:
-        rest += f',"amends":{draft.amends.model_dump_json()}'
-    if draft.timer_of is not None:
-        rest += f',"timer_of":"{draft.timer_of}"'
-    if draft.sent_at is not None:
-        rest, sent_at = f'{rest},"imported":true', draft.sent_at
+    if draft.purpose is not None:
+        rest += _purpose(draft.purpose)
+        if isinstance(draft.purpose, History):
+            sent_at = draft.purpose.sent_at
     return (
         f'{{"id":"m{seq}","seq":{seq},"thread_id":"{draft.thread_id}","tseq":{tseq},'
         f'"sender_id":"{draft.sender_id}","sender_kind":"{draft.sender_kind}",'
@@ -396,11 +402,25 @@ def _marks(draft: Draft) -> str:
     marks = "" if not draft.outside else ',"outside":true'
     if draft.spoken_by:
         marks += f',"spoken_by":"{draft.spoken_by}"'
-    if draft.request is not None:
-        marks += f',"request":{draft.request.model_dump_json(exclude_none=True)}'
     if draft.mode:
         marks += f',"mode":"{draft.mode}"'
     return marks
+
+
+def _purpose(purpose: Purpose) -> str:
+    match purpose:
+        case RequestMark():
+            return f',"request":{purpose.model_dump_json(exclude_none=True)}'
+        case Amendment():
+            return f',"amends":{purpose.model_dump_json()}'
+        case Timer(of):
+            return f',"timer_of":"{of}"'
+        case History(_, amends, timer_of):
+            was = "" if amends is None else _purpose(amends)
+            was += "" if timer_of is None else _purpose(Timer(timer_of))
+            return f'{was},"imported":true'
+        case _:
+            assert_never(purpose)
 
 
 def _id_list(ids: Iterable[str]) -> str:

@@ -6,9 +6,9 @@ from these models.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from msgspec import Struct, structs
 from pydantic import (
     AwareDatetime,
     ConfigDict,
@@ -27,6 +27,7 @@ __all__ = [
     "Card",
     "Channel",
     "Draft",
+    "History",
     "Id",
     "Kind",
     "Message",
@@ -39,12 +40,14 @@ __all__ = [
     "Participant",
     "PendingWake",
     "Permission",
+    "Purpose",
     "Quote",
     "ReplyNeed",
     "RequestMark",
     "SenderKind",
     "ThreadRef",
     "ThreadSummary",
+    "Timer",
     "TurnRef",
     "Wake",
 ]
@@ -212,11 +215,30 @@ class Message(Model):
         return json.dumps(self.content, ensure_ascii=False, separators=(",", ":"))
 
 
-@dataclass(slots=True)
-class Draft:
+class Timer(Struct, frozen=True):
+    """The message is set off by a timer."""
+
+    of: str
+    """Whose timer it is."""
+
+
+class History(Struct, frozen=True):
+    """The message is history, of a transcript: it was said before."""
+
+    sent_at: str
+    """When, as it stands in the log (ISO 8601, UTC)."""
+    amends: Amendment | None = None
+    timer_of: str | None = None
+
+
+Purpose = RequestMark | Amendment | Timer | History
+"""What a message is besides words that are said. An `Amendment` wakes nobody."""
+
+
+class Draft(Struct, frozen=True):
     """A message on its way to the log: what the sender said, resolved by the hub, not yet numbered.
 
-    Mods see drafts; a verdict may replace one (`dataclasses.replace`).
+    Mods see drafts; a verdict may replace one (`draft.replace(content=...)`).
     """
 
     sender_id: str
@@ -231,28 +253,24 @@ class Draft:
     mentions: tuple[str, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     cause_id: str | None = None
-    unresolved: tuple[str, ...] = field(default=())
+    unresolved: tuple[str, ...] = ()
     """`@names` in the text that belong to nobody."""
     spoken_by: str | None = None
     """The person who speaks for the agent that is the sender."""
     outside: bool = False
     """Whether it carries content from outside the network."""
-    request: RequestMark | None = None
-    """What it means for a request."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
     """What a person wishes for a turn that runs in the thread."""
     awaits: bool = False
     """Whether the sender does nothing until it is answered."""
-    awaited: bool = False
-    """Whether it answers somebody who does nothing until then."""
-    amends: Amendment | None = None
-    """The message that it edits or deletes. Such a draft wakes nobody."""
-    timer_of: str | None = None
-    """Whose timer sets it off."""
-    sent_at: str | None = None
-    """Of an imported message: when it was said, as it stands in the log (ISO 8601, UTC)."""
+    purpose: Purpose | None = None
     notes: tuple[str, ...] = ()
     """What mods let the sender know: sentences that stand in the result, not in the log."""
+
+    def replace(self, **changes: Any) -> Draft:
+        """The same draft with other values for these fields."""
+        # Any: each field has its own type, and whoever gets a replacement of a mod checks them.
+        return structs.replace(self, **changes)
 
     @property
     def by_person(self) -> bool:
@@ -263,6 +281,27 @@ class Draft:
     def said_by(self) -> str:
         """Who says it, in whoever's name."""
         return self.spoken_by or self.sender_id
+
+    @property
+    def request(self) -> RequestMark | None:
+        """What it means for a request."""
+        return self.purpose if isinstance(self.purpose, RequestMark) else None
+
+    @property
+    def amends(self) -> Amendment | None:
+        """What it edits or deletes."""
+        purpose = self.purpose.amends if isinstance(self.purpose, History) else self.purpose
+        return purpose if isinstance(purpose, Amendment) else None
+
+    @property
+    def timer_of(self) -> str | None:
+        """Whose timer sets it off, or has set it off."""
+        match self.purpose:
+            case Timer(of):
+                return of
+            case History(timer_of=of):
+                return of
+        return None
 
 
 class Wake(Model):

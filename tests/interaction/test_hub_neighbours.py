@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,7 +61,7 @@ class Garbling(Mod):
     def on_message(self, draft: Draft) -> Verdict:
         odd: dict[Any, Any] = {"surrogate": "\ud800", "object": object()}
         found = odd.get(draft.content) if isinstance(draft.content, str) else None
-        return PASS if found is None else Replace(replace(draft, content=found))
+        return PASS if found is None else Replace(draft.replace(content=found))
 
 
 @pytest.mark.parametrize("odd", ["surrogate", "object"])

@@ -135,9 +135,7 @@ class Forger(Mod):
     name = "forger"
 
     def on_message(self, draft: Draft) -> Verdict:
-        forged = Draft(draft.sender_id, draft.sender_kind, draft.thread_id, draft.type, "x")
-        forged.recipients = draft.recipients
-        return Replace(forged)
+        return Replace(draft.replace(content="x", spoken_by=None))
 
 
 @pytest.mark.behaviour("H-28")

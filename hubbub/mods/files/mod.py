@@ -10,7 +10,6 @@ import asyncio
 import base64
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -395,7 +394,7 @@ class FilesMod(Mod):
             files[id] = kept
         attachments = await stamped(draft.attachments, files, self._vault, self.config.excerpt)
         outside = draft.outside or any(kept.outside for kept in files.values())
-        return Replace(replace(draft, attachments=attachments, outside=outside))
+        return Replace(draft.replace(attachments=attachments, outside=outside))
 
     def _readable_by(self, id: str, *whom: str | None) -> StoredFile | None:
         """The file, if one of them may read it."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -32,7 +31,7 @@ from hubbub.mods.moderation.rules import (
 )
 from hubbub.mods.moderation.secrets import SecretMatch, may_have_secret, named_secret, secrets_in
 from hubbub.mods.moderation.text import Slow, replaced
-from hubbub.protocol.messages import Attachment, Draft
+from hubbub.protocol.messages import Attachment, Draft, History, Timer
 
 __all__ = ["LONG", "Moderation"]
 
@@ -98,8 +97,7 @@ def rewritten(draft: Draft, change: Change) -> Draft:
     shown, quote = draft.text_representation, draft.quote
     attachments = tuple(_renamed(each, change) for each in draft.attachments)
     quoted = quote and quote.model_copy(update={"text": change(Text(quote.text))})
-    made = replace(
-        draft,
+    made = draft.replace(
         content=_rewritten(draft.content, change),
         text_representation=None if shown is None else change(Text(shown)),
         quote=quoted,
@@ -210,7 +208,7 @@ class Moderation(Mod):
             if kinds and self.config.secrets == "reject":
                 return Reject(f"the message contains a secret ({', '.join(kinds)}): leave it out")
             if kinds:
-                made = replace(made, notes=(*made.notes, _note(kinds)))
+                made = made.replace(notes=(*made.notes, _note(kinds)))
         if self._rules and (draft.sender_kind != "system" or draft.timer_of is not None):
             after = self._judged(made, self._author(draft))
             if isinstance(after, Reject):
@@ -256,7 +254,7 @@ class Moderation(Mod):
         """Only what is accepted counts. Taking back what one has said is always possible, and what
         a transcript or a timer says is said by nobody now."""
         deletes = draft.amends is not None and draft.amends.kind == "deleted"
-        if deletes or draft.sent_at is not None or draft.timer_of is not None:
+        if deletes or isinstance(draft.purpose, History | Timer):
             return draft
         who, now = author.id, self.host.now()
         counting = [(r, w) for r, w in self._rates if r.concerns(draft, author)]

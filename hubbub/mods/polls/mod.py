@@ -39,7 +39,7 @@ from hubbub.mods.polls.schemas import (
 from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Statement
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, Message
+from hubbub.protocol.messages import Draft, History, Message
 
 __all__ = ["PollsConfig", "PollsMod", "result_of", "result_text"]
 
@@ -342,7 +342,7 @@ class PollsMod(Mod):
             del self._tries[row.id]
 
     def watches(self, draft: Draft) -> bool:
-        return draft.sender_kind == "system" and draft.sent_at is None
+        return draft.sender_kind == "system" and not isinstance(draft.purpose, History)
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
         content = message.content

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from heapq import nlargest
 from typing import Annotated, Literal
@@ -167,7 +166,7 @@ class ThreadsMod(Mod):
         if quote.text.strip():
             return PASS
         text = excerpt_of(message.text, self.config.excerpt)
-        return Replace(replace(draft, quote=Quote(message_id=message.id, text=text)))
+        return Replace(draft.replace(quote=Quote(message_id=message.id, text=text)))
 
     def on_wake(self, draft: Draft, agents: Sequence[str]) -> Collection[str]:
         if not self._store.chosen or _waits_for_it(draft):

@@ -10,7 +10,7 @@ import asyncio
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from hubbub.errors import OperationError
@@ -22,7 +22,7 @@ from hubbub.mods.transcript.formats import Header, read_line
 from hubbub.mods.transcript.schemas import Imported
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Amendment, Draft, Message, Quote
+from hubbub.protocol.messages import Amendment, Draft, History, Message, Quote
 
 __all__ = ["Importer"]
 
@@ -184,11 +184,9 @@ class _Piece:
             cause_id=self._cause(message.cause_id),
             spoken_by=message.spoken_by,
             outside=True,
-            amends=self._amends(message.amends),
-            timer_of=message.timer_of,
-            sent_at=message.sent_at.astimezone(UTC)
-            .isoformat(timespec="milliseconds")
-            .replace("+00:00", "Z"),
+            purpose=History(
+                _written(message.sent_at), self._amends(message.amends), message.timer_of
+            ),
         )
 
     def _message(self, id: str | None) -> str | None:
@@ -244,3 +242,8 @@ def _thread(thread: str, became: Mapping[int, int]) -> str:
 def _elsewhere(uri: str) -> str:
     """What names a file of the other network must not name one of this."""
     return f"imported:{uri.partition(':')[2]}" if uri.lower().startswith("file:") else uri
+
+
+def _written(moment: datetime) -> str:
+    """A time as it stands in the log."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

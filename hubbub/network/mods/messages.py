@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
@@ -26,12 +25,11 @@ _OFTEN = {
     "outside",
 }
 """What is taken over here from a draft that says no more than that, in a text."""
-_NOWHERE = {"unresolved", "awaits", "awaited", "notes"}
+_NOWHERE = {"unresolved", "awaits", "notes"}
 """What stands in no message."""
 
-_SELDOM = [field for field in fields(Draft) if field.name not in _OFTEN | _NOWHERE]
-_seldom = attrgetter(*(field.name for field in _SELDOM))
-_NOTHING = tuple(field.default for field in _SELDOM)
+_seldom = attrgetter(*(n for n in Draft.__struct_fields__ if n not in _OFTEN | _NOWHERE))
+_NOTHING = _seldom(Draft("", "system", "", "direct", ""))
 _BLANK = {name: field.get_default() for name, field in Message.model_fields.items()}
 """In the order in which they are written down; what has no default is filled in."""
 _NAMES = set(Message.model_fields)

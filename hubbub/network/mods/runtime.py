@@ -194,7 +194,8 @@ class Mods(Service):
         a request is not asked about: somebody waits for it."""
         draft, decisions = entry.draft, entry.decisions
         waking = [who for who, _, reply in decisions if reply is not None]
-        if waking and not (draft.request is not None and draft.request.id):
+        mark = draft.request
+        if waking and not (mark is not None and mark.id):
             asleep = self.pipeline.asleep(draft, waking)
             for n, decision in enumerate(decisions if asleep else ()):
                 if decision.reply is not None and decision.participant in asleep:

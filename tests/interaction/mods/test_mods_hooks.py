@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from pydantic import JsonValue
@@ -59,7 +58,7 @@ class Judge(Mod):
 
 
 def adding(text: str) -> Callable[[Draft], Verdict]:
-    return lambda draft: Replace(replace(draft, content=f"{draft.content}{text}"))
+    return lambda draft: Replace(draft.replace(content=f"{draft.content}{text}"))
 
 
 @pytest.mark.behaviour("M-50")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -66,7 +65,7 @@ class Ponderer(Mod):
             return PASS
         self.begun.set()
         assert self.go_on.wait(DEADLINE_S)
-        return Replace(replace(draft, content=str(draft.content).upper()))
+        return Replace(draft.replace(content=str(draft.content).upper()))
 
 
 class Painter(Mod):
@@ -123,7 +122,7 @@ async def test_a_mod_keeps_a_message_from_waking_whom_it_names_and_nobody_else()
 @pytest.mark.behaviour("M-94")
 async def test_a_quote_is_looked_up_and_completed_before_the_message_is_judged() -> None:
     def complete(mod: Mod, draft: Draft) -> Verdict:
-        return Replace(replace(draft, quote=Quote(message_id="m1", text="found")))
+        return Replace(draft.replace(quote=Quote(message_id="m1", text="found")))
 
     mod = Librarian(complete)
     async with NETWORKS.start(mods=[mod]) as network:
@@ -145,7 +144,7 @@ async def test_a_look_up_that_fails_is_its_mods_failure(on_failure: str) -> None
         raise LookupError("lost")
 
     def forges(mod: Mod, draft: Draft) -> Verdict:
-        return Replace(replace(draft, sender_id="bob"))
+        return Replace(draft.replace(sender_id="bob"))
 
     for look in (raises, forges):
         mod = Librarian(look, on_failure=on_failure)

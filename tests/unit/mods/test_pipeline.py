@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
-from dataclasses import fields, replace
-from functools import partial
 
 import pytest
 
@@ -15,7 +12,6 @@ from hubbub.protocol.messages import Draft
 
 pytestmark = pytest.mark.behaviour("M-1")
 
-NAMES = [field.name for field in fields(Draft)]
 DRAFT = Draft("ann", "human", "dm.ann.bob", "direct", "hello", recipients=("bob",))
 
 
@@ -39,7 +35,7 @@ class Silent(Mod):
 
 
 def shout(draft: Draft) -> Verdict:
-    return Replace(replace(draft, content=f"{draft.content}!"))
+    return Replace(draft.replace(content=f"{draft.content}!"))
 
 
 def test_without_mods_a_draft_goes_through_untouched() -> None:
@@ -67,7 +63,7 @@ def test_a_mod_that_does_not_watch_a_message_is_not_asked_about_it() -> None:
     pipeline = Pipeline([mod, broken], lambda mod, hook, error: failures.append(hook))
     assert pipeline.run(DRAFT).content == "hello!"
     assert (mod.seen, failures) == ([], ["watches"])
-    assert pipeline.run(replace(DRAFT, mentions=("bob",))).content == "hello!!"
+    assert pipeline.run(DRAFT.replace(mentions=("bob",))).content == "hello!!"
 
 
 def test_a_rejected_message_goes_no_further_and_the_reason_is_told() -> None:
@@ -83,7 +79,7 @@ def test_a_rejected_message_goes_no_further_and_the_reason_is_told() -> None:
 def test_what_forges_who_speaks_or_could_not_be_kept_is_no_replacement() -> None:
     changes: list[tuple[object, str]] = [
         *(
-            (replace(DRAFT, **{name: value}), "sender, thread or recipients")  # type: ignore[arg-type]
+            (DRAFT.replace(**{name: value}), "sender, thread or recipients")
             for name, value in (
                 ("sender_id", "bob"),
                 ("sender_kind", "system"),
@@ -95,7 +91,7 @@ def test_what_forges_who_speaks_or_could_not_be_kept_is_no_replacement() -> None
         ),
         ("a text", ""),
         *(
-            (replace(DRAFT, **{name: value}), "")  # type: ignore[arg-type]
+            (DRAFT.replace(**{name: value}), "")
             for name, value in (
                 ("content", object()),
                 ("content", "\ud800"),
@@ -118,32 +114,27 @@ def test_what_forges_who_speaks_or_could_not_be_kept_is_no_replacement() -> None
         assert (hook, says in why) == ("on_message", True), forged
 
 
-def test_a_draft_is_shown_as_it_is_and_is_the_hubs_again_afterwards() -> None:
+def test_nobody_changes_a_draft_in_place() -> None:
     def meddle(draft: Draft) -> Verdict:
-        for name in ("content", "sender_id"):
-            with pytest.raises(AttributeError, match="answer Replace"):
+        for name in Draft.__struct_fields__:
+            with pytest.raises(AttributeError):
                 setattr(draft, name, "x")
-            with pytest.raises(AttributeError, match="answer Replace"):
+            with pytest.raises(AttributeError):
                 delattr(draft, name)
-        assert isinstance(draft, Draft)
-        assert replace(draft) == copy(draft) == Draft(*map(partial(getattr, draft), NAMES))
-        return Replace(draft)
+        return Replace(draft.replace())
 
-    draft = replace(DRAFT)
     failures: list[str] = []
     pipeline = Pipeline([Hook(meddle)], lambda mod, hook, error: failures.append(str(error)))
-    assert pipeline.run(draft) is draft
+    assert pipeline.run(DRAFT) == DRAFT
     assert failures == []
-    draft.content = "the hub may"
-    assert type(draft) is Draft
 
 
 def test_a_mod_may_mark_a_message_as_from_outside_and_not_take_the_mark_away() -> None:
     failures: list[str] = []
-    marked = replace(DRAFT, outside=True)
+    marked = DRAFT.replace(outside=True)
 
     def verdict(draft: Draft) -> Verdict:
-        return Replace(replace(draft, outside=not draft.outside))
+        return Replace(draft.replace(outside=not draft.outside))
 
     pipeline = Pipeline([Hook(verdict)], lambda mod, hook, error: failures.append(hook))
     assert pipeline.run(DRAFT) == marked

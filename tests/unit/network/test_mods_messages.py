@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +13,17 @@ from hubbub.network.log import Entry
 from hubbub.network.mods.messages import message_of
 from hubbub.network.threads import Threads
 from hubbub.protocol.codec import encode_message
-from hubbub.protocol.messages import Amendment, Attachment, Draft, Message, Quote, RequestMark
+from hubbub.protocol.messages import (
+    Amendment,
+    Attachment,
+    Draft,
+    History,
+    Message,
+    Purpose,
+    Quote,
+    RequestMark,
+    Timer,
+)
 
 pytestmark = pytest.mark.behaviour("M-68")
 
@@ -42,27 +51,38 @@ OTHER: dict[str, Any] = {
     "unresolved": ("dan",),
     "spoken_by": "olga",
     "outside": True,
-    "request": RequestMark(id="m1", kind="task", deadline=datetime(2027, 1, 1, tzinfo=UTC)),
     "mode": "steer",
     "awaits": True,
-    "awaited": True,
-    "amends": Amendment(message_id="m2", kind="edited"),
-    "timer_of": "ann",
-    "sent_at": "2020-01-01T00:00:00.000Z",
+    "purpose": None,
     "notes": ("mind this",),
 }
 
 
 def test_every_field_of_a_draft_has_an_example_here() -> None:
-    assert set(OTHER) == {field.name for field in fields(Draft)}
+    assert set(OTHER) == set(Draft.__struct_fields__)
 
 
-@given(st.sets(st.sampled_from(sorted(OTHER))), st.text(), st.sampled_from(["i7", None]))
+EDITS = Amendment(message_id="m2", kind="edited")
+PURPOSES = [
+    None,
+    RequestMark(id="m1", kind="task", deadline=datetime(2027, 1, 1, tzinfo=UTC)),
+    EDITS,
+    Timer("ann"),
+    History("2020-01-01T00:00:00.000Z", EDITS, "ann"),
+]
+
+
+@given(
+    st.sets(st.sampled_from(sorted(OTHER))),
+    st.text(),
+    st.sampled_from(["i7", None]),
+    st.sampled_from(PURPOSES),
+)
 def test_a_message_is_made_as_its_text_says(
-    names: set[str], text: str, interaction: str | None
+    names: set[str], text: str, interaction: str | None, purpose: Purpose | None
 ) -> None:
     said = {**PLAIN, "content": text, **{name: OTHER[name] for name in names}}
-    draft = Draft(**said)
+    draft = Draft(**said).replace(purpose=purpose)
     thread = Threads().ensure(draft.thread_id)
     entry = Entry(draft, _Nobody())
     entry.thread, entry.decisions = thread, []

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.protocol import thread_ids
-from hubbub.protocol.messages import Amendment, Attachment, Draft, Quote, RequestMark, SenderKind
+from hubbub.protocol.messages import (
+    Amendment,
+    Attachment,
+    Draft,
+    History,
+    Quote,
+    RequestMark,
+    SenderKind,
+    Timer,
+)
 
 __all__ = ["drafts", "hostile_text", "json_values", "participants", "thread_names"]
 
@@ -102,6 +112,9 @@ def drafts(draw: st.DrawFn) -> Draft:
     requests = st.builds(
         RequestMark, id=ids(), kind=st.sampled_from(["task", "result", "failed"]), outcome=ids()
     )
+    timers = st.builds(Timer, participants())
+    said = st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
+    history = st.builds(History, said, st.none() | amendments, st.none() | participants())
     return Draft(
         sender_id=sender,
         sender_kind=draw(st.sampled_from(kinds)),
@@ -117,7 +130,6 @@ def drafts(draw: st.DrawFn) -> Draft:
         cause_id=draw(st.none() | hostile_text(30)),
         spoken_by=draw(st.none() | participants()),
         outside=draw(st.booleans()),
-        request=draw(st.none() | requests),
         mode=draw(st.sampled_from([None, "queue", "steer", "interrupt"])),
-        amends=draw(st.none() | amendments),
+        purpose=draw(st.one_of(st.none(), requests, amendments, timers, history)),
     )

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from hubbub.protocol.codec import (
     encode_wake,
 )
 from hubbub.protocol.frames import ErrorFrame, Event, Result, hub_frames
-from hubbub.protocol.messages import Draft, Message, Wake
+from hubbub.protocol.messages import Draft, History, Message, Wake
 from hubbub.protocol.operations import SendResult
 from tests.unit.protocol.drafts import drafts, hostile_text, json_values, participants
 
@@ -34,6 +33,7 @@ WAKES = st.builds(
 
 
 def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
+    past = draft.purpose
     return Message(
         id=f"m{seq}",
         seq=seq,
@@ -57,7 +57,9 @@ def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
         request=draft.request,
         mode=draft.mode,
         amends=draft.amends,
-        sent_at=datetime(2026, 1, 2, 3, 4, 5, 678000, UTC),
+        timer_of=draft.timer_of,
+        imported=isinstance(past, History),
+        sent_at=datetime.fromisoformat(past.sent_at if isinstance(past, History) else NOW),
     )
 
 
@@ -149,5 +151,5 @@ def test_an_error_frame_says_all_that_the_error_says(
 @given(drafts())
 def test_no_frame_has_a_line_break_or_a_control_character_in_it(draft: Draft) -> None:
     """Text goes out escaped, so that a frame is one line in any log."""
-    body = encode_message(replace(draft, content="a\nb\x01"), 1, 1, "i1", 0, NOW)
+    body = encode_message(draft.replace(content="a\nb\x01"), 1, 1, "i1", 0, NOW)
     assert not any(byte < 0x20 for byte in body)

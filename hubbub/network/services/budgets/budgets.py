@@ -137,7 +137,7 @@ class BudgetService(Service):
                 agent, _, reply = decisions[0]
                 if reply is None:
                     return
-                if is_dampened(draft, None):
+                if is_dampened(entry, None):
                     now = self._monotonic()
                     if self._dampener.wake(draft.sender_id, agent, now):
                         self._unsaved.wake(agent, thread.no)
@@ -160,7 +160,7 @@ class BudgetService(Service):
 
     def _weigh(self, entry: Entry) -> PolicyResult | None:
         """None: nothing is to be written with the message, and nothing was kept from waking."""
-        draft, thread, decisions = entry.draft, entry.thread, entry.decisions
+        thread, decisions = entry.thread, entry.decisions
         person, opens = entry.by_person, entry.interaction is None
         wakes = any(decision.reply is not None for decision in decisions)
         if not wakes and (opens or person):
@@ -175,7 +175,7 @@ class BudgetService(Service):
             ledger = found
         judgement = PolicyResult(ledger, thread.no, opens=opens)
         self.daily.today(now)
-        bench = PolicyCheck(self._judges, draft, thread, judgement, now, self._monotonic())
+        bench = PolicyCheck(self._judges, entry, judgement, now, self._monotonic())
         bench.weigh_all(decisions)
         if not (judgement.moves or judgement.woken or judgement.kept):
             return None
@@ -185,8 +185,9 @@ class BudgetService(Service):
     def _opener(self, entry: Entry) -> tuple[str, bool]:
         """Who opens an interaction with the entry, and whether that is a person."""
         draft = entry.draft
-        if draft.timer_of is not None:
-            return draft.timer_of, self.state.set_by_person(draft.timer_of)
+        timer_of = draft.timer_of if draft.purpose is not None else None
+        if timer_of is not None:
+            return timer_of, self.state.set_by_person(timer_of)
         return draft.spoken_by or draft.sender_id, entry.by_person
 
     def absent(self, participant: str, *, replaced: bool) -> None:
@@ -247,7 +248,7 @@ class BudgetService(Service):
         ledger = judgement.ledger if judgement is not None else None
         for agent, _, reply in entry.decisions:
             if reply is not None:
-                if is_dampened(draft, ledger):
+                if is_dampened(entry, ledger):
                     of = ledger.of_person if ledger is not None else 0
                     self._dampener.take_back(draft.sender_id, agent, of)
                 if not self.daily.limits_wakes:

@@ -7,16 +7,15 @@ from typing import NamedTuple
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.network.halts import Halts
+from hubbub.network.log import Entry
 from hubbub.network.queues import Queues
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Daily
 from hubbub.network.services.budgets.dampener import Dampener
 from hubbub.network.services.budgets.policy_result import PolicyResult
 from hubbub.network.services.budgets.unsaved import Unsaved
-from hubbub.network.threads import Thread
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft
 from hubbub.protocol.spending import LimitName
 
 __all__ = ["Policies", "PolicyCheck", "is_dampened"]
@@ -32,19 +31,15 @@ _REASONS: dict[LimitName, Reason] = {
 }
 
 
-def is_dampened(draft: Draft, ledger: BudgetAccount | None) -> bool:
+def is_dampened(entry: Entry, ledger: BudgetAccount | None) -> bool:
     """Whether its wakes count as those of two agents that wake each other. Questions whose senders
     do nothing until they are answered do not, nor do the answers: circles of them are refused. Nor
     do the tasks of a plan that works for a person: each ends once, and the budget holds them."""
-    if draft.sender_kind != "agent" or draft.by_person or draft.awaits or draft.awaited:
+    draft = entry.draft
+    if draft.sender_kind != "agent" or entry.by_person or draft.awaits or entry.awaited:
         return False
-    if draft.request is None:
-        return True
-    return draft.request.kind == "task" and (ledger is None or not ledger.opened_by_person)
-
-
-def _ends_request(draft: Draft) -> bool:
-    return draft.request is not None and draft.request.kind != "task"
+    mark = draft.request
+    return mark is None or (mark.kind == "task" and (ledger is None or not ledger.opened_by_person))
 
 
 class Policies(NamedTuple):
@@ -63,15 +58,16 @@ class PolicyCheck:
     def __init__(
         self,
         judges: Policies,
-        draft: Draft,
-        thread: Thread,
+        entry: Entry,
         judgement: PolicyResult,
         now: float,
         monotonic: float,
     ):
-        self._judges, self._draft, self._thread = judges, draft, thread
+        self._judges, self._entry = judges, entry
+        self._draft, self._thread = entry.draft, entry.thread
         self._judgement, self._ledger = judgement, judgement.ledger
-        self._person, self._ends = draft.by_person, _ends_request(draft)
+        mark = entry.draft.request
+        self._person, self._ends = entry.by_person, mark is not None and mark.kind != "task"
         self._monotonic = monotonic
         self._barrier = None if self._person else self._ledger.barrier(now)
         """A limit that lets the message wake nobody at all."""
@@ -171,7 +167,7 @@ class PolicyCheck:
         if spent is not None:
             self._judgement.days.append(spent)
             return spent.reason
-        if not is_dampened(self._draft, self._ledger):
+        if not is_dampened(self._entry, self._ledger):
             return None
         sender, now, of = self._draft.sender_id, self._monotonic, self._ledger.of_person
         if dampener.wake(sender, agent, now, of):

@@ -56,7 +56,7 @@ def failure(request: Request, outcome: str, why: str) -> Draft:
         mentions=(request.requester,),
         text_representation=text,
         cause_id=request.id,
-        request=RequestMark(id=request.id, kind="failed", outcome=outcome),
+        purpose=RequestMark(id=request.id, kind="failed", outcome=outcome),
     )
 
 

@@ -15,7 +15,6 @@ one who asked is woken once, whatever dies in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from hubbub.errors import OperationError, StoreUnavailable
@@ -54,7 +53,7 @@ from hubbub.protocol.control import (
     Requests,
     StopWaiting,
 )
-from hubbub.protocol.messages import Draft, RequestMark
+from hubbub.protocol.messages import Draft, History, RequestMark
 from hubbub.protocol.operations import Done, SendResult
 from hubbub.protocol.turns import TurnEnd
 
@@ -146,7 +145,7 @@ class RequestService(Service):
         deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
         draft = self.kernel.router.draft(who, thread, args.task, args)
         mark = RequestMark(id="", kind="task", deadline=deadline)
-        return replace(draft, request=mark)
+        return draft.replace(purpose=mark)
 
     @operation(permission="write", output=SendResult)
     async def report(self, call: Caller, args: Report) -> Draft:
@@ -165,7 +164,7 @@ class RequestService(Service):
         draft = self.kernel.router.draft(who, thread, args.text, args)
         outcome = "reported" if args.status == "failed" else ""
         mark = RequestMark(id=request.id, kind=args.status, outcome=outcome)
-        return replace(draft, request=mark, cause_id=args.cause or request.id)
+        return draft.replace(purpose=mark, cause_id=args.cause or request.id)
 
     async def _check_cause(self, call: Caller, cause: str, who: str) -> None:
         """Raises `OperationError` unless the cause of a report has reached `who`: the log goes by
@@ -227,7 +226,7 @@ class RequestService(Service):
         """Whether a message may ask, end a request, or wait."""
         draft = entry.draft
         if len(draft.recipients) == 1:  # others who hear an answer do not wait for it
-            draft.awaited = self.waits.wait_for(draft.sender_id, draft.recipients)
+            entry.awaited = self.waits.wait_for(draft.sender_id, draft.recipients)
         mark = draft.request
         if mark is None and not draft.awaits:
             return
@@ -238,7 +237,7 @@ class RequestService(Service):
             if seq not in self._open or seq in self._ending:
                 raise over(mark.id, self._open.get(seq))
         if draft.awaits and not draft.by_person:
-            self._wait(draft, entry.turn)
+            self._wait(entry)
         if mark is not None:
             entry.rows = (*entry.rows, self._rows)
             if mark.kind != "task":
@@ -257,11 +256,12 @@ class RequestService(Service):
             text = f"{MOST_OPEN} requests of yours are open; see list_requests"
             raise OperationError(ErrorCode.LIMIT, text)
 
-    def _wait(self, draft: Draft, turn: str | None) -> None:
+    def _wait(self, entry: Entry) -> None:
+        draft = entry.draft
         if draft.type != "direct" or len(draft.recipients) != 1:
             text = "awaits: only direct messages to one participant are waited for"
             raise OperationError(ErrorCode.BAD_REQUEST, text)
-        self.waits.begin(id(draft), Wait(draft.sender_id, draft.recipients[0], turn))
+        self.waits.begin(entry, Wait(draft.sender_id, draft.recipients[0], entry.turn))
 
     def _rows(self, entry: Entry) -> Sequence[Record]:
         """What the store keeps of a message that asks or ends a request, with the message."""
@@ -276,14 +276,14 @@ class RequestService(Service):
         for entry in entries:
             draft = entry.draft
             # What a transcript tells answers nobody who waits now.
-            means = draft.request is not None or draft.awaits or self.waits.held
-            if means and draft.sent_at is None:
+            means = draft.purpose is not None or draft.awaits or self.waits.held
+            if means and not isinstance(draft.purpose, History):
                 self._committed(entry)
 
     def _committed(self, entry: Entry) -> None:
         draft, mark = entry.draft, entry.draft.request
         if draft.awaits:
-            self.waits.rename(id(draft), message_id(entry.seq))
+            self.waits.rename(entry, message_id(entry.seq))
         if draft.type == "direct" and draft.amends is None:
             self.waits.answered(draft.sender_id, draft.recipients)
         if mark is None:
@@ -303,7 +303,7 @@ class RequestService(Service):
         draft, mark = entry.draft, entry.draft.request
         if mark is None and not draft.awaits:
             return
-        self.waits.end(id(draft))
+        self.waits.end(entry)
         if mark is not None and mark.kind != "task":
             self._ending.discard(position(mark.id))
             self._again()

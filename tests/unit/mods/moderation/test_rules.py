@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ def mod(*rules: dict[str, Any], **settings: Any) -> Moderation:
 
 
 def judge(content: JsonValue, *rules: dict[str, Any], **draft: Any) -> Verdict:
-    return mod(*rules).on_message(replace(DRAFT, content=content, **draft))
+    return mod(*rules).on_message(DRAFT.replace(content=content, **draft))
 
 
 def said(verdict: Verdict) -> JsonValue:
@@ -70,7 +69,7 @@ def test_a_pattern_without_end_is_given_up_and_the_message_refused() -> None:
         (r"((a+)+)+$", "reject"),
     ):
         rule = {"regex": pattern, "action": action, "name": "bad"}
-        verdict = mod(rule, regex_time=0.02).on_message(replace(DRAFT, content=[text, text]))
+        verdict = mod(rule, regex_time=0.02).on_message(DRAFT.replace(content=[text, text]))
         assert isinstance(verdict, Reject), pattern
         assert "'bad' could not be checked" in verdict.reason
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -62,18 +61,18 @@ def kept(draft: Draft) -> Draft:
 
 def test_a_secret_is_replaced_by_its_kind() -> None:
     for kind, secret in KNOWN.items():
-        made = kept(replace(DRAFT, content=f"look: {secret}\nthanks"))
+        made = kept(DRAFT.replace(content=f"look: {secret}\nthanks"))
         text = str(made.content)
         assert f"[redacted: {kind}]" in text, kind
         assert (text[:6], text[-7:]) == ("look: ", "\nthanks")
         for part in (X[:20], "hunter2", "MIIEow", "0a1b0a1b", AWS, "YW5u", "a81Kd92"):
             assert part not in text, kind
         assert kind in made.notes[0]
-    made = kept(replace(DRAFT, content=KNOWN["password"]))
+    made = kept(DRAFT.replace(content=KNOWN["password"]))
     assert made.content == "postgres://ann:[redacted: password]@db.example.org/x"
-    made = kept(replace(DRAFT, content=f"é {AWS[:9]}\u200b{AWS[9:]}."))
+    made = kept(DRAFT.replace(content=f"é {AWS[:9]}\u200b{AWS[9:]}."))
     assert made.content == "é [redacted: aws key].", "though invisible characters are in it"
-    assert kept(replace(DRAFT, content=f"a {KEY[:-20]}")).content == "a [redacted: private key]"
+    assert kept(DRAFT.replace(content=f"a {KEY[:-20]}")).content == "a [redacted: private key]"
 
 
 def test_what_is_no_secret_stays() -> None:
@@ -92,7 +91,7 @@ def test_what_is_no_secret_stays() -> None:
         "[redacted: secret]",
         "bearer of bad news, everybody-knows-that",
     ):
-        assert Moderation(ModerationConfig()).on_message(replace(DRAFT, content=text)) is PASS, text
+        assert Moderation(ModerationConfig()).on_message(DRAFT.replace(content=text)) is PASS, text
 
 
 def test_secrets_go_from_all_texts_of_a_message_and_who_is_mentioned_stays() -> None:
@@ -103,8 +102,7 @@ def test_secrets_go_from_all_texts_of_a_message_and_who_is_mentioned_stays() -> 
         "n": 5,
     }
     made = kept(
-        replace(
-            DRAFT,
+        DRAFT.replace(
             content=content,
             text_representation=f"see {AWS}",
             quote=Quote(message_id="m1", text=AWS),
@@ -129,12 +127,12 @@ def test_secrets_go_from_all_texts_of_a_message_and_who_is_mentioned_stays() -> 
 
 
 def test_fields_that_become_the_same_are_all_kept() -> None:
-    made = kept(replace(DRAFT, content={AWS: 1, AWS[:-1] + "X": 2}))
+    made = kept(DRAFT.replace(content={AWS: 1, AWS[:-1] + "X": 2}))
     assert made.content == {"[redacted: aws key]": 1, "[redacted: aws key] (2)": 2}
 
 
 def test_secrets_of_the_hub_itself_go_too_and_can_be_refused_or_let_through() -> None:
-    draft = replace(DRAFT, sender_kind="system", content=AWS)
+    draft = DRAFT.replace(sender_kind="system", content=AWS)
     assert kept(draft).content == "[redacted: aws key]"
     verdict = Moderation(ModerationConfig(secrets="reject")).on_message(draft)
     assert isinstance(verdict, Reject)
@@ -149,7 +147,7 @@ def test_secrets_lie_apart_within_any_text(text: str) -> None:
     assert found
     ends = [0, *(each.span[1] for each in found)]
     assert all(end <= each.span[0] < each.span[1] for end, each in zip(ends, found, strict=False))
-    assert AWS not in str(kept(replace(DRAFT, content=spoken)).content)
+    assert AWS not in str(kept(DRAFT.replace(content=spoken)).content)
 
 
 # Forms in one piece, which take too long to look for in a long text as they stand.
@@ -216,6 +214,6 @@ def test_no_text_takes_much_longer_than_it_is_long() -> None:
 
 def test_a_long_message_is_judged_beside_the_others() -> None:
     mod = Moderation(ModerationConfig())
-    assert not mod.takes_long(replace(DRAFT, content="x" * LONG))
-    assert mod.takes_long(replace(DRAFT, content="x" * (LONG + 1)))
-    assert mod.takes_long(replace(DRAFT, quote=Quote(message_id="m1", text="x" * LONG)))
+    assert not mod.takes_long(DRAFT.replace(content="x" * LONG))
+    assert mod.takes_long(DRAFT.replace(content="x" * (LONG + 1)))
+    assert mod.takes_long(DRAFT.replace(quote=Quote(message_id="m1", text="x" * LONG)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ DRAFT = Draft("ann", "human", "dm.ann.bob", "direct", "hello", recipients=("bob"
 
 def judge(text: str, *words: str, **settings: Any) -> Any:
     config = ModerationConfig(words=words, **settings)
-    return Moderation(config).on_message(replace(DRAFT, content=text))
+    return Moderation(config).on_message(DRAFT.replace(content=text))
 
 
 def masked(text: str, *words: str) -> str:
@@ -69,11 +68,11 @@ def test_a_mask_covers_the_word_and_its_disguise_in_all_texts_and_nothing_else()
     assert masked("darn it all", "darn", "darn it") == "******* all"
     assert masked("é da\u200brn! ｄａｒｎ", "darn") == "é *****! ****"
     mod = Moderation(ModerationConfig(words=("darn",), on_word="mask", max_length=4))
-    draft = replace(DRAFT, content={"darn": 1}, text_representation="darn")
-    changed = replace(draft, content={"****": 1}, text_representation="****")
+    draft = DRAFT.replace(content={"darn": 1}, text_representation="darn")
+    changed = draft.replace(content={"****": 1}, text_representation="****")
     assert mod.on_message(draft) == Replace(changed)
-    assert isinstance(mod.on_message(replace(draft, text_representation="longer")), Reject)
-    assert mod.on_message(replace(draft, sender_kind="system")) is PASS
+    assert isinstance(mod.on_message(draft.replace(text_representation="longer")), Reject)
+    assert mod.on_message(draft.replace(sender_kind="system")) is PASS
 
 
 @pytest.mark.behaviour("M-2", "M-240")
