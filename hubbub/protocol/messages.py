@@ -6,6 +6,7 @@ from these models.
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Annotated, Any, Literal
 
 from msgspec import Struct, structs
@@ -333,6 +334,8 @@ class Card(Model):
     """What it is and does."""
     skills: Annotated[tuple[CardText, ...], Field(max_length=4096, fail_fast=True)] = ()
     """Words for what it can do."""
+    examples: Annotated[tuple[CardText, ...], Field(max_length=64, exclude_if=not_)] = ()
+    """What one can ask it, in a person's words."""
 
 
 class Participant(Model):

@@ -215,7 +215,14 @@ export const t = {
   },
   help: { title: "Keyboard shortcuts", hint: "all shortcuts" },
   home: {
-    lead: "Who do you want to talk to?",
+    lead: "What do you want to ask?",
+    steps: {
+      title: "First steps", hide: "Hide", done: "done",
+      ask: "Ask an agent something",
+      look: "See who did what for an answer",
+      control: "Stop an agent, or approve what it wants to do",
+      make: "Make an agent of your own",
+    },
     agents: "Agents",
     unread: (n) => `${n} unread`,
     find: "find or do anything",

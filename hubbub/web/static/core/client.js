@@ -33,6 +33,7 @@ export class Client {
   constructor(url, listener, { observe = false, Socket = WebSocket, random = Math.random } = {}) {
     Object.assign(this, { url, listener, observe, Socket, random });
     this.status = signal({ state: "out" });
+    this.wrote = signal(null); // the operation that the hub has carried out last
     this.hello = null;
     this.me = null;
     this.operations = new Map();
@@ -70,7 +71,9 @@ export class Client {
 
   /** The same for operations that write: repeated until answered, done once. */
   write(name, args, cid = newCid()) {
-    return this.ask({ name, args, cid });
+    const asked = this.ask({ name, args, cid });
+    asked.then(() => (this.wrote.value = name), () => {});
+    return asked;
   }
 
   /** Something ephemeral: typing, for example. Lost when nobody is connected. */

@@ -3,8 +3,8 @@
 const FAR = 30; // messages that are looked through
 
 /** Whether an agent has said it, and none has said more of the same interaction in this thread. */
-export function isLastAnswer(thread, { sender_kind: kind, spoken_by: person, interaction_id: id, tseq }) {
-  if (kind !== "agent" || person) return false;
+export function isLastAnswer(thread, { sender_kind: kind, spoken_by: person, interaction_id: id, seq, tseq }) {
+  if (kind !== "agent" || person || id === `i${seq}`) return false; // what it said unasked is no answer
   thread.changed.value;
   for (let at = tseq + 1; at <= tseq + FAR; at++) {
     const next = thread.at(at);

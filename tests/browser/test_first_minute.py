@@ -1,0 +1,98 @@
+"""The first minute as README tells it, by the keyboard alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.support import firefox
+from tests.browser.support.accessibility import audit
+from tests.browser.support.desk import Desk, Desks
+from tests.e2e.support.config_network import ROOT, run_here
+
+QUICKSTART = ROOT / "configs" / "quickstart.yaml"
+EXAMPLE = "How many kilometres is the diameter of Jupiter plus the diameter of Saturn, in miles?"
+
+
+class Browser(Protocol):
+    """What somebody has who only has a keyboard."""
+
+    async def press(self, *keys: str) -> None: ...
+    async def write(self, text: str) -> None: ...
+    async def reads(self, text: str) -> None: ...
+    async def stands_in(self, name: str) -> None: ...
+
+
+class Chromium:
+    def __init__(self, page: Page):
+        self._page = page
+
+    async def press(self, *keys: str) -> None:
+        for key in keys:
+            await self._page.keyboard.press(key)
+
+    async def write(self, text: str) -> None:
+        await self._page.keyboard.type(text)
+
+    async def reads(self, text: str) -> None:
+        await expect(self._page.locator("body")).to_contain_text(text)
+
+    async def stands_in(self, name: str) -> None:
+        await expect(self._page.locator(":focus")).to_have_accessible_name(name)
+
+
+async def _first_minute(browser: Browser) -> None:
+    """Join, say hello to everyone, look into the turn that answered, and be back at home."""
+    await browser.reads("Join quickstart")
+    await browser.stands_in("Join")
+    await browser.press("Enter")
+    await browser.reads("First steps")
+    await browser.press("Control+k")
+    await browser.stands_in("Go to or do anything")
+    await browser.write("Everyone")
+    await browser.press("Enter")
+    await browser.stands_in("Message Everyone")
+    await browser.write("hello")
+    await browser.press("Enter")
+    await browser.reads("You can ask:")
+    await browser.reads("3 agents · ")
+    await browser.press("Escape", "k", "i")
+    await browser.reads("Where the time went")
+    await browser.press("Escape", "g", "h")
+    await browser.reads("Ask an agent something, done")
+    await browser.reads("See who did what for an answer, done")
+
+
+@pytest.mark.behaviour("U-14")
+async def test_the_first_minute_goes_by_the_keyboard_alone_and_an_example_asks_by_one_click(
+    desks: Desks, tmp_path: Path
+) -> None:
+    async with run_here(QUICKSTART, tmp_path) as network:
+        desk = await desks.sit(network.url.replace("ws:", "http:"))
+        await _first_minute(Chromium(desk.page))
+        await audit(desk.page)
+        await _an_example(desk)
+        await desks.leave()
+
+
+async def _an_example(desk: Desk) -> None:
+    await desk.main.get_by_role("button", name=EXAMPLE).click()
+    await desk.sees("163,743.74 miles")
+    await expect(desk.message("163,743.74").last).to_contain_text("3 agents · ")
+
+
+@pytest.mark.behaviour("U-14")
+@pytest.mark.skipif(firefox.find() is None, reason=firefox.MISSING)
+async def test_the_first_minute_goes_the_same_way_in_firefox(tmp_path: Path) -> None:
+    executable = firefox.find()
+    assert executable is not None
+    (profile := tmp_path / "profile").mkdir()
+    async with (
+        run_here(QUICKSTART, tmp_path) as network,
+        firefox.running(executable, profile) as browser,
+    ):
+        await browser.goto(network.url.replace("ws:", "http:"))
+        await _first_minute(browser)
