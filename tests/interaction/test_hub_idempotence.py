@@ -168,3 +168,24 @@ async def test_a_repetition_gets_its_first_result_where_its_cause_can_no_longer_
         bob = await network.join("bob")
         again = await bob.ask("broadcast_text_message", cid="c1", **post)
         assert (again.get("duplicate"), again["value"]["seq"]) == (True, first["seq"])
+
+
+async def test_joining_and_leaving_with_a_used_cid_give_what_it_gave_and_change_nothing(
+    network: Network,
+) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    await bob.call("create_channel", name="desk")
+    joined = {"cid": "c1", "channel": "desk"}
+    refs = [await ann.post("join_channel", **joined) for _ in range(2)]
+    first, again = [await ann.answer(ref) for ref in refs]
+    assert ("duplicate" not in first, again["duplicate"]) == (True, True)
+    await ann.call("leave_channel", channel="desk", cid="c2")
+    repeated = await ann.ask("join_channel", **joined)
+    assert (repeated["duplicate"], repeated["value"]) == (True, first["value"])
+    [desk] = (await ann.call("list_channels"))["channels"]
+    assert desk["members"] == ["bob"], "a repetition does not join again"
+    await ann.call("join_channel", channel="desk", cid="c3")
+    assert (await ann.ask("leave_channel", channel="desk", cid="c2"))["duplicate"] is True
+    assert (await ann.ask("leave_channel", channel="desk", cid="c1"))["code"] == "cid_conflict"
+    [desk] = (await ann.call("list_channels"))["channels"]
+    assert desk["members"] == ["ann", "bob"]

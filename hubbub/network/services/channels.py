@@ -81,7 +81,7 @@ class ChannelService(Service):
         )
         return Commit(records, answer, applied, lambda: state.making.discard(args.name))
 
-    @operation(permission="write", idempotent=True, output=Done)
+    @operation(permission="write", output=Done)
     def join_channel(self, call: Caller, args: ChannelName) -> Commit[Record]:
         """Join a channel: from now on you receive what is posted there."""
         state = self.state
@@ -113,7 +113,7 @@ class ChannelService(Service):
 
         return Commit(records, Done(), applied)
 
-    @operation(permission="write", idempotent=True, output=Done)
+    @operation(permission="write", output=Done)
     def leave_channel(self, call: Caller, args: ChannelName) -> Commit[Record]:
         """Leave a channel: you no longer receive what is posted there."""
         state = self.state
