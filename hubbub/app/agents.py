@@ -17,7 +17,7 @@ from hubbub.agents.python.agent import Agent
 from hubbub.app.launch import RUN, URL, agent_tokens
 from hubbub.app.loops import run_loop
 from hubbub.app.prompts import mod_notes
-from hubbub.client import Client, WebSocketTransport
+from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import Address, find_network
 from hubbub.config.loader import load
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
@@ -154,8 +154,8 @@ async def _run(job: AgentsJob, agent: AgentJob) -> None:
         agent.name,
         "agent",
         token=agent.token,
-        card=config.card,
         turns=True,
+        options=ClientOptions(card=config.card),
     )
     try:
         async with client:

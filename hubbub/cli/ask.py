@@ -84,7 +84,7 @@ async def _ask(
     wait_s: float,
     as_json: bool,
 ) -> None:
-    async with joined(target, person, latest=True) as client:
+    async with joined(target, person, cursor="latest") as client:
         people = [each for each in client.ready.participants if each.id != person]
         agent, text = _question(words, piped, people)
         if agent.down is not None:

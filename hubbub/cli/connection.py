@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -112,15 +112,14 @@ async def joined(
     person: str | None = None,
     *,
     observe: bool = False,
-    latest: bool = False,
-    cursor: Cursor | None = None,
+    cursor: Cursor | Literal["latest"] | None = None,
 ) -> AsyncIterator[Client]:
-    """A client in the network: as `person`, or as the operator. With `latest` it hears only what is
-    said from now on.
+    """A client in the network: as `person`, or as the operator. With `latest` as cursor it hears
+    only what is said from now on.
 
     Raises Unreachable, or OperationError when the hub refuses.
     """
-    from hubbub.client import Client, WebSocketTransport
+    from hubbub.client import Client, ClientOptions, WebSocketTransport
     from hubbub.client.runfile import find_network
 
     place = find_network(target.address)
@@ -130,10 +129,8 @@ async def joined(
         name,
         kind,
         token=target.token or place.tokens.get(name),
-        observe=observe,
-        latest=latest,
-        schemas=False,
         cursor=cursor,
+        options=ClientOptions(observe=observe, schemas=False),
     )
     try:
         await client.__aenter__()

@@ -63,7 +63,7 @@ def chat(
 
     Lines may come from a pipe or file too; the exit code is then 1 if one of them was refused.
     """
-    from hubbub.client import Client, WebSocketTransport, find_network
+    from hubbub.client import Client, ClientOptions, WebSocketTransport, find_network
 
     target = NetworkTarget(address, token)
     found, name = find_network(address), default_person(target, as_)
@@ -72,7 +72,7 @@ def chat(
         name,
         "human",
         token=token or found.tokens.get(name),
-        schemas=False,
+        options=ClientOptions(schemas=False),
     )
     if code := run_async(_chat(client, found, opening)):
         raise typer.Exit(code)
@@ -160,7 +160,7 @@ async def _send(
 ) -> None:
     """Send, say so, and wait for the answers at most so long (None: not at all)."""
     speaker = args.get("speak_as", person)
-    async with joined(target, person, latest=True) as client:
+    async with joined(target, person, cursor="latest") as client:
         if "to" in args:
             people = {known.id for known in client.ready.participants}
             channels = {channel.name for channel in client.ready.channels}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hubbub.client.backoff import Backoff
-from hubbub.client.client import Client
+from hubbub.client.client import Client, ClientOptions
 from hubbub.client.items import Disconnected, Events, Incoming
 from hubbub.client.memory import MemoryTransport
 from hubbub.client.runfile import (
@@ -23,6 +23,7 @@ __all__ = [
     "Address",
     "Backoff",
     "Client",
+    "ClientOptions",
     "Disconnected",
     "Events",
     "Incoming",

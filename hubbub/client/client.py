@@ -18,8 +18,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
@@ -49,7 +50,7 @@ from hubbub.protocol.frames import (
 from hubbub.protocol.messages import Card, Kind
 from hubbub.waiting import done_within
 
-__all__ = ["Client"]
+__all__ = ["Client", "ClientOptions"]
 
 HANDSHAKE_S = 10.0
 """Seconds for connecting, `hello` and `ready` together."""
@@ -62,6 +63,21 @@ _CLOSES: dict[str, CloseCode] = {
 
 
 F = TypeVar("F", Hello, Ready)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What few clients say of themselves."""
+
+    card: Card | None = None
+    """What others are told of the participant; None: what the hub knows of it."""
+    observe: bool = False
+    """Hear every message of the network. For owners."""
+    schemas: bool = True
+    """Whether operations are told with the JSON Schemas of what they take, which only tools need.
+    """
+    backoff: Backoff = field(default_factory=Backoff)
+    clock: Clock = field(default_factory=SystemClock)
 
 
 class Client:
@@ -86,19 +102,15 @@ class Client:
         kind: Kind = "agent",
         *,
         token: str | None = None,
-        card: Card | None = None,
         turns: bool = False,
-        observe: bool = False,
-        latest: bool = False,
-        schemas: bool = True,
-        cursor: Cursor | None = None,
-        backoff: Backoff | None = None,
-        clock: Clock | None = None,
+        cursor: Cursor | Literal["latest"] | None = None,
+        options: ClientOptions | None = None,
     ):
-        """`cursor` is where an earlier client stopped; without it the hub's own cursor counts, or,
-        with `latest`, the head of the log. Without `schemas` operations are told without the JSON
-        Schemas of what they take, which only tools need."""
-        self._schemas = schemas
+        """`turns` says that it is an agent that records its turns. `cursor` is where an earlier
+        client stopped, or `latest` (the head of the log); without it the hub's own cursor counts.
+        """
+        options = options or ClientOptions()
+        self._schemas = options.schemas
         self.participant = participant
         self._transport = transport
         self._identity = Identify(
@@ -106,14 +118,13 @@ class Client:
             participant=participant,
             kind=kind,
             token=token,
-            card=card,
+            card=options.card,
             turns=turns,
-            observe=observe,
-            latest=latest,
+            observe=options.observe,
+            latest=cursor == "latest",
         )
-        self._backoff = backoff or Backoff()
-        self._clock = clock or SystemClock()
-        self._stream = Stream(cursor)
+        self._backoff, self._clock = options.backoff, options.clock
+        self._stream = Stream(None if cursor == "latest" else cursor)
         self._events = Events(self._stream.hand_out)
         self._calls = Calls()
         self._outgoing: deque[Call | bytes] = deque()

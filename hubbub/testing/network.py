@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Self
 
-from hubbub.client import Client
+from hubbub.client import Client, ClientOptions
 from hubbub.client.memory import MemoryTransport
 from hubbub.client.transport import Transport, WebSocketTransport
 from hubbub.clock import Clock
@@ -88,8 +88,7 @@ class LocalNetwork:
             participant,
             kind,
             token=token,
-            card=card,
             turns=turns,
-            observe=observe,
+            options=ClientOptions(card=card, observe=observe),
         )
         return await self._stack.enter_async_context(client)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
-from hubbub.client import Client, WebSocketTransport
+from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.protocol.messages import Card
 from tests.browser.support.desk import Desks
 from tests.browser.support.room import Room
@@ -20,7 +20,9 @@ async def test_a_card_tells_what_somebody_is_and_does_and_leads_to_them(
     mentioned = (await desk.sees("We wait")).locator(".mention")
     await expect(mentioned).to_have_count(0)
     card = Card(description="Finds things", skills=("search", "maps"))
-    async with Client(WebSocketTransport(room.url), "scout", "agent", card=card) as scout:
+    async with Client(
+        WebSocketTransport(room.url), "scout", "agent", options=ClientOptions(card=card)
+    ) as scout:
         await expect(mentioned).to_have_text(["@scout"])
         await scout.signal("activity", GENERAL, {"state": "thinking"})
         await desk.person("scout").click()

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
-from hubbub.client import Backoff, Client, WebSocketTransport
+from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.errors import OperationError
 from hubbub.protocol.control import Approval, Approvals
 from hubbub.protocol.frames import Event
@@ -148,9 +148,9 @@ async def office(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Offi
     }
     async with ModelServer(PLAY) as model, running_hub(folder) as hub:
         arguments = llm_config(folder, hub, model, "clerk", clerk)
-        quick = Backoff(first_s=0.02, most_s=0.1)
+        quick = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
         async with (
-            Client(WebSocketTransport(hub.url), "ann", "human", backoff=quick) as ann,
+            Client(WebSocketTransport(hub.url), "ann", "human", options=quick) as ann,
             running_agent(folder, arguments) as agent,
         ):
             await all_present(hub.url, "clerk")

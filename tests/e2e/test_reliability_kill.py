@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.client import Backoff, Client, WebSocketTransport
+from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.protocol.messages import Kind
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 from tests.e2e.support.traffic import HandMade, Ledger, Stream, read, write, write_one_by_one
@@ -19,7 +19,7 @@ KILLS = 20
 pytestmark = [pytest.mark.slow, pytest.mark.timeout((KILLS + 2) * DEADLINE_S)]
 """Each kill has a deadline of its own: how long all of them take is the machine's."""
 SEED = 20_26
-QUICK = Backoff(first_s=0.02, most_s=0.1)
+QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
 """Clients that come back at once, so that the hub's own time shows."""
 KINDS: dict[str, Kind] = {"ann": "human", "bob": "agent", "cyd": "agent"}
 DIALOGUE = [Stream("ann", "bob"), Stream("bob", "ann")]
@@ -74,7 +74,12 @@ async def _under_load(
         clients = {}
         for name in names:
             if name != BY_HAND.sender:
-                client = Client(WebSocketTransport(hub.url), name, KINDS[name], backoff=QUICK)
+                client = Client(
+                    WebSocketTransport(hub.url),
+                    name,
+                    KINDS[name],
+                    options=QUICK,
+                )
                 clients[name] = await stack.enter_async_context(client)
                 endless.append(tasks.create_task(read(client, ledger)))
         if BY_HAND in streams:

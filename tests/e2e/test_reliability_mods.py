@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.client import Backoff, Client, WebSocketTransport
+from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.errors import OperationError
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-QUICK = Backoff(first_s=0.02, most_s=0.1)
+QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
 KILLS = 5
 MODS: Sequence[JsonValue] = ("files", "edits", {"polls": {"announce": False}}, "tasks")
 CALLS = 14
@@ -124,8 +124,8 @@ async def test_what_mods_have_accepted_outlives_kills_whole_and_once(tmp_path: P
     await hub.start()
     try:
         async with (
-            Client(WebSocketTransport(hub.url), "ann", "human", backoff=QUICK) as ann,
-            Client(WebSocketTransport(hub.url), "bob", "human", backoff=QUICK) as bob,
+            Client(WebSocketTransport(hub.url), "ann", "human", options=QUICK) as ann,
+            Client(WebSocketTransport(hub.url), "bob", "human", options=QUICK) as bob,
         ):
             work, over = Work(ann, bob, chance), asyncio.Event()
             working = asyncio.create_task(work.go_on(over))

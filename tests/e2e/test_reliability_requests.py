@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.client import Backoff, Client, Disconnected, WebSocketTransport
+from hubbub.client import Backoff, Client, ClientOptions, Disconnected, WebSocketTransport
 from hubbub.errors import OperationError
 from hubbub.protocol.frames import Event
 from tests.e2e.support.hubs import DEADLINE_S, running_hub
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 KILLS = 6
 ASKED = 36
 SEED = 20_26
-QUICK = Backoff(first_s=0.02, most_s=0.1)
+QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
 
 
 @pytest.mark.behaviour("H-54")
@@ -29,8 +29,20 @@ async def test_kills_leave_each_request_with_one_end(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     async with (
         running_hub(tmp_path) as hub,
-        Client(WebSocketTransport(hub.url), "boss", "agent", backoff=QUICK, turns=True) as boss,
-        Client(WebSocketTransport(hub.url), "work", "agent", backoff=QUICK, turns=True) as work,
+        Client(
+            WebSocketTransport(hub.url),
+            "boss",
+            "agent",
+            options=QUICK,
+            turns=True,
+        ) as boss,
+        Client(
+            WebSocketTransport(hub.url),
+            "work",
+            "agent",
+            options=QUICK,
+            turns=True,
+        ) as work,
         asyncio.TaskGroup() as tasks,
     ):
         book = _Book()

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.client import Backoff, Client, WebSocketTransport
+from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.protocol.frames import Event
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-QUICK = Backoff(first_s=0.02, most_s=0.1)
+QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
 KILLS = 3
 REMINDERS = 3
 LINES = 300
@@ -35,7 +35,7 @@ async def test_reminders_come_once_each_though_the_hub_is_killed(tmp_path: Path)
     mods: list[JsonValue] = [{"schedule": {"shortest": 1}}]
     async with (
         running_hub(tmp_path, channels=["desk"], mods=mods) as hub,
-        Client(WebSocketTransport(hub.url), "ann", "human", backoff=QUICK) as ann,
+        Client(WebSocketTransport(hub.url), "ann", "human", options=QUICK) as ann,
     ):
         for n in range(REMINDERS):
             await ann.call("remind", text=str(n), when="every 1s", thread="channel_desk")
@@ -78,7 +78,7 @@ async def test_an_import_goes_on_after_kills_with_no_line_twice(tmp_path: Path) 
 async def import_until_killed(hub: HubProcess, lines: list[str], count: int) -> None:
     """Kill the hub when so many lines are in its log, and while further ones are on their way."""
     async with (
-        Client(WebSocketTransport(hub.url), "ann", "human", backoff=QUICK) as ann,
+        Client(WebSocketTransport(hub.url), "ann", "human", options=QUICK) as ann,
         Client(WebSocketTransport(hub.url), "operator", "service") as operator,
     ):
 

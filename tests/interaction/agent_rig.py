@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hubbub import Agent
 from hubbub.agents.launch import run_agent, run_python_agent
 from hubbub.agents.tools.approval import Approver
-from hubbub.client import Client
+from hubbub.client import Client, ClientOptions
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.mods.api import Mod
 from hubbub.network.records import Batch
@@ -131,9 +131,9 @@ class Rig:
         joined = asyncio.Event()
 
         async def life() -> None:
-            client = Client(
-                self.network.local.transport(), name, "agent", card=card or Card(), turns=True
-            )
+            options = ClientOptions(card=card or Card())
+            way = self.network.local.transport()
+            client = Client(way, name, "agent", turns=True, options=options)
             async with client:
                 self.clients[name] = client
                 joined.set()

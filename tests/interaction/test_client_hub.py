@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.client import Backoff, Client, Disconnected, MemoryTransport
+from hubbub.client import Backoff, Client, ClientOptions, Disconnected, MemoryTransport
 from hubbub.config.models import NetworkFile
 from hubbub.errors import ConnectionLost
 from hubbub.protocol.codes import CloseCode
@@ -19,7 +19,7 @@ from hubbub.protocol.wire import Inlet, Outlet
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.peers import config, soon
 
-AT_ONCE = Backoff(first_s=0, most_s=0)
+AT_ONCE = ClientOptions(backoff=Backoff(first_s=0, most_s=0))
 
 
 @pytest.fixture(params=[False, True], ids=["memory", "sockets"])
@@ -40,7 +40,7 @@ def limited(**limits: int) -> NetworkFile:
 
 
 def client(network: LocalNetwork, name: str, **options: object) -> Client:
-    return Client(network.transport(), name, "human", backoff=AT_ONCE, **options)  # type: ignore[arg-type]  # what a test passes on
+    return Client(network.transport(), name, "human", options=AT_ONCE, **options)  # type: ignore[arg-type]  # what a test passes on
 
 
 async def take(client: Client, count: int, *, ack: bool = True) -> list[Event]:
@@ -124,7 +124,12 @@ async def test_a_client_that_was_cut_resumes_and_a_draining_hub_is_waited_for(
 async def test_calls_beyond_the_rate_limit_are_repeated_until_they_pass() -> None:
     async with (
         LocalNetwork(limited(calls_per_second=200, burst=2)) as network,
-        Client(network.transport(), "ann", "human", backoff=Backoff(first_s=0.01)) as ann,
+        Client(
+            network.transport(),
+            "ann",
+            "human",
+            options=ClientOptions(backoff=Backoff(first_s=0.01)),
+        ) as ann,
         client(network, "bob") as bob,
         soon(),
     ):
@@ -183,8 +188,8 @@ async def _presence(items: AsyncIterator[object], key: str) -> list[str]:
 
 async def test_who_is_replaced_or_revoked_does_not_come_back(any_network: LocalNetwork) -> None:
     async with (
-        Client(any_network.transport(), "calc", backoff=AT_ONCE) as first,
-        Client(any_network.transport(), "calc", backoff=AT_ONCE) as second,
+        Client(any_network.transport(), "calc", options=AT_ONCE) as first,
+        Client(any_network.transport(), "calc", options=AT_ONCE) as second,
         soon(),
     ):
         with pytest.raises(ConnectionLost) as caught:
@@ -218,8 +223,8 @@ class Restarting:
         async def briefly(delay: float) -> None:
             await asyncio.sleep(min(delay, 0.002))
 
-        backoff = Backoff(sleep=briefly)
-        return Client(MemoryTransport(self.attach), name, "human", backoff=backoff)
+        backoff = ClientOptions(backoff=Backoff(sleep=briefly))
+        return Client(MemoryTransport(self.attach), name, "human", options=backoff)
 
     async def start(self, stack: AsyncExitStack, store: Path) -> None:
         network = LocalNetwork(self._file, store=f"sqlite:{store}")
@@ -269,7 +274,9 @@ async def test_another_database_is_a_fresh_start(tmp_path: Path) -> None:
 
 async def test_an_observer_sees_everything_and_is_nobody(network: LocalNetwork) -> None:
     async with client(network, "ann") as ann, client(network, "bob"):
-        watcher = Client(network.transport(), "operator", "service", observe=True)
+        watcher = Client(
+            network.transport(), "operator", "service", options=ClientOptions(observe=True)
+        )
         async with watcher:
             await send(ann, "bob", "between the two")
             (event,) = await take(watcher, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -22,3 +23,23 @@ def test_the_page_on_architecture_names_files_that_are_there() -> None:
     named = set(re.findall(r"\b((?:network|protocol|mods|agents|client)/[\w/]+\.py)\b", page))
     assert named
     assert {name for name in named if not (ROOT / "hubbub" / name).exists()} == set()
+
+
+MOST_PARAMETERS = 7
+
+
+def test_no_function_of_hub_and_client_has_more_parameters_than_one_can_hold_in_mind() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{node.name}": len(names)
+        for folder in ("network", "client")
+        for path in (ROOT / "hubbub" / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if len(names := _parameters(node.args)) > MOST_PARAMETERS
+    }
+    assert found == {}
+
+
+def _parameters(given: ast.arguments) -> list[str]:
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]

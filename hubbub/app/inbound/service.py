@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pydantic import JsonValue
 
 from hubbub.app.inbound.http import HttpRefused, HttpReply, HttpRequest, InboundLimits, listening
-from hubbub.client import Client
+from hubbub.client import Client, ClientOptions
 from hubbub.client.transport import Transport
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError
@@ -144,8 +144,9 @@ async def inbound(
     Raises what `Client` raises, `OperationError` if a channel cannot be joined, and `OSError` if
     nothing can listen there.
     """
+    options = ClientOptions(schemas=False)
     async with Client(
-        transport, config.sender, "service", token=token, latest=True, schemas=False
+        transport, config.sender, "service", token=token, cursor="latest", options=options
     ) as client:
         service = _Service(config, client, clock or SystemClock())
         await service.enter()

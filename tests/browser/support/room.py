@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from hubbub.agents.launch import run_agent
-from hubbub.client import Client, WebSocketTransport
+from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.config.models import NetworkFile
 from hubbub.errors import UserError
 from hubbub.mods.loader import load_mods
@@ -106,7 +106,8 @@ class Room:
         """An agent of the plan, until the room closes."""
         config, token = file.agents[name], self.token(name)
         transport = WebSocketTransport(self.url)
-        client = Client(transport, name, "agent", token=token, card=config.card, turns=True)
+        options = ClientOptions(card=config.card)
+        client = Client(transport, name, "agent", token=token, options=options, turns=True)
         await self._stack.enter_async_context(client)
         life = run_agent(config, name, client, Path(), file.models, grace_s=0)
         task = asyncio.create_task(life, name=f"agent {name}")

@@ -90,6 +90,6 @@ async def remind_me(agent: str) -> str:
     """Remind yourself of your work, from outside: the message has no cause that a hub could see."""
     (path,) = (Path(os.environ["HUBBUB_STATE_DIR"]) / "run").glob("*")
     url = RunFile.model_validate_json(path.read_bytes()).url
-    async with Client(WebSocketTransport(url), "timer", "service", latest=True) as timer:
+    async with Client(WebSocketTransport(url), "timer", "service", cursor="latest") as timer:
         await timer.call("send_text_message", to=agent, text="remember your work")
     return "reminded"

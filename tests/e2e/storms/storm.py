@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import JsonValue
 
-from hubbub.client import Client, WebSocketTransport
+from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.network.caller import OPERATOR
 from hubbub.protocol.admin import NetworkStatus
 from hubbub.protocol.frames import Event
@@ -236,7 +236,9 @@ async def brewing(
         path.write_text(yaml.safe_dump(config))
         async with run_here(path, folder) as running:
             transport, token = WebSocketTransport(running.url), running.run_file().tokens[OPERATOR]
-            seer = Client(transport, OPERATOR, "service", token=token, observe=True)
+            seer = Client(
+                transport, OPERATOR, "service", token=token, options=ClientOptions(observe=True)
+            )
             async with seer as operator:
                 storm = Storm(running, operator, tuple(agents))
                 watching = asyncio.create_task(storm.watch())

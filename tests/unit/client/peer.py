@@ -17,12 +17,13 @@ from websockets.exceptions import ConnectionClosed
 from hubbub.client import (
     Backoff,
     Client,
+    ClientOptions,
     Disconnected,
     MemoryTransport,
     Transport,
     WebSocketTransport,
 )
-from hubbub.clock import Clock
+from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost
 from hubbub.protocol.frames import Cursor, Event, Identify, Ready, Signal
 from hubbub.protocol.wire import Inlet, Outlet
@@ -204,7 +205,8 @@ class Peer:
         cursor: Cursor | None = None,
         clock: Clock | None = None,
     ) -> Client:
-        return Client(self.transport, name, "human", backoff=backoff, cursor=cursor, clock=clock)
+        options = ClientOptions(backoff=backoff, clock=clock or SystemClock())
+        return Client(self.transport, name, "human", cursor=cursor, options=options)
 
 
 class _SocketOutlet:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from hubbub.client import Client, WebSocketTransport
+from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client import client as client_module
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.protocol.frames import Cursor
@@ -19,8 +19,9 @@ async def test_a_client_introduces_itself_with_all_it_was_given_and_learns_its_l
     any_peer: Peer,
 ) -> None:
     card = Card(description="adds", skills=("sums",))
+    options = ClientOptions(card=card, observe=True)
     client = Client(
-        any_peer.transport, "adder", "agent", token="secret", card=card, turns=True, observe=True
+        any_peer.transport, "adder", "agent", token="secret", turns=True, options=options
     )
     async with client:
         identify = (await any_peer.connection()).identify

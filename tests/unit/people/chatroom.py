@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from hubbub.client import Backoff, Client, MemoryTransport
+from hubbub.client import Backoff, Client, ClientOptions, MemoryTransport
 from hubbub.config.models import NetworkFile
 from hubbub.mods.loader import find_mod, settings_of
 from hubbub.people.chat.console import Status
@@ -131,8 +131,8 @@ class Chat:
         return self.network.hub.gateway.attach(outlet)
 
     async def run(self) -> None:
-        backoff = Backoff(first_s=0.001, most_s=0.005)
-        async with Client(MemoryTransport(self.attach), "ann", "human", backoff=backoff) as client:
+        backoff = ClientOptions(backoff=Backoff(first_s=0.001, most_s=0.005))
+        async with Client(MemoryTransport(self.attach), "ann", "human", options=backoff) as client:
             self.code = await run_chat(client, self.ann, opening=self.opening)
 
     def cut(self, code: CloseCode = CloseCode.SLOW) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.client import Backoff, Client, MemoryTransport
+from hubbub.client import Backoff, Client, ClientOptions, MemoryTransport
 from hubbub.config.models import NetworkFile
 from hubbub.people.answers import Answers
 from hubbub.protocol.codes import CloseCode
@@ -85,10 +85,10 @@ class Room:
 
 @asynccontextmanager
 async def room() -> AsyncIterator[Room]:
-    quick = Backoff(first_s=0.001, most_s=0.005)
+    quick = ClientOptions(backoff=Backoff(first_s=0.001, most_s=0.005))
     async with LocalNetwork(FILE) as network:
         way = MemoryTransport(network.hub.gateway.attach)
-        async with Client(way, "ann", "human", latest=True, backoff=quick) as ann:
+        async with Client(way, "ann", "human", cursor="latest", options=quick) as ann:
             yield Room(network, ann)
 
 

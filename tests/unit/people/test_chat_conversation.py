@@ -195,7 +195,7 @@ async def test_a_hub_that_closes_for_good_ends_the_chat(network: LocalNetwork) -
 async def read_marks(network: LocalNetwork) -> dict[str, int]:
     """How far the hub thinks that ann has read."""
     transport = MemoryTransport(network.hub.gateway.attach)
-    async with Client(transport, "ann", "human", latest=True) as another_window:
+    async with Client(transport, "ann", "human", cursor="latest") as another_window:
         return {thread.id: thread.read for thread in another_window.ready.threads}
 
 
