@@ -29,6 +29,7 @@ __all__ = ["SECTIONS", "command_of", "program", "run"]
 
 _UsageError = typer.BadParameter.__bases__[0]
 """The base of what typer raises about a command line; typer itself does not export it."""
+_NO_COMMAND = re.compile(r"no such command '(?P<word>\S+)'\.(?: Did you mean (?P<near>.+)\?)?")
 _NETWORK_FAULTS = frozenset(
     {ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.LOG_DAMAGED, ErrorCode.DRAINING}
 )
@@ -203,17 +204,21 @@ def _usage(error: BaseException) -> str:
     else:
         sentence = getattr(error, "format_message", lambda: str(error))()
         sentence = sentence.replace("Value error, ", "")  # pydantic's
-        if path == "hubbub" and (named := re.match(r"No such command '(\S+)'", sentence)):
-            sentence = _unknown(named[1]) or sentence
+        sentence = sentence[:1].lower() + sentence[1:]
+        if (named := _NO_COMMAND.fullmatch(sentence)) is not None:
+            near = " or ".join(re.findall(r"'(\S+)'", named["near"] or ""))
+            meant = near or (_elsewhere(named["word"]) if path == "hubbub" else "")
+            sentence = f"no such command: {named['word']}"
+            sentence += f"; did you mean {meant}?" if meant else ""
     return f"{' '.join(sentence.split()).removesuffix('.')} (see `{path} --help`)"
 
 
-def _unknown(word: str) -> str:
-    """What is said of a word that stands in a group: `check` in `network`; empty for others."""
+def _elsewhere(word: str) -> str:
+    """Commands of groups that are called so, or nearly: `check` in `network`."""
     groups: dict[str, Any] = getattr(command_of(program()), "commands", {})
-    found = [name for name, group in groups.items() if word in getattr(group, "commands", {})]
-    meant = " or ".join(f"`hubbub {name} {word}`" for name in found)
-    return f"no such command: {word}; did you mean {meant}?" if found else ""
+    inside = {name: list(getattr(group, "commands", {})) for name, group in groups.items()}
+    near = closest(word, {each for words in inside.values() for each in words})
+    return " or ".join(f"`hubbub {name} {near}`" for name, words in inside.items() if near in words)
 
 
 def _fail(error: BaseException, sentence: str, code: int, prefix: str = "hubbub: ") -> int:

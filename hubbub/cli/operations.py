@@ -24,15 +24,22 @@ from hubbub.cli.connection import (
 from hubbub.cli.output import JsonFlag, help_if_alone, print_shown
 from hubbub.errors import HubbubError
 from hubbub.people.client import PersonClient
-from hubbub.people.commands import GROUPS, Command, commands_in, mod_commands, perform
-from hubbub.people.figures import SHELL
+from hubbub.people.commands import GROUPS, THREADS, Command, commands_in, mod_commands, perform
+from hubbub.people.figures import SHELL, outcome_words
 from hubbub.people.parameters import Parameter, described_operations, value_of
 from hubbub.people.shown import Shown
 from hubbub.people.state import ClientState
+from hubbub.protocol.control import Approvals, Breakers, Stops
 from hubbub.protocol.mods import ModStates
-from hubbub.protocol.operations import OperationSchemas
+from hubbub.protocol.operations import OperationSchemas, Threads, Turns
 
-__all__ = ["add_group", "complete_agent", "complete_recipient", "group_of_mod"]
+__all__ = [
+    "add_group",
+    "complete_agent",
+    "complete_recipient",
+    "complete_thread",
+    "group_of_mod",
+]
 
 LISTS = {
     "t": "list_tasks", "p": "list_polls", "b": "list_boards", "f": "list_files",
@@ -203,18 +210,27 @@ def _completer(
 
 def complete_agent(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Whom somebody may ask: completion of `hubbub ask`."""
-    if ctx.params.get("words"):
-        return []  # the agent stands there: what follows is text
-    return _completer(Command("agents card"), Parameter("agent"))(ctx, incomplete)
+    return [] if ctx.params.get("words") else _complete_as("agents card", "agent", ctx, incomplete)
+
+
+def complete_thread(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Threads that somebody is in."""
+    return _complete_as("threads list", "thread", ctx, incomplete)
 
 
 def complete_recipient(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Whom somebody may write to: completion of `hubbub send`."""
     if ctx.params.get("words"):
         return []  # the recipient stands there: what follows is text
-    somewhere = Parameter("thread")
-    found = _completer(Command("threads list"), somewhere)(ctx, incomplete)
-    return found + _completer(Command("agents card"), Parameter("participant"))(ctx, incomplete)
+    people = _complete_as("agents card", "participant", ctx, incomplete)
+    threads = complete_thread(ctx, incomplete)
+    return people + [each for each in threads if each[0].lstrip("@") not in dict(people)]
+
+
+def _complete_as(
+    path: str, name: str, ctx: typer.Context, incomplete: str
+) -> list[tuple[str, str]]:
+    return _completer(Command(path), Parameter(name))(ctx, incomplete)
 
 
 async def _offered(
@@ -224,33 +240,37 @@ async def _offered(
     from hubbub.people.chat.completion import choices
 
     target = NetworkTarget.of_environment(typed.get("address"), typed.get("token"))
-    person = None if command.operator else default_person(target, typed.get("as_"))
+    of_messages = command.path.startswith(("messages ", "turns interaction"))
+    operator = command.operator and not of_messages  # who reads no messages itself
+    person = None if operator else default_person(target, typed.get("as_"))
     async with joined(target, person) as client:
         state = ClientState(client.participant)
         state.know(client.ready)
-        client_ = PersonClient(client, state, SHELL, here=False)
-        group = command.path.partition(" ")[0]
-        if parameter.letter in LISTS:
-            await perform(Command("", LISTS[parameter.letter]), client_, {})
-        elif group == "approvals":
-            await _learn_approvals(client_)
-        elif group in ("resume",):
-            await _learn_stops(client_)
+        state.current = ""  # at a shell no thread is open: ids of all are offered
+        asking = PersonClient(client, state, SHELL, here=False)
         given = [str(typed[f"{p.name}_"]) for p in command.positional if typed.get(f"{p.name}_")]
+        if command.path in ("turns show", "stop") and given in ([], ["turn"]):
+            turns = (await asking.ask(Turns, "list_turns")).turns
+            found = [(t.id, outcome_words(t.outcome)) for t in turns
+                     if not given or t.outcome is None]  # fmt: skip
+            if command.path == "turns show" or given:
+                return found
+        if of_messages or parameter.name in THREADS or command.path == "stop":
+            for thread in (await asking.ask(Threads, "list_threads")).threads:
+                state.summarised(thread)
+        if parameter.letter in LISTS:
+            await perform(Command("", LISTS[parameter.letter]), asking, {})
+        elif command.path.startswith("approvals "):
+            for approval in (await asking.ask(Approvals, "list_approvals")).approvals:
+                state.oversight.note(approval)
+        elif command.path == "resume":
+            state.oversight.stops = (await asking.ask(Stops, "list_stops")).stops
+            state.oversight.latched = (await asking.ask(Breakers, "list_breakers")).latched
         found = list(choices(command, parameter, state, given))
-    return [(shlex.quote(word) if " " in word else word, about) for word, about in found]
+    return [(_typed(word), about) for word, about in found]
 
 
-async def _learn_approvals(person: PersonClient) -> None:
-    from hubbub.protocol.control import Approvals
-
-    for approval in (await person.ask(Approvals, "list_approvals")).approvals:
-        person.state.oversight.note(approval)
-
-
-async def _learn_stops(person: PersonClient) -> None:
-    from hubbub.protocol.control import Breakers, Stops
-
-    oversight = person.state.oversight
-    oversight.stops = (await person.ask(Stops, "list_stops")).stops
-    oversight.latched = (await person.ask(Breakers, "list_breakers")).latched
+def _typed(word: str) -> str:
+    """A word as it is typed at a shell, where `#general` would begin a comment."""
+    plain = word.removeprefix("#").replace(" › m", ".t")
+    return shlex.quote(plain) if " " in plain else plain

@@ -20,7 +20,7 @@ from hubbub.cli.connection import (
     run_async,
     unreachable,
 )
-from hubbub.cli.operations import complete_recipient
+from hubbub.cli.operations import complete_recipient, complete_thread
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.config.problems import nearest
 from hubbub.errors import ConnectionLost, OperationError, UserError
@@ -52,6 +52,7 @@ def chat(
             "--open",
             "-o",
             help="The thread to begin in: #general, @bob; left out: where everybody is.",
+            autocompletion=complete_thread,
             show_default=False,
         ),
     ] = None,

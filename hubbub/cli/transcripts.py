@@ -23,6 +23,7 @@ from hubbub.cli.connection import (
     joined,
     run_async,
 )
+from hubbub.cli.operations import complete_thread
 from hubbub.cli.output import JsonFlag, console, counted, emit_json
 from hubbub.errors import UserError
 from hubbub.people.messages import message_line
@@ -58,7 +59,12 @@ def list_(
     ] = 20,
     thread: Annotated[
         str | None,
-        typer.Option("--thread", "-t", help="Only this thread: #desk, bob, a,b or #desk.t42."),
+        typer.Option(
+            "--thread",
+            "-t",
+            help="Only this thread: #desk, bob, a,b or #desk.t42.",
+            autocompletion=complete_thread,
+        ),
     ] = None,
     as_: AsOption = None,
     address: AddressOption = None,
@@ -148,7 +154,10 @@ class _Imported(BaseModel):
 
 
 def export(
-    thread: Annotated[str | None, typer.Option("--thread", help="A thread, or a person.")] = None,
+    thread: Annotated[
+        str | None,
+        typer.Option("--thread", help="A thread, or a person.", autocompletion=complete_thread),
+    ] = None,
     interaction: Annotated[
         str | None, typer.Option("--interaction", help="What one message set in motion: i42.")
     ] = None,

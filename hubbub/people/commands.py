@@ -27,6 +27,7 @@ from hubbub.people.shown import NoteLine, Shown, by_shape
 __all__ = [
     "CHAT",
     "GROUPS",
+    "THREADS",
     "Command",
     "Given",
     "all_commands",

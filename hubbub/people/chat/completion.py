@@ -212,8 +212,10 @@ def _threads(state: ClientState) -> Iterator[Choice]:
 
 
 def _latest(state: ClientState) -> Iterator[Message]:
-    """Messages of the current thread, the latest first."""
-    return reversed(list(state.thread(state.current).messages.values()))
+    """Messages of the current thread, or of all where none is open, the latest first."""
+    threads = [state.thread(state.current)] if state.current else state.threads.values()
+    messages = (message for thread in threads for message in thread.messages.values())
+    return iter(sorted(messages, key=lambda message: -message.seq))
 
 
 def _messages(state: ClientState, sender: str | None = None) -> Iterator[Choice]:
