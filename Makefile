@@ -10,7 +10,7 @@ PART ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-model mutants check bench bench-guard docs screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-model mutants check bench bench-guard docs docs-site screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ bench-guard: $(VENV)/.installed-dev ## in under a minute: has anything become de
 docs: $(VENV)/.installed-dev ## write the reference pages anew from the code
 	@$(BIN)/python docs/generate.py
 
+docs-site: $(VENV)/.installed-site ## build the pages of docs as a web site in build/site
+	@$(BIN)/zensical build --clean --strict
+
 screenshots: $(VENV)/.installed-dev ## take the pictures of the page in docs/screenshots anew
 	@$(BIN)/python -m tests.browser.support.chromium
 	@$(BIN)/python scripts/screenshots.py
@@ -72,6 +75,10 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt scripts/install.sh
 $(VENV)/.installed-mutants: pyproject.toml constraints.txt scripts/install.sh
 	@sh scripts/install.sh $(VENV) '.[dev,mutants]'
 	@touch $(VENV)/.installed $(VENV)/.installed-dev $@
+
+$(VENV)/.installed-site: pyproject.toml constraints.txt scripts/install.sh
+	@sh scripts/install.sh $(VENV) '.[site]'
+	@touch $@
 
 $(VENV)/.installed-model: pyproject.toml constraints.txt scripts/install.sh scripts/weights.sh
 	@sh scripts/install.sh $(VENV) '.[dev]'

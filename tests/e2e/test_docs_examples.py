@@ -51,15 +51,15 @@ async def test_the_agent_of_the_readme_keeps_notes(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("U-4")
-async def test_the_raw_participant_of_the_readme_prints_what_is_shown_every_time(
+async def test_the_shortest_participant_prints_what_is_shown_every_time(
     tmp_path: Path,
 ) -> None:
     config = ROOT / "configs" / "quickstart.yaml"
-    (shown,) = [b.text for b in blocks(ROOT / README) if b.text.startswith("here are")]
+    (shown,) = [b.text for b in blocks(ROOT / OTHER_LANGUAGE) if b.text.startswith("here are")]
     async with run_here(config, tmp_path) as network:
         url = network.url
         file = tmp_path / "raw.py"
-        file.write_text(example(README, "raw.py").replace("ws://127.0.0.1:4820", url))
+        file.write_text(example(OTHER_LANGUAGE, "raw.py").replace("ws://127.0.0.1:4820", url))
         assert await _printed_by(file) == shown
         async with _person(url, "watcher") as watcher:  # it misses this, and gets it later
             await watcher.broadcasts("@calculator 1 + 1")

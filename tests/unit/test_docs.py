@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -69,6 +70,21 @@ def test_links_lead_somewhere() -> None:
 known = cache(anchors)
 
 
+def test_pages_of_the_site_link_to_pages_of_the_site() -> None:
+    site = ROOT / "docs"
+    for page in pages():
+        if site in page.parents:
+            local = [each for each in links(page) if "://" not in each]
+            found = [(page.parent / each.partition("#")[0]).resolve() for each in local]
+            assert [str(each) for each in found if each != site and site not in each.parents] == []
+
+
+def test_the_tests_that_the_guarantees_name_are_there() -> None:
+    named = re.findall(r"`(tests/[\w/.]+)`", (ROOT / "docs/explanation/guarantees.md").read_text())
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def _of(language: str) -> list[Block]:
     return [block for page in pages() for block in blocks(page) if block.language == language]
 
@@ -106,7 +122,7 @@ def test_commands_in_the_pages_exist_with_their_options() -> None:
 
 
 CONFIGS = [
-    ("README.md", ["newsroom.yaml"]),
+    ("docs/how-to/make-an-agent-with-a-model.md", ["newsroom.yaml"]),
     ("docs/tutorial.md", ["first/hubbub.yaml"]),
     ("docs/tutorial.md", ["poll.py", "hubbub.yaml"]),
     ("docs/reference/python.md", ["greeter.py", "town.yaml"]),
