@@ -26,6 +26,7 @@ from hubbub.network.mods.runtime import Mods
 from hubbub.network.queries import PendingWakes, TokenHashes
 from hubbub.network.records import (
     ChannelCreated,
+    CursorMoved,
     MemberJoined,
     ParticipantSeen,
     Record,
@@ -158,6 +159,7 @@ class Admission:
         state.add(Known(name, kind, text, known.cursor if known else head))
         if known is not None:
             return
+        yield CursorMoved(name, head)
         scopes = [state.broadcast.no, *self._mods.scopes()] + [
             state.channels[channel].scope
             for channel, config in self._file.channels.items()

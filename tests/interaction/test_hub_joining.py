@@ -169,7 +169,10 @@ async def test_the_hubs_cursor_survives_its_restart(in_memory: Networks, tmp_pat
     store = f"sqlite:{tmp_path}/hub.db"
     async with in_memory.start(store=store) as network:
         _ann, bob, _first = await abc(network)
+        await network.join("eve")
     async with in_memory.start(store=store) as network:
+        eve = await network.join("eve")
+        assert eve.ready["cursor"] == 3, "where she joined, though she has acknowledged nothing"
         back = await network.join("bob")
         assert back.hello["epoch"] == bob.hello["epoch"]
         assert await back.take_texts(2) == ["b", "c"]
