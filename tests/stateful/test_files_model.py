@@ -244,4 +244,4 @@ class FilesMachine(ModMachine):
 
 
 TestFiles = pytest.mark.slow(FilesMachine.TestCase)
-TestFiles.settings = settings(max_examples=examples(20), stateful_step_count=25, deadline=None)
+TestFiles.settings = settings(max_examples=examples(10), stateful_step_count=25, deadline=None)
