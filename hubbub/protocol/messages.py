@@ -329,6 +329,8 @@ class Card(Model):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
+    name: Annotated[str, Field(max_length=64, exclude_if=not_)] = ""
+    """What people call it, where that is not its id. It is claimed, not proven, and not unique."""
     # As much as fits into a card, which is small.
     description: CardText = ""
     """What it is and does."""

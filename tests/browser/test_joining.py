@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from playwright.async_api import BrowserContext, Request, WebSocket, expect
 
 from tests.browser.support.accessibility import audit
@@ -43,11 +44,6 @@ async def test_a_name_joins_an_open_network_and_is_remembered_until_one_leaves(
 ) -> None:
     desk = await desks.sit(room)
     await expect(desk.page).to_have_title("test")
-    name = desk.page.get_by_label("Your name")
-    await name.fill("ann lee")
-    await desk.page.get_by_role("button", name="Join").click()
-    assert not await name.evaluate("(it) => it.validity.valid")
-    await expect(desk.page.locator("[data-thread]")).to_have_count(0)
     await desk.join_as("ann")
     await desk.page.reload()
     await desk.is_joined()
@@ -104,3 +100,24 @@ async def test_a_token_joins_is_kept_secret_and_its_end_loses_nothing_that_was_w
         await expect(desk.page.get_by_label("Token")).to_have_value("")
         await desk.join_with_token("ann", room.token("ann"))
         await desks.leave()
+
+
+@pytest.mark.behaviour("U-15")
+async def test_a_person_of_any_name_joins_is_called_by_it_and_mentioned_by_an_id_made_of_it(
+    desks: Desks, room: Room
+) -> None:
+    desk, ann = await desks.sit(room), await desks.sit(room, "ann", "channel.general")
+    await desk.page.get_by_label("Your name").fill("Jürgen Müller")
+    await expect(desk.page.get_by_text("Others mention you as @jurgen-muller")).to_be_visible()
+    await desk.page.get_by_role("button", name="Join").click()
+    await desk.is_joined()
+    await desk.open_thread("channel.general")
+    await desk.says("Guten Tag")
+    await expect(await ann.sees("Guten Tag")).to_contain_text("Jürgen Müller")
+    await expect(ann.person("Jürgen Müller")).to_contain_text("JM")
+    await ann.composer.press_sequentially("@Jü")
+    await ann.page.get_by_role("option", name="jurgen-muller").click()
+    await expect(ann.composer).to_have_value("@jurgen-muller ")
+    await desk.page.reload()
+    await desk.is_joined()
+    await expect(await desk.sees("Guten Tag")).to_contain_text("Jürgen Müller")

@@ -1,9 +1,10 @@
 import { sameOr, steady } from "/static/core/lists.js";
+import { called, idFor } from "/static/core/names.js";
 import { State } from "/static/core/state.js";
 import { hueOf, initialsOf } from "/static/parts/avatar.js";
 import { activityOf, presenceOf } from "/static/parts/presence.js";
 import { peopleOf } from "/static/features/people/order.js";
-import { equal, test } from "./harness.js";
+import { equal, ok, test } from "./harness.js";
 
 /** A state in which scout is an agent that is here. */
 function state() {
@@ -48,7 +49,7 @@ test("agents come first, then people, then services; who is here before who is n
 });
 
 test("a name has initials, and always the same of eight colours", () => {
-  equal(["calculator", "big-red-dog", "x", "__"].map(initialsOf), ["CA", "BR", "X", "__"]);
+  equal(["calculator", "big-red-dog", "x", "__", "Jürgen Müller"].map(initialsOf), ["CA", "BR", "X", "__", "JM"]);
   equal(hueOf("ann"), hueOf("ann"));
   const hues = new Set(Array.from({ length: 200 }, (_, n) => hueOf(`agent-${n}`)));
   equal([...hues].sort(), [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -62,4 +63,19 @@ test("a list with the same items stays the same list", () => {
   const upTo = steady((n) => (n > 1 ? ["many"] : ["one"]));
   equal(upTo(2) === upTo(3), true);
   equal(upTo(1), ["one"]);
+});
+
+test("a name that cannot be an id has one of its own, always the same", () => {
+  equal(["ann", " Ann_2 ", "Jürgen Müller", "Søren Åß", " "].map(idFor), ["ann", "Ann_2", "jurgen-muller", "s-ren-ass", ""]);
+  ok(/^person-[a-z0-9]+$/.test(idFor("张伟")));
+  equal(idFor("张伟"), idFor("张伟 "));
+});
+
+test("who has a name is called by it, with the id where another could be meant", () => {
+  const card = (name) => ({ card: { name } });
+  const of = (...all) => Object.fromEntries(called(all));
+  equal(of({ id: "jm", ...card("Jürgen Müller") }, { id: "ann" }), { jm: "Jürgen Müller" });
+  equal(of({ id: "eve", ...card("Ann") }, { id: "ann", card: {} }), { eve: "Ann (eve)" });
+  equal(of({ id: "a", ...card("Jo") }, { id: "b", ...card("J o") }), { a: "Jo (a)", b: "J o (b)" });
+  equal(of({ id: "jo", ...card("Jo") }), { jo: "Jo" });
 });

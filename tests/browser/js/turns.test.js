@@ -1,6 +1,7 @@
 import { equal, ok, test } from "./harness.js";
 import { agentOf, firstWords, textOf, turnOf, wokenBy } from "/static/core/messages.js";
 import { count, dollars } from "/static/core/numbers.js";
+import { State } from "/static/core/state.js";
 import { factsOf } from "/static/features/turns/facts.js";
 import { readTurns } from "/static/features/turns/reading.js";
 import { filling, pretty, stepNames, timeline, tookMs, totals } from "/static/features/turns/record.js";
@@ -135,7 +136,7 @@ test("facts tell the dialect only where a model calls tools by words, and from w
   const told = (dialect, ...dialects) => {
     const start = { id: "bot-m1", model: "small", thread_id: "broadcast", messages: ["m1"], tools: [], dialect };
     const steps = dialects.map((each, n) => ({ n: n + 1, calls: [], dialect: each }));
-    return factsOf(turn(steps, { start, agent: "bot" }), "ann").find(({ key }) => key === "dialect")?.value;
+    return factsOf(turn(steps, { start, agent: "bot" }), new State()).find(({ key }) => key === "dialect")?.value;
   };
   equal(["native", null, undefined].map((each) => told(each)), [undefined, undefined, undefined]);
   ok(told("tool_call").includes("tool_call"));

@@ -76,7 +76,7 @@ export class App {
 
   // Joining ---------------------------------------------------------------------------------
 
-  join(participant, token = null) {
+  join(participant, token = null, card = null) {
     this.state.forget();
     this.said.value = null; // it was told to whoever has left
     this.mine = this.storage.within(participant);
@@ -88,7 +88,7 @@ export class App {
         stored: (entry, result, rest) => this.stored(entry, result, rest),
       },
     );
-    this.client.join(participant, token);
+    this.client.join(participant, token, card);
     this.outbox.restore();
   }
 

@@ -46,11 +46,12 @@ export class Client {
     this.retryTimer = this.ackTimer = this.silenceTimer = 0;
   }
 
-  /** Join as `participant`, and stay until `leave`. */
-  join(participant, token = null) {
+  /** Join as `participant`, and stay until `leave`. `card`: a new one, what others see of oneself. */
+  join(participant, token = null, card = null) {
     this.leave();
     this.me = participant;
     this.token = token;
+    this.card = card;
     this.cursor = null;
     this.tries = 0;
     this.connect();
@@ -138,6 +139,7 @@ export class Client {
     };
     if (this.observe) frame.observe = true;
     if (this.token) frame.token = this.token;
+    if (this.card) frame.card = this.card;
     if (this.cursor?.epoch === this.hello.epoch) frame.cursor = this.cursor;
     this.say(frame);
   }

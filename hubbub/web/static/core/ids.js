@@ -57,12 +57,12 @@ export function channelThread(name) {
   return `channel.${name}`;
 }
 
-/** How a thread is called when `me` reads it. */
-export function titleOf(thread, me) {
+/** How a thread is called when `me` reads it; `named(id)` is what a participant is called. */
+export function titleOf(thread, me = null, named = (id) => id) {
   const root = rootOf(thread);
   const kind = kindOf(root);
   if (kind === "direct") {
-    return membersOf(root).filter((member) => member !== me).join(", ") || me;
+    return membersOf(root).filter((member) => member !== me).map(named).join(", ") || named(me);
   }
   if (kind === "broadcast") return "Everyone";
   const name = root.slice(root.indexOf(".") + 1);

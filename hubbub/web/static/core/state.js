@@ -2,8 +2,9 @@
 // events after a `ready` gives the same as a `ready` that came after them.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { Control } from "./control.js";
-import { parentOf, rootOf, seqOf } from "./ids.js";
+import { parentOf, rootOf, seqOf, titleOf } from "./ids.js";
 import { agentOf, turnOf } from "./messages.js";
+import { called } from "./names.js";
 import { Thread } from "./thread.js";
 
 const FLOW = 400; // messages that are remembered for the picture of the network
@@ -29,6 +30,7 @@ export class State {
     this.arrived = signal(null); // the message that has just come in, for those who want to know
     this.control = new Control(this); // what people hold of the network
 
+    this.called = computed(() => called(this.participants.value.values()));
     /** How many names there are that a text can mention. */
     this.names = computed(() => this.participants.value.size + this.channels.value.size);
     this.byActivity = computed(() =>
@@ -51,6 +53,16 @@ export class State {
 
   participant(id) {
     return this.participants.value.get(id) ?? null;
+  }
+
+  /** What somebody is called. */
+  nameOf(id) {
+    return this.called.value.get(id) ?? id;
+  }
+
+  /** What a thread is called by somebody who reads it. */
+  titleOf(thread, reader = this.me.value) {
+    return titleOf(thread, reader, (id) => this.nameOf(id));
   }
 
   /** Whether the reader is in a thread. Of others what was said may be looked at, at most. */

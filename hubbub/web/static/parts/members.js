@@ -15,7 +15,7 @@ function Member({ app, id }) {
   return html`<li>
     <button class="list-row" onClick=${() => app.open("participant", id)}>
       <${Avatar} app=${app} id=${id} size=${1.5} presence=${true} />
-      <span class="cut name">${id}</span>
+      <span class="cut name" dir="auto">${app.state.nameOf(id)}</span>
       ${id === app.state.me.value && html`<span class="chip">${t.people.you}</span>`}
       <${Activity} app=${app} id=${id} />
     </button>

@@ -19,7 +19,7 @@ export function MessageLink({ app, id, most = 60 }) {
   if (!message) return html`<span class="quiet">${id}</span>`;
   return html`
     <a class="message-link" href=${app.router.href("thread", [message.thread_id, id])}>
-      <b>${message.sender_id}</b>${" "}<span dir="auto">${firstWords(message, most)}</span>
+      <b>${app.state.nameOf(message.sender_id)}</b>${" "}<span dir="auto">${firstWords(message, most)}</span>
     </a>
   `;
 }

@@ -1,5 +1,5 @@
 // Which of one's threads something is for.
-import { kindOf, titleOf } from "../core/ids.js";
+import { kindOf } from "../core/ids.js";
 import { html } from "../core/ui.js";
 
 const ORDER = { channel: 0, broadcast: 1, direct: 2 };
@@ -15,7 +15,7 @@ export function threadsOf(app, thread = null) {
 export function ThreadChoice({ app, label, threads, value, change }) {
   return html`<label class="field">${label}
     <select name="thread" value=${value} onChange=${(event) => change(event.target.value)}>
-      ${threads.map((id) => html`<option key=${id} value=${id}>${titleOf(id, app.state.me.value)}</option>`)}
+      ${threads.map((id) => html`<option key=${id} value=${id}>${app.state.titleOf(id)}</option>`)}
     </select>
   </label>`;
 }

@@ -11,7 +11,7 @@ export function wordAt(text, caret) {
   const before = text.slice(Math.max(0, caret - LOOK_BACK), caret);
   const command = caret <= LOOK_BACK && /^\/([\w-]*)$/.exec(before);
   if (command) return { trigger: "/", word: command[1], start: 0 };
-  const found = /(?:^|[\s(\[{"'*_>])([@#])([\w-]*)$/.exec(before);
+  const found = /(?:^|[\s(\[{"'*_>])([@#])([\p{L}\p{N}_-]*)$/u.exec(before);
   return found && { trigger: found[1], word: found[2], start: caret - found[2].length - 1 };
 }
 
@@ -25,9 +25,9 @@ export function completed(text, caret, { trigger, start }, value) {
 /** Those of `items` ({value, ...}, best first) that fit: what begins with the word before the rest. */
 export function fitting(items, word) {
   const wanted = word.toLowerCase();
-  const rank = ({ value }) => {
+  const rank = ({ value, also = "" }) => {
     const name = value.toLowerCase();
-    if (name.startsWith(wanted)) return 0;
+    if (name.startsWith(wanted) || also.toLowerCase().startsWith(wanted)) return 0;
     if (name.split(/[-_]/).some((part) => part.startsWith(wanted))) return 1;
     return name.includes(wanted) ? 2 : 3;
   };

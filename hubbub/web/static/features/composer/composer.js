@@ -1,6 +1,5 @@
 // Where one writes.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { Icon } from "../../parts/icon.js";
 import { fit, sends } from "../../parts/writing.js";
@@ -86,7 +85,7 @@ export function Composer({ app, thread, desk }) {
     field.current.focus();
   };
   const voice = app.state.control.voiceIn(thread.id);
-  const title = titleOf(thread.id, voice ?? app.state.me.value);
+  const title = app.state.titleOf(thread.id, voice ?? app.state.me.value);
   const toWhom = thread.parent ? t.composer.labelReply : t.composer.label(title);
   const label = voice ? t.composer.labelAs(toWhom, voice) : toWhom;
   return html`

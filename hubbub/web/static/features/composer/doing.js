@@ -13,7 +13,7 @@ export function Doing({ app, thread }) {
     <div class="doing">
       <p class="cut" aria-hidden="true">
         ${agents.slice(0, MOST).map(([id]) => html`<span key=${id} class="does">
-          <span class="pulse"></span><b>${id}</b>${" "}
+          <span class="pulse"></span><b>${app.state.nameOf(id)}</b>${" "}
           <${Activity} app=${app} id=${id} thread=${thread.id} />
         </span>`)}
         ${agents.length > MOST &&
@@ -24,14 +24,14 @@ export function Doing({ app, thread }) {
       app.add.work.items.value.map(
         (part, n) => html`<${part.view} key=${n} app=${app} thread=${thread} agents=${agents} />`,
       )}
-      <div class="hidden-text" role="status">${spoken(agents, writing)}</div>
+      <div class="hidden-text" role="status">${spoken(app, agents, writing)}</div>
     </div>
   `;
 }
 
 /** Without the seconds: it is read out whenever it changes. */
-function spoken(agents, writing) {
-  const does = ([id, { state, tool }]) => t.composer.does(id, t.activity[state]?.(tool) ?? state);
+function spoken(app, agents, writing) {
+  const does = ([id, { state, tool }]) => t.composer.does(app.state.nameOf(id), t.activity[state]?.(tool) ?? state);
   const parts = agents.map(does);
   if (writing.length) parts.push(t.composer.typing(writing));
   return parts.join(". ");
@@ -50,5 +50,5 @@ function useWriting(app, thread) {
     const timer = setTimeout(() => look((n) => n + 1), next - Date.now() + 20);
     return () => clearTimeout(timer);
   }, [next]);
-  return all.map(([id]) => id);
+  return all.map(([id]) => app.state.nameOf(id));
 }

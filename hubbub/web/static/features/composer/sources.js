@@ -17,7 +17,9 @@ function participants(app, thread) {
     .filter(({ id }) => id !== me)
     .sort((a, b) => order(a) - order(b) || (a.id < b.id ? -1 : 1))
     .map(({ id, card }) => ({
-      value: id, label: id, who: id, hint: card?.description ?? "",
+      value: id, label: id, who: id,
+      hint: [card?.name && app.state.nameOf(id), card?.description].filter(Boolean).join(" · "),
+      also: card?.name ?? "",
       note: readers.has(id) ? "" : t.composer.notHere,
     }));
 }

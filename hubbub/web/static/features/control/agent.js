@@ -1,5 +1,4 @@
 // In an agent's panel: stop it, speak for it, and what reaches it while one does.
-import { titleOf } from "../../core/ids.js";
 import { firstWords } from "../../core/messages.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -71,7 +70,7 @@ function Heard({ app, agent }) {
     <div role="log" aria-label=${words.heard}><ul class="heard">
       ${heard.slice(-SHOWN).reverse().map(({ message }) => html`<li key=${message.id}>
         <a href=${app.router.href("thread", [message.thread_id, message.id])}>
-          <span><b>${message.sender_id}</b> <span class="quiet cut">${titleOf(message.thread_id, agent)}</span>
+          <span><b>${app.state.nameOf(message.sender_id)}</b> <span class="quiet cut">${app.state.titleOf(message.thread_id, agent)}</span>
             <span class="quiet end"><${Moment} at=${message.sent_at} /></span></span>
           <span class="item-text" dir="auto">${firstWords(message, 200)}</span>
         </a></li>`)}

@@ -1,5 +1,4 @@
 // One approval: who asks for what, with which arguments, why; and the decision.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -63,7 +62,7 @@ function Head({ app, approval: { agent, tool, thread_id: thread, turn, asked_at,
       <h3><button type="button" class="who" onClick=${() => app.open("participant", agent)}>${agent}</button>
         ${" "}${state === "pending" ? words.asks : words.asked}${" "}<code>${visible(tool)}</code></h3>
       <p class="quiet small">
-        <a href=${app.router.href("thread", [thread])}>${titleOf(thread, app.state.me.value)}</a>
+        <a href=${app.router.href("thread", [thread])}>${app.state.titleOf(thread)}</a>
         ${" · "}<${TurnLink} app=${app} id=${turn}>${words.turn}<//>${" · "}<${Moment} at=${asked_at} />
       </p>
     </div>

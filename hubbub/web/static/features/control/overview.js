@@ -1,6 +1,5 @@
 // `#/control`: all that keeps agents from working, and who speaks for them.
 import { duration } from "../../core/time.js";
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -49,7 +48,7 @@ function Row({ icon, mood, title, href, children, action }) {
 
 function stopRow(app, stop) {
   const { scope, target, by, at, reason } = stop;
-  const title = words.item[scope]?.(scope === "thread" ? titleOf(target, app.state.me.value) : target) ?? target;
+  const title = words.item[scope]?.(scope === "thread" ? app.state.titleOf(target) : target) ?? target;
   const href = scope === "thread" ? app.router.href("thread", [target]) : null;
   const action = app.state.owner.value && { title: words.resume, run: () => resume(app, stop) };
   return html`<${Row} key=${`${scope} ${target}`} icon="stop" mood="danger" title=${title} href=${href}
@@ -61,7 +60,7 @@ function stopRow(app, stop) {
 function latchRow(app, latch) {
   const { thread_id: thread, at, turns, within_s: within } = latch;
   const action = app.state.owner.value && { title: words.release, run: () => release(app, latch) };
-  return html`<${Row} key=${thread} icon="warning" mood="warn" title=${titleOf(thread, app.state.me.value)}
+  return html`<${Row} key=${thread} icon="warning" mood="warn" title=${app.state.titleOf(thread)}
     href=${app.router.href("thread", [thread])} action=${action}>
     <${Moment} at=${at} />: ${words.latch(turns, duration(within * 1000))}
   <//>`;

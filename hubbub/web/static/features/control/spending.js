@@ -1,5 +1,5 @@
 // What an agent, or work in a thread, has cost: in the panels of both.
-import { repliedSeq, titleOf } from "../../core/ids.js";
+import { repliedSeq } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { html, useState } from "../../core/ui.js";
 import { doings, useWatched } from "../../parts/watched.js";
@@ -47,7 +47,7 @@ export function summed(rows, key) {
 }
 
 function Table({ app, rows, total, of }) {
-  const title = (id) => (of === words.thread ? threadTitle(id, app.state.me.value) : id);
+  const title = (id) => (of === words.thread ? threadTitle(app, id) : app.state.nameOf(id));
   const href = (id) => of === words.thread && app.router.href("thread", [id]);
   const rest = rows.length - SHOWN;
   return html`<table>
@@ -64,9 +64,9 @@ function Table({ app, rows, total, of }) {
 }
 
 /** With the message that is replied to: a thread and the replies in it are rows of their own. */
-function threadTitle(id, me) {
+function threadTitle(app, id) {
   const seq = repliedSeq(id);
-  return seq === null ? titleOf(id, me) : `${titleOf(id, me)} › m${seq}`;
+  return seq === null ? app.state.titleOf(id) : `${app.state.titleOf(id)} › m${seq}`;
 }
 
 function Line({ title, href, sums: { turns = 0, tokens_in = 0, tokens_out = 0, usd = 0 } }) {

@@ -1,5 +1,4 @@
 // What to stop: a turn, a thread, an agent, or everything.
-import { titleOf } from "../../core/ids.js";
 import { agentOf } from "../../core/messages.js";
 import { html, useMemo, useState } from "../../core/ui.js";
 import { Dialog } from "../../parts/dialog.js";
@@ -64,7 +63,7 @@ function choicesOf(app, { thread = null, turn = null, agent = null }) {
     .filter(([id, of]) => of && (!agent || id === agent))
     .map(([id, of]) => ({ scope: "turn", target: of, title: words.turn(id), hint: words.turnHint }));
   if (thread) {
-    const title = words.thread(titleOf(thread, app.state.me.peek()));
+    const title = words.thread(app.state.titleOf(thread));
     found.push({ scope: "thread", target: thread, title, hint: words.threadHint });
   }
   if (!app.state.owner.peek()) return found;

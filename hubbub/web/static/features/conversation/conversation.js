@@ -1,6 +1,5 @@
 // A thread in the middle: its title, its messages, and where one writes.
 import { html, useEffect } from "../../core/ui.js";
-import { titleOf } from "../../core/ids.js";
 import { PAGE } from "../../core/thread.js";
 import { t } from "../../texts.js";
 import { Header } from "./header.js";
@@ -16,7 +15,7 @@ export function Conversation({ app, id, at, shown }) {
     else if (!thread.head.peek()) meet(app, thread);
   }, [id, thread, outside]);
   if (!thread) return null;
-  const title = titleOf(id, app.state.me.value);
+  const title = app.state.titleOf(id);
   const isEmpty = !outside && thread.head.value === 0 && thread.pending.value.length === 0;
   return html`
     <${Header} app=${app} thread=${thread} />

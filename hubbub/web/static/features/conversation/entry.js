@@ -17,7 +17,7 @@ export function Entry({ app, entry, named }) {
       ${named ? html`<${Avatar} app=${app} id=${sender} size=${2.25} />` : html`<span class="at beside" />`}
       <div class="content">
         ${named && html`<header>
-          <span class="sender">${sender}</span>
+          <span class="sender">${app.state.nameOf(sender)}</span>
           <time class="at" datetime=${at} title=${fullTime(at)}>${timeOf(at)}</time>
         </header>`}
         <${Prose} app=${app} text=${entry.text} />

@@ -1,6 +1,6 @@
 // The conversation in the middle, and what is done with its messages.
 import { html, useEffect } from "../../core/ui.js";
-import { canonical, isThread, titleOf } from "../../core/ids.js";
+import { canonical, isThread } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
 import { t } from "../../texts.js";
 import { Conversation } from "./conversation.js";
@@ -14,7 +14,7 @@ export default function conversation(app) {
         ? html`<${Conversation} key=${id} app=${app} id=${id} at=${at} shown=${shown} />`
         : html`<${Relative} app=${app} id=${id} at=${at} />`,
     title: ([id]) =>
-      isThread(id) ? (app.state.labels.value.get(id)?.title ?? titleOf(id, app.state.me.value)) : "",
+      isThread(id) ? (app.state.labels.value.get(id)?.title ?? app.state.titleOf(id)) : "",
   });
   app.add.views.add({ name: "message", view: Elsewhere, title: ([id]) => id });
   addMoving(app, shown);

@@ -14,11 +14,11 @@ export function ghostsOf(state, thread) {
 export function Ghost({ app, ghost: { sender, text }, named }) {
   return html`
     <article class=${named ? "message named ghost" : "message ghost"} aria-busy="true"
-      aria-label=${t.conversation.writes(sender)}>
+      aria-label=${t.conversation.writes(app.state.nameOf(sender))}>
       ${named ? html`<${Avatar} app=${app} id=${sender} size=${2.25} />` : html`<span class="at beside" />`}
       <div class="content">
         ${named && html`<header>
-          <span class="sender">${sender}</span>
+          <span class="sender">${app.state.nameOf(sender)}</span>
           <span class="at">${t.conversation.writing}</span>
         </header>`}
         <div class="prose" dir="auto"><div class="piece plain">${visible(text)}</div></div>

@@ -1,6 +1,6 @@
 // What is above a conversation: where one is, who is here, and what can be done with the thread.
 import { html } from "../../core/ui.js";
-import { kindOf, membersOf, titleOf } from "../../core/ids.js";
+import { kindOf, membersOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { Activity, Presence, presenceOf } from "../../parts/presence.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
@@ -8,7 +8,7 @@ import { Menu } from "../../parts/menu.js";
 import { t } from "../../texts.js";
 
 export function Header({ app, thread }) {
-  const title = titleOf(thread.id, app.state.me.value);
+  const title = app.state.titleOf(thread.id);
   const details = t.conversation.threadDetails;
   const named = app.state.labels.value.get(thread.id)?.title;
   return html`
@@ -63,7 +63,7 @@ function Member({ app, id, thread, named }) {
   const is = presenceOf(app.state, id);
   return html`<span class="member">
     <${Presence} app=${app} id=${id} />
-    ${named && id}
+    ${named && app.state.nameOf(id)}
     ${is === "busy"
       ? html`<${Activity} app=${app} id=${id} thread=${thread.id} />`
       : !named && t.presence[is]}

@@ -20,15 +20,15 @@ export function Message({ app, thread, log, message, named, isFocused, isMarked,
     <article class=${classes({ named, mentionsMe })} data-message=${id}
       data-state=${isMine ? deliveryOf(app.state, message).state : null} data-marked=${isMarked}
       tabindex=${isFocused ? 0 : -1} aria-posinset=${message.tseq} aria-setsize=${thread.head.value}
-      aria-label=${labelOf(message)}
+      aria-label=${labelOf(app, message)}
       onFocus=${(event) => isWholly(event) && log.setFocus(message.tseq)}>
       ${named
         ? html`<${Avatar} app=${app} id=${sender} size=${2.25} />`
         : html`<${At} app=${app} message=${message} hidden />`}
       <div class="content">
         ${named && html`<header>
-          <button type="button" class="sender" onClick=${() => app.open("participant", sender)}>
-            ${sender}</button>
+          <button type="button" class="sender" title=${`@${sender}`} onClick=${() => app.open("participant", sender)}>
+            ${app.state.nameOf(sender)}</button>
           ${kind !== "human" && html`<span class="kind">${t.conversation.kinds[kind]}</span>`}
           <${Marks} app=${app} slot="name" message=${message} thread=${thread} />
           <${At} app=${app} message=${message} />
@@ -42,9 +42,9 @@ export function Message({ app, thread, log, message, named, isFocused, isMarked,
   `;
 }
 
-const labelOf = (message) =>
+const labelOf = (app, message) =>
   t.conversation.message(
-    message.sender_id, t.conversation.kinds[message.sender_kind], timeOf(message.sent_at),
+    app.state.nameOf(message.sender_id), t.conversation.kinds[message.sender_kind], timeOf(message.sent_at),
     firstWords(message, LABEL_CHARACTERS),
   );
 

@@ -8,6 +8,6 @@ export function News({ app, thread }) {
   const message = app.state.arrived.value;
   const here = message && message.thread_id === thread.id && message.sender_id !== app.state.me.value;
   return html`<div class="hidden-text" role="status">
-    ${here && t.conversation.says(message.sender_id, firstWords(message, 160))}
+    ${here && t.conversation.says(app.state.nameOf(message.sender_id), firstWords(message, 160))}
   </div>`;
 }

@@ -29,7 +29,7 @@ export function Parent({ app, thread }) {
         <div class="content">
           <header>
             <button type="button" class="sender" onClick=${() => app.open("participant", message.sender_id)}>
-              ${message.sender_id}</button>
+              ${app.state.nameOf(message.sender_id)}</button>
             <a class="at" title=${fullTime(message.sent_at)}
               href=${app.router.href("thread", [message.thread_id, id])}>
               <time datetime=${message.sent_at}>${timeOf(message.sent_at)}</time></a>

@@ -1,5 +1,4 @@
 // `#/digest`: what is new in each thread, what waits, what was decided.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -107,5 +106,5 @@ function Line({ app, thread, line: { id, by, at, text, outside }, title }) {
 
 const nameOf = (app, thread) => {
   const named = app.state.labels.value.get(thread)?.title;
-  return named ? visible(named) : titleOf(thread, app.state.me.value);
+  return named ? visible(named) : app.state.titleOf(thread);
 };

@@ -1,5 +1,4 @@
 // `#/documents`: all shared documents; `#/documents/<thread>`: those of one thread.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -17,7 +16,7 @@ export function List({ app, args: [thread = null], news }) {
   const { value, error } = useWatched(() => listed(app, thread, most), {
     key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
   });
-  const title = thread ? words.inThread(titleOf(thread, app.state.me.value)) : words.title;
+  const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
   return html`
     <header class="title"><h1 class="cut" tabindex="-1" data-focus>${title}</h1>
       <div class="tools">
@@ -45,7 +44,7 @@ function Item({ app, document: { id, title, thread_id: thread, version, created_
   return html`<li><a class="document-item" href=${app.router.href("document", [id])}>
     <${Icon} name="document" size=${18} />
     <span class="name" dir="auto">${visible(title)}</span>
-    <span class="quiet small about"><span>${titleOf(thread, app.state.me.value)}</span>
+    <span class="quiet small about"><span>${app.state.titleOf(thread)}</span>
       <span>${words.version(version)}</span><span>${words.by(by)}, <${Moment} at=${at} /></span></span>
   </a></li>`;
 }

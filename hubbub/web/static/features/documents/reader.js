@@ -1,5 +1,4 @@
 // A document as people read it, with what can be done with it and what was said about it.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useMemo, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -57,7 +56,7 @@ export function Title({ app, id, found, children }) {
 function Facts({ app, found: { document, version, made } }) {
   return html`<p class="quiet small about">
     <a href=${app.router.href("thread", [document.thread_id])}>
-      ${titleOf(document.thread_id, app.state.me.value)}</a>
+      ${app.state.titleOf(document.thread_id)}</a>
     <span>${words.version(version)}</span>
     ${made && html`<span>${words.by(made.author)}, <${Moment} at=${made.at} /></span>`}
     ${made?.note && html`<q dir="auto">${visible(made.note)}</q>`}

@@ -1,5 +1,4 @@
 // `#/files`: all files that one may read; `#/files/<thread>`: those of one thread.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -17,7 +16,7 @@ export function List({ app, args: [thread = null], news }) {
   const { value, error } = useWatched(() => listed(app, thread, most), {
     key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
   });
-  const title = thread ? words.inThread(titleOf(thread, app.state.me.value)) : words.title;
+  const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
   return html`
     <header class="title"><h1 class="cut" tabindex="-1" data-focus>${title}</h1>
       ${thread && html`<div class="tools">
@@ -42,7 +41,7 @@ function Item({ app, file: { id, name, size, thread, uploaded_by: by, at, outsid
     <${Icon} name="document" size=${18} />
     <button type="button" class="plain name" dir="auto" onClick=${() => app.open("file", id)}>${visible(name)}</button>
     <span class="quiet small about"><span>${sizeOf(size)}</span><span>${words.by(by)}, <${Moment} at=${at} /></span>
-      ${thread && html`<a href=${app.router.href("thread", [thread])}>${titleOf(thread, app.state.me.value)}</a>`}
+      ${thread && html`<a href=${app.router.href("thread", [thread])}>${app.state.titleOf(thread)}</a>`}
       ${outside && html`<span>${words.outside}</span>`}</span>
     <span class="get"><${Download} app=${app} id=${id} name=${name} /></span>
   </li>`;

@@ -1,5 +1,4 @@
 // On the right: a file with all that is known of it.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -42,7 +41,7 @@ function Facts({ app, file }) {
     <dt>${words.facts.by}</dt><dd>${by}</dd>
     <dt>${words.facts.at}</dt><dd><${Moment} at=${at} /></dd>
     <dt>${words.facts.thread}</dt><dd>${thread
-      ? html`<a href=${app.router.href("thread", [thread])}>${titleOf(thread, app.state.me.value)}</a>`
+      ? html`<a href=${app.router.href("thread", [thread])}>${app.state.titleOf(thread)}</a>`
       : words.nowhere}</dd>
     <dt>${words.facts.lines}</dt><dd>${lines ? words.lines(lines) : visible(noText)}</dd>
     <dt>${words.facts.id}</dt><dd><code>${id}</code></dd>

@@ -1,6 +1,6 @@
 // The network drawn: edges as lines in an SVG, nodes as links above it. Where they are is set by
 // frame.js, without drawing them anew.
-import { kindOf, titleOf } from "../../core/ids.js";
+import { kindOf } from "../../core/ids.js";
 import { html, useMemo } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
@@ -37,7 +37,7 @@ function Edge({ ends: [a, b], weight }) {
 
 function Node({ app, node: { key, kind, name, thread } }) {
   if (kind === "room") {
-    const title = titleOf(thread, app.state.me.value);
+    const title = app.state.titleOf(thread);
     return html`
       <li class="node room" data-node=${key}>
         <a href=${app.router.href("thread", [thread])}>

@@ -53,7 +53,7 @@ function Agent({ app, id }) {
   return html`<li>
     <button class="whom" onClick=${() => app.talkTo(id)}>
       <${Avatar} app=${app} id=${id} size=${2.25} presence=${true} />
-      <span><b>${id}</b><${Activity} app=${app} id=${id} />
+      <span><b>${app.state.nameOf(id)}</b><${Activity} app=${app} id=${id} />
         <span class="quiet">${card?.description}</span></span>
     </button>
     ${(card?.examples ?? []).slice(0, MOST_EXAMPLES).map((text) => html`<button class="example" key=${text}

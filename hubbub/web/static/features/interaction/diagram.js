@@ -27,7 +27,7 @@ function Drawing({ app, plan, story, here }) {
     <ol class="heads" style=${{ width: `${width}px`, height: `${HEAD}px` }}>
       ${heads.map(
         ({ id, x }) => html`<li key=${id} style=${{ left: `${x}px` }}>
-          <a href=${here("participant", id)}><${Avatar} app=${app} id=${id} />${id}</a>
+          <a href=${here("participant", id)}><${Avatar} app=${app} id=${id} />${app.state.nameOf(id)}</a>
         </li>`,
       )}
     </ol>

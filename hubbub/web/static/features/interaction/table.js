@@ -17,7 +17,7 @@ export function SequenceTable({ app, story, here }) {
           (row) => html`<tr key=${row.message.id}>
             <td><${Moment} at=${row.message.sent_at} /></td>
             <td>${row.from}</td>
-            <td>${row.bus ? titleOf(row.message.thread_id, app.state.me.value) : names(row.to)}</td>
+            <td>${row.bus ? app.state.titleOf(row.message.thread_id) : names(row.to)}</td>
             <td>${names(row.to.filter(({ wakes }) => wakes))}</td>
             <td>
               ${row.message.closed
@@ -34,7 +34,7 @@ export function SequenceTable({ app, story, here }) {
 
 /** "coordinator to researcher, wakes researcher: Please find out…" */
 export function sentenceOf({ message, from, bus, to }) {
-  const whom = bus ? titleOf(message.thread_id, null) : names(to);
+  const whom = bus ? titleOf(message.thread_id) : names(to);
   return t.interaction.sentence(from, whom, names(to.filter(({ wakes }) => wakes)), wordsOf(message, 120));
 }
 

@@ -2,7 +2,7 @@
 // messages, drawn in the same way.
 import { count, dollars } from "../../core/numbers.js";
 import { duration } from "../../core/time.js";
-import { isThread, titleOf } from "../../core/ids.js";
+import { isThread } from "../../core/ids.js";
 import { html, useEffect, useMemo, useSignal, useState } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { useWatched } from "../../parts/watched.js";
@@ -84,7 +84,7 @@ function LastOfThread({ app, id }) {
   }, [id, changed]);
   return html`
     <header class="title">
-      <h1><a href=${app.router.href("thread", [id])}>${titleOf(id, app.state.me.value)}</a></h1>
+      <h1><a href=${app.router.href("thread", [id])}>${app.state.titleOf(id)}</a></h1>
       <${Switch} app=${app} asTable=${asTable} />
     </header>
     <div class="page">

@@ -1,5 +1,6 @@
 // The first screen: joining by one click in an open network, with a token elsewhere.
 import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { idFor } from "../../core/names.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 
@@ -38,19 +39,20 @@ function Form({ app, status }) {
   useEffect(() => first.current.focus(), []);
   const join = (event) => {
     event.preventDefault();
-    app.join(name.trim(), token.trim() || null);
+    app.join(id, token.trim() || null, id === name.trim() ? null : { name: name.trim() });
   };
+  const id = idFor(name);
   const open = auth !== "tokens";
   const named = identity.knowsName || status.state === "refused";
   return html`<form onSubmit=${join}>
     ${status.state === "refused" && html`<p class="note danger" role="alert"><${Icon} name="warning" />
       <span>${refusal(status)}</span></p>`}
     <label class="field">${t.join.name}
-      <input name="name" required pattern="[A-Za-z0-9_\\-]{1,64}" maxlength="64"
-        title=${t.join.nameHint} autocomplete="username" autocapitalize="none" spellcheck="false"
+      <input name="name" required maxlength="64" pattern=".*\\S.*" autocomplete="username" spellcheck="false"
         list=${humans.length ? "humans" : null} value=${name}
         onInput=${(event) => setName(event.target.value)} ref=${open || named ? null : first} />
-      <small>${identity.knowsName ? t.join.nameKnown : t.join.nameHint}</small>
+      <small>${id && id !== name.trim() ? t.join.nameId(id)
+        : identity.knowsName ? t.join.nameKnown : t.join.nameHint}</small>
     </label>
     ${humans.length > 0 &&
     html`<datalist id="humans">

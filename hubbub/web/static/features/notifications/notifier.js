@@ -1,7 +1,6 @@
 // Desktop notifications for mentions and direct messages, once over all tabs, and only while the
 // reader looks elsewhere.
 import { signal } from "../../core/ui.js";
-import { titleOf } from "../../core/ids.js";
 import { firstWords } from "../../core/messages.js";
 import { t } from "../../texts.js";
 
@@ -54,7 +53,7 @@ export class Notifier {
   }
 
   show(message) {
-    const where = titleOf(message.thread_id, this.app.state.me.peek());
+    const where = this.app.state.titleOf(message.thread_id);
     const { sender_id: sender } = message;
     const title = message.type === "direct" ? sender : t.notifications.from(sender, where);
     const shown = new this.Notification(title, {

@@ -1,5 +1,5 @@
 // What the palette offers, and in which order. Pure, but for what an item runs.
-import { membersOf, titleOf } from "../../core/ids.js";
+import { membersOf } from "../../core/ids.js";
 import { search } from "../../core/fuzzy.js";
 import { iconOfKind, iconOfThread } from "../../parts/icon.js";
 import { t } from "../../texts.js";
@@ -13,14 +13,13 @@ export function itemsOf(app, context) {
 }
 
 function threads(app) {
-  const me = app.state.me.peek();
   return app.state.byActivity
     .peek()
     .filter((thread) => thread.parent === null && !isWithOne(thread.id) && isMine(app, thread))
     .map((thread) => ({
       id: `thread:${thread.id}`,
       kind: thread.kind === "channel" ? "channel" : "thread",
-      title: titleOf(thread.id, me),
+      title: app.state.titleOf(thread.id),
       hint: t.palette.kinds[thread.kind],
       icon: membersOf(thread.id).length ? "people" : iconOfThread(thread.kind),
       unread: thread.unread.peek(),
@@ -41,7 +40,7 @@ function people(app) {
   return others.map(({ id, kind, card }) => ({
     id: `person:${id}`,
     kind: "person",
-    title: id,
+    title: app.state.nameOf(id),
     hint: card?.description || t.people.kinds[kind],
     icon: iconOfKind(kind),
     participant: id,

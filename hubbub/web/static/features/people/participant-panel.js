@@ -1,6 +1,6 @@
 // The card of a participant, on the right.
 import { html, useComputed } from "../../core/ui.js";
-import { channelThread, titleOf } from "../../core/ids.js";
+import { channelThread } from "../../core/ids.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
 import { Activity, activityOf, Presence } from "../../parts/presence.js";
@@ -16,7 +16,8 @@ export function ParticipantPanel({ app, id }) {
     <section class="card-head">
       <${Avatar} app=${app} id=${id} size=${3} />
       <div>
-        <h3>${id}${me && html` <span class="chip">${t.people.you}</span>`}</h3>
+        <h3 dir="auto">${app.state.nameOf(id)}${me && html` <span class="chip">${t.people.you}</span>`}</h3>
+        ${known.card?.name && html`<p class="quiet">@${id}</p>`}
         <p class="quiet">${t.people.kinds[known.kind]} · <${Presence} app=${app} id=${id} />
           ${" "}${known.present ? t.presence.here : t.presence.away}</p>
       </div>
@@ -46,7 +47,7 @@ function Doing({ app, id }) {
     <span class="presence busy" aria-hidden="true"></span>
     <${Activity} app=${app} id=${id} />
     ${thread &&
-    html`<a href=${app.router.href("thread", [thread])}>${titleOf(thread, app.state.me.value)}</a>`}
+    html`<a href=${app.router.href("thread", [thread])}>${app.state.titleOf(thread)}</a>`}
   </p>`;
 }
 

@@ -42,7 +42,7 @@ function Person({ app, id }) {
       onClick=${() => app.open("participant", id)}>
       <${Avatar} app=${app} id=${id} size=${1.25} />
       <${Presence} app=${app} id=${id} told=${true} />
-      <span class="cut name">${id}</span>
+      <span class="cut name" dir="auto">${app.state.nameOf(id)}</span>
       <${Activity} app=${app} id=${id} />
     </button>
   </li>`;

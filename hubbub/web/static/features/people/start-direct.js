@@ -13,7 +13,7 @@ export function StartDirect({ app, close }) {
   const [word, setWord] = useState("");
   const [picked, setPicked] = useState([]);
   const found = peopleOf(app.state.participants.value.values(), app.state.me.value).filter(
-    ({ id }) => match(word, id) !== null,
+    ({ id }) => match(word, id) !== null || match(word, app.state.nameOf(id)) !== null,
   );
   const toggle = (id) => {
     setPicked(picked.includes(id) ? picked.filter((each) => each !== id) : [...picked, id]);
@@ -40,7 +40,7 @@ export function StartDirect({ app, close }) {
             <input type="checkbox" checked=${on} disabled=${!on && picked.length >= MOST}
               onChange=${() => toggle(id)} />
             <${Avatar} app=${app} id=${id} presence=${true} />
-            <span class="name">${id}</span><span class="cut quiet small">${card?.description}</span>
+            <span class="name" dir="auto">${app.state.nameOf(id)}</span><span class="cut quiet small">${card?.description}</span>
           </label></li>`;
         })}
       </ul>

@@ -1,5 +1,4 @@
 // `#/polls`: all polls; `#/polls/<thread>`: those of one thread.
-import { titleOf } from "../../core/ids.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { useWatched } from "../../parts/watched.js";
@@ -22,7 +21,7 @@ export function Polls({ app, args: [thread = null], news, create }) {
     key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
   });
   const isEmpty = value && !value.open.polls.length && !value.closed.polls.length;
-  const title = thread ? words.inThread(titleOf(thread, app.state.me.value)) : words.title;
+  const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
   return html`
     <header class="title"><h1 class="cut" tabindex="-1" data-focus>${title}</h1>
       <div class="tools">
@@ -49,7 +48,7 @@ function Group({ app, news, title, polls, where }) {
   return html`<section aria-label=${title}><div class="section"><h2>${title}</h2></div>
     <ul>${polls.map(({ id, thread_id: thread }) => html`<li key=${id}>
       ${where && html`<a class="small" href=${app.router.href("polls", [thread])}>
-        ${titleOf(thread, app.state.me.value)}</a>`}
+        ${app.state.titleOf(thread)}</a>`}
       <${Poll} app=${app} id=${id} news=${news} /></li>`)}</ul>
   </section>`;
 }

@@ -3,7 +3,6 @@ import { html, useEffect, useState } from "../../core/ui.js";
 import { visible } from "../../core/markdown.js";
 import { fullTime } from "../../core/time.js";
 import { turnOf } from "../../core/messages.js";
-import { titleOf } from "../../core/ids.js";
 import { Avatar } from "../../parts/avatar.js";
 import { MessageLink } from "../../parts/message-link.js";
 import { TurnLink } from "../../parts/turn-link.js";
@@ -32,11 +31,11 @@ function Facts({ app, message }) {
   const kind = t.conversation.kinds[message.sender_kind];
   const words = t.receipts;
   return html`<dl class="facts">
-    <dt>${words.from}</dt><dd>${sender}, ${kind}${message.spoken_by &&
+    <dt>${words.from}</dt><dd>${app.state.nameOf(sender)}, ${kind}${message.spoken_by &&
     html` <span class="chip">${later.marks.spokenBy(message.spoken_by)}</span>`}</dd>
     <dt>${words.at}</dt><dd><time datetime=${message.sent_at}>${fullTime(message.sent_at)}</time></dd>
     <dt>${words.in}</dt>
-    <dd><a href=${app.router.href("thread", [thread, id])}>${titleOf(thread, app.state.me.value)}</a>
+    <dd><a href=${app.router.href("thread", [thread, id])}>${app.state.titleOf(thread)}</a>
       <span class="quiet"> ${words.position(message.tseq)}</span></dd>
     <dt>${words.id}</dt><dd><code>${id}</code></dd>
     <dt>${words.interaction}</dt>
@@ -71,7 +70,7 @@ function Receipts({ app, message }) {
 function Receipt({ app, participant, present, delivered, read, woken, explanation, turn, state }) {
   return html`<li>
     <${Avatar} app=${app} id=${participant} size=${1.5} presence />
-    <b>${participant}</b>${" "}
+    <b>${app.state.nameOf(participant)}</b>${" "}
     <span class="quiet">${t.receipts.outcome({ present, delivered, read })}</span>
     ${woken && html`<span class="woken quiet" title=${explanation}>${t.receipts.woken}
       ${" "}${turn && html`<${TurnLink} app=${app} id=${turn}>${t.receipts.turn(state)}<//>`}</span>`}

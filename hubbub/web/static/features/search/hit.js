@@ -1,5 +1,4 @@
 // One thing that was found, with the place where the words stand.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -11,7 +10,7 @@ const ICONS = { messages: "message", documents: "document", files: "clip" };
 
 export function Hit({ app, hit, query }) {
   const { kind, by, at, snippet, title, outside, thread_id: thread } = hit;
-  const where = app.state.labels.value.get(thread)?.title ?? titleOf(thread, app.state.me.value);
+  const where = app.state.labels.value.get(thread)?.title ?? app.state.titleOf(thread);
   return html`<li><a class="hit" href=${hrefOf(app, hit)}>
     <${Icon} name=${ICONS[kind]} size=${18} />
     <span class="hidden-text">${words.kind[kind]}</span>

@@ -1,5 +1,4 @@
 // `#/search/<words>/<filters>`: a field, filters, and what was found.
-import { titleOf } from "../../core/ids.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { threadsOf } from "../../parts/thread-choice.js";
@@ -57,7 +56,7 @@ function Filters({ app, asked, look }) {
       <div class="search-fields">
         <label class="field">${words.thread}<select value=${asked.thread} onChange=${choose("thread")}>
           <option value="">${words.anywhere}</option>
-          ${threads.map((id) => html`<option key=${id} value=${id}>${titleOf(id, me)}</option>`)}</select></label>
+          ${threads.map((id) => html`<option key=${id} value=${id}>${app.state.titleOf(id)}</option>`)}</select></label>
         <label class="field">${words.by}<select value=${asked.by} onChange=${choose("by")}>
           <option value="">${words.anybody}</option>
           ${people.map((id) => html`<option key=${id} value=${id}>${id}</option>`)}</select></label>

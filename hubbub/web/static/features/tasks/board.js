@@ -1,5 +1,4 @@
 // `#/tasks/<thread>`: the tasks of a thread in columns by state; `#/tasks/<thread>/b3`: of one board.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -38,7 +37,7 @@ export function Board({ app, news, thread, board }) {
 
 function Head({ app, thread, make }) {
   return html`<header class="title">
-    <h1 class="cut" tabindex="-1" data-focus>${words.inThread(titleOf(thread, app.state.me.value))}</h1>
+    <h1 class="cut" tabindex="-1" data-focus>${words.inThread(app.state.titleOf(thread))}</h1>
     <div class="tools">
       <a class="button plain" href=${app.router.href("tasks")}>${words.all}</a>
       ${app.client.may("create_board") && html`<button type="button" class="for-board" title=${words.createBoard}

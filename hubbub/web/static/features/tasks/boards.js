@@ -1,5 +1,4 @@
 // `#/tasks`: what the reader does, and all boards.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -40,8 +39,8 @@ export function Boards({ app, news }) {
 function Item({ app, board: { id, name, thread_id: thread, active, over } }) {
   return html`<li><a class="board-item" href=${app.router.href("tasks", name ? [thread, id] : [thread])}>
     <${Icon} name="board" size=${18} />
-    <span class="name" dir="auto">${name ? visible(name) : titleOf(thread, app.state.me.value)}</span>
-    <span class="quiet small">${name && `${titleOf(thread, app.state.me.value)} · `}${words.counts(active, over)}</span>
+    <span class="name" dir="auto">${name ? visible(name) : app.state.titleOf(thread)}</span>
+    <span class="quiet small">${name && `${app.state.titleOf(thread)} · `}${words.counts(active, over)}</span>
   </a></li>`;
 }
 

@@ -1,5 +1,4 @@
 // One task on a board, with what can be done with it next.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { fullTime } from "../../core/time.js";
 import { html } from "../../core/ui.js";
@@ -32,7 +31,7 @@ export function Card({ app, task, where = false, board = "", draggable = false }
       <span class="quiet small">${id}</span>
       <${Marks} task=${task} />
       ${board && html`<span class="chip">${visible(board)}</span>`}
-      ${where && html`<span class="quiet small">${titleOf(thread, app.state.me.value)}</span>`}
+      ${where && html`<span class="quiet small">${app.state.titleOf(thread)}</span>`}
       ${labels.map((label) => html`<span key=${label} class="chip">${visible(label)}</span>`)}
       ${waits.length > 0 && html`<span class="chip warn"><${Icon} name="clock" size=${12} />
         ${words.waitsFor} ${waits.join(", ")}</span>`}

@@ -1,5 +1,4 @@
 // On the right: a task with all that is known of it.
-import { titleOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Moment } from "../../parts/moment.js";
@@ -47,7 +46,7 @@ function Facts({ app, task }) {
     onClick=${() => app.open("task", other)}>${other}</button>`;
   return html`<dl class="facts">
     <dt>${words.facts.id}</dt><dd>${id}, <a href=${app.router.href("tasks", [thread])}>
-      ${titleOf(thread, app.state.me.value)}</a></dd>
+      ${app.state.titleOf(thread)}</a></dd>
     <dt>${words.facts.state}</dt><dd>${words.states[state]}</dd>
     <dt>${words.facts.owner}</dt><dd>${owner ?? words.nobody}</dd>
     <dt>${words.facts.created}</dt><dd>${words.by(by)}, <${Moment} at=${at} /></dd>

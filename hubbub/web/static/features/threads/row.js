@@ -1,6 +1,6 @@
 // One thread in the left column. Each listens to its own thread only.
 import { html, useComputed, useEffect, useState } from "../../core/ui.js";
-import { membersOf, titleOf } from "../../core/ids.js";
+import { membersOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { firstWords } from "../../core/messages.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -48,7 +48,7 @@ function useTitle(app, thread) {
     return () => (here = false);
   }, [seq]);
   const named = useLabel(app, thread)?.title;
-  if (seq === null) return titleOf(thread.id, app.state.me.value);
+  if (seq === null) return app.state.titleOf(thread.id);
   if (named) return visible(named);
   return replied ? firstWords(replied, 60) : t.sidebar.repliesTo(`m${seq}`);
 }

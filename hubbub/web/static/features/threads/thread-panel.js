@@ -1,6 +1,6 @@
 // The right column about a thread: what it is, who reads it, what can be done.
 import { html, useComputed } from "../../core/ui.js";
-import { membersOf, parentOf, rootOf, titleOf } from "../../core/ids.js";
+import { membersOf, parentOf, rootOf } from "../../core/ids.js";
 import { timeOf, dayName } from "../../core/time.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
 import { MemberList } from "../../parts/members.js";
@@ -15,7 +15,7 @@ export function ThreadPanel({ app, id }) {
     <section class="card-head">
       <${Icon} name=${iconOfThread(thread.kind)} size=${22} />
       <div>
-        <h3>${titleOf(id, app.state.me.value)}</h3>
+        <h3>${app.state.titleOf(id)}</h3>
         ${channel?.description && html`<p class="quiet" dir="auto">${channel.description}</p>`}
         ${parentOf(id) && html`<p class="quiet">${t.threadPanel.replies}</p>`}
       </div>

@@ -34,9 +34,8 @@ function Both({ app, a, b }) {
 }
 
 function Facts({ app, a, b }) {
-  const me = app.state.me.value;
-  const left = new Map(factsOf(a, me).map((fact) => [fact.key, fact.value]));
-  const right = new Map(factsOf(b, me).map((fact) => [fact.key, fact.value]));
+  const left = new Map(factsOf(a, app.state).map((fact) => [fact.key, fact.value]));
+  const right = new Map(factsOf(b, app.state).map((fact) => [fact.key, fact.value]));
   const keys = Object.keys(t.turns.facts).filter((key) => left.has(key) || right.has(key));
   return html`
     <table class="facts-compared">

@@ -1,19 +1,18 @@
 // The facts of a turn in words: what the inspector lists and the comparison sets beside each other.
 import { count, dollars } from "../../core/numbers.js";
 import { duration, fullTime } from "../../core/time.js";
-import { titleOf } from "../../core/ids.js";
 import { t } from "../../texts.js";
 import { lastDialect, tookMs, totals } from "./record.js";
 
 const OWN_MEANS = new Set([undefined, null, "native"]); // nothing that needs to be told
 
 /** @returns {{key, label, value}[]}  Those that are known. */
-export function factsOf(turn, me) {
+export function factsOf(turn, state) {
   const sum = totals(turn);
   const took = tookMs(turn);
   const facts = {
-    agent: turn.agent,
-    thread: titleOf(turn.start.thread_id, me),
+    agent: state.nameOf(turn.agent),
+    thread: state.titleOf(turn.start.thread_id),
     model: turn.start.model,
     dialect: waysOfCalling(turn),
     promptId: turn.start.prompt_id,

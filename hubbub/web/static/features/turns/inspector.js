@@ -50,7 +50,7 @@ function Record({ app, turn, wide }) {
       <${TryAgain} app=${app} turn=${turn} />
     </div>
     <dl class="facts">
-      ${factsOf(turn, app.state.me.value).map(
+      ${factsOf(turn, app.state).map(
         ({ key, label, value }) => html`<dt key=${key}>${label}</dt><dd>${value}</dd>`,
       )}
     </dl>

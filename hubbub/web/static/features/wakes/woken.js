@@ -52,7 +52,7 @@ function Decision({ app, receipt }) {
   const { answers, inPrompt, notInPrompt } = later.receipts;
   return html`
     <li class="wake" data-woken=${woken ? "" : null}>
-      <b>${participant}</b>${" "}
+      <b>${app.state.nameOf(participant)}</b>${" "}
       <span class=${woken ? "chip accent" : "chip"}>${woken ? t.wakes.states[state] : t.wakes.no}</span>
       ${answer && html`${" "}<span class=${answer === "answered" ? "chip ok" : "chip warn"}>${answers[answer]}</span>`}
       <p class="quiet">${t.wakes.because(explanation)}</p>
