@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Annotated, overload
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
-__all__ = [
-    "BEYOND",
-    "MessageId",
-    "Moment",
-    "Position",
-    "Time",
-    "id_pattern",
-    "number_before",
-    "number_of",
-    "time_of",
-]
+from hubbub.protocol.messages import ThreadRef
+from hubbub.protocol.operations import Input
 
 BEYOND = 2**62
 """More than any number or position."""
 
 Position = Annotated[int, Field(ge=1, le=BEYOND)]
 """Of a message, in the log or in its thread."""
+Limit = Annotated[int, Field(ge=1, le=200)]
+"""How many one answer has at most."""
+Line = r"^[^\x00-\x1f\x7f]+$"
+"""A pattern: text in one line."""
 
 
 def id_pattern(letter: str) -> str:
@@ -32,6 +28,17 @@ def id_pattern(letter: str) -> str:
 
 
 MessageId = Annotated[str, Field(pattern=id_pattern("m"))]
+
+
+class ListInput(Input):
+    """What a list is asked for that goes back in time; `before` is an id of such things."""
+
+    thread: ThreadRef | None = None
+    """Only those of this thread."""
+    before: str | None = None
+    """Only those that were created before this one."""
+    limit: Limit = 50
+    """How many at most."""
 
 
 def number_of(id: str) -> int:
@@ -82,3 +89,25 @@ def time_of(seconds: float | None) -> datetime | None: ...
 def time_of(seconds: float | None) -> datetime | None:
     """The moment that tables keep as seconds since the epoch; None stays None."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def seconds_of(time: datetime | None) -> float | None:
+    """The same the other way."""
+    return None if time is None else time.timestamp()
+
+
+# What answers have, made of the columns of tables.
+
+
+def _from_seconds(value: object) -> object:
+    return time_of(value) if isinstance(value, int | float) else value
+
+
+def _from_json(value: object) -> object:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+At = Annotated[AwareDatetime, BeforeValidator(_from_seconds)]
+"""A moment; in tables seconds since the epoch."""
+Texts = Annotated[tuple[str, ...], BeforeValidator(_from_json)]
+"""Texts; in tables a JSON list."""

@@ -42,8 +42,8 @@ class InThread(Protocol):
     """What a mod has in a thread: who reads that may read it."""
 
     @property
-    def thread(self) -> str:
-        """Canonical id."""
+    def thread_id(self) -> str:
+        """Canonical."""
         ...
 
 
@@ -255,7 +255,7 @@ class Host:
     def visible(self, call: Calling, thing: T | None, id: str, see: str) -> T:
         """What was found under an id, if the caller reads its thread. Raises `OperationError`
         (`not_found`), in the same words whether it is not there or not for the caller."""
-        if thing is not None and self.reads(call.participant, thing.thread):
+        if thing is not None and self.reads(call.participant, thing.thread_id):
             return thing
         raise OperationError(ErrorCode.NOT_FOUND, f"there is no {id} for you; see {see}")
 
@@ -389,6 +389,13 @@ class Host:
         """A message of the hub, in the name of the mod: it wakes nobody. `once`: it is posted one
         time under this key."""
         self._port.announce(self._says(thread, text, details, to), self._once(once))
+
+    async def tell(
+        self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
+    ) -> None:
+        """A notice that is durable when this returns. Raises `OperationError` where a mod refuses
+        it, and `StoreUnavailable`."""
+        await self._port.post(self._says(thread, text, details, to), self._once(once))
 
     def tell_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
         """A notice for each owner, in a direct thread of the hub with it. `once`: each gets it one

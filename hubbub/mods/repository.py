@@ -1,4 +1,4 @@
-"""Reading the tables of a mod: what all repositories ask in the same way.
+"""The tables of a mod: what all repositories ask and write in the same way.
 
 Where a statement asks about several names or numbers, it takes them as one value, so that it is the
 same statement however many they are: `WHERE thread {AMONG}` with `listed(threads)`.
@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
-from hubbub.mods.host import Host
-from hubbub.mods.rows import Value
+from pydantic import BaseModel
 
-__all__ = ["AMONG", "Repository", "listed", "page_of"]
+from hubbub.mods.host import Host
+from hubbub.mods.rows import Statement, Value
+
+__all__ = ["AMONG", "Repository", "columns", "from_row", "insert", "listed", "page_of"]
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 AMONG = "IN (SELECT value FROM json_each(?))"
 
@@ -30,6 +34,26 @@ def page_of(found: Iterable[T], limit: int) -> tuple[list[T], bool]:
     """The first `limit` of what was found, and whether there is more."""
     page = list(islice(found, limit + 1))
     return page[:limit], len(page) > limit
+
+
+def columns(kind: type[BaseModel], **made: str) -> str:
+    """What a SELECT has for `from_row`: the columns with the names of the model's fields; `made`
+    says how those are made that are no columns."""
+    return ", ".join(made.get(name, name) for name in kind.model_fields)
+
+
+@cache
+def from_row(kind: type[M]) -> Callable[..., M]:
+    """Makes models of rows, whose values stand in the order of the model's fields."""
+    names = tuple(kind.model_fields)
+    return lambda *row: kind.model_validate(dict(zip(names, row, strict=True)))
+
+
+def insert(table: str, **values: Value) -> Statement:
+    """A new row."""
+    places = ", ".join("?" * len(values))
+    sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})"
+    return Statement(sql, tuple(values.values()))
 
 
 class Repository:

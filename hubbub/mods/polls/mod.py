@@ -6,9 +6,9 @@ mods:
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC
 from functools import partial
 from typing import Annotated, NamedTuple
 
@@ -17,29 +17,26 @@ from pydantic import Field, JsonValue
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest_items import DigestItem
-from hubbub.mods.fields import BEYOND, number_before, number_of
+from hubbub.mods.fields import BEYOND, number_before, number_of, seconds_of
 from hubbub.mods.host import Alarm
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.polls import repository
-from hubbub.mods.polls.repository import PollRepository, PollRow
+from hubbub.mods.polls.repository import PollRepository
 from hubbub.mods.polls.schemas import (
-    ClosePoll,
     CreatePoll,
     ListPolls,
     Outcome,
     Poll,
+    PollOf,
     PollOption,
     Polls,
     PollSummary,
-    ReadPoll,
-    RetractVote,
     Vote,
     Voted,
 )
+from hubbub.mods.refusals import bad_request, conflict, forbidden, over_limit
 from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Statement
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, History, Message
 
 __all__ = ["PollsConfig", "PollsMod", "result_of", "result_text"]
 
@@ -48,29 +45,26 @@ def check_poll(args: CreatePoll, now: float) -> None:
     """Raises `OperationError` for options that read the same, or a deadline that has passed."""
     seen = {_same(option) for option in args.options}
     if len(seen) < len(args.options) or "" in seen:
-        raise OperationError(ErrorCode.BAD_REQUEST, "options: each must say something of its own")
+        raise bad_request("options: each must say something of its own")
     if args.deadline is not None and args.deadline.timestamp() <= now:
-        text = f"deadline: {args.deadline:%Y-%m-%d %H:%M %Z} has passed"
-        raise OperationError(ErrorCode.BAD_REQUEST, text)
+        raise bad_request(f"deadline: {args.deadline:%Y-%m-%d %H:%M %Z} has passed")
 
 
 def _same(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def places_of(row: PollRow, choices: Sequence[str]) -> Sequence[int]:
+def places_of(poll: PollSummary, choices: Sequence[str]) -> Sequence[int]:
     """The places of the options that somebody votes for. Raises `OperationError`."""
-    options = row.options
-    by_name = {str(n): n - 1 for n in range(1, len(options) + 1)}
-    by_name |= {_same(text): place for place, text in enumerate(options)}
+    by_name = {str(n): n - 1 for n in range(1, len(poll.options) + 1)}
+    by_name |= {_same(text): place for place, text in enumerate(poll.options)}
     unknown = [choice for choice in choices if _same(choice) not in by_name]
     if unknown:
-        names = ", ".join(f"{n}: {text}" for n, text in enumerate(options, 1))
-        text = f"options: p{row.id} has no {unknown[0]!r}, but {names}"
-        raise OperationError(ErrorCode.BAD_REQUEST, text)
+        names = ", ".join(f"{n}: {text}" for n, text in enumerate(poll.options, 1))
+        raise bad_request(f"options: {poll.id} has no {unknown[0]!r}, but {names}")
     places = sorted({by_name[_same(choice)] for choice in choices})
-    if len(places) > 1 and not row.multiple:
-        raise OperationError(ErrorCode.BAD_REQUEST, f"options: p{row.id} takes one of them only")
+    if len(places) > 1 and not poll.multiple:
+        raise bad_request(f"options: {poll.id} takes one of them only")
     return places
 
 
@@ -111,28 +105,8 @@ def result_text(
     return f'The poll "{question}" has ended: {head}.{counts}'
 
 
-async def news_of(
-    store: PollRepository, threads: Collection[str], reader: str, after: float, limit: int
-) -> Sequence[DigestItem]:
-    """Polls in which the reader has not voted, and those that have ended since `after`."""
-    found: list[DigestItem] = []
-    for row in await store.of_threads(threads, "open", BEYOND, limit):
-        if not await store.of_voter(row, reader):
-            text = f"poll p{row.id}: {row.question}"
-            found.append(DigestItem("waiting", row.thread, f"p{row.id}", text))
-    for row in await store.of_threads(threads, "closed", BEYOND, limit):
-        if row.closed_at is not None and row.closed_at >= after:
-            result = result_of(await store.counts(row), row.voters, row.quorum)
-            won = ", ".join(row.options[place] for place in result.winners) or "no result"
-            text = f"poll p{row.id}: {row.question} {won}"
-            found.append(DigestItem("decided", row.thread, f"p{row.id}", text))
-    return found
-
-
 AGAIN_S = 60.0
 """Seconds until what could not be closed or told, because the disk refused it, is tried again."""
-MOST_TRIES = 12
-"""How often a result is tried to be told again; a mod may refuse it each time."""
 AT_ONCE = 200
 """Polls that are looked at in one go."""
 NAMED = 100
@@ -164,7 +138,6 @@ class PollsMod(Mod):
         self._store: PollRepository
         self._deadlines: Alarm
         self._last = 0
-        self._tries = Counter[int]()
 
     async def start(self) -> None:
         self._store = PollRepository(self.host)
@@ -180,44 +153,55 @@ class PollsMod(Mod):
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
         rows = await self._store.of_threads(threads, args.state, before, args.limit + 1)
         page, more = page_of(rows, args.limit)
-        return Polls(polls=tuple(row.to_schema() for row in page), more=more)
+        return Polls(polls=tuple(page), more=more)
 
     @operation()
-    async def read_poll(self, call: Calling, args: ReadPoll) -> Poll:
+    async def read_poll(self, call: Calling, args: PollOf) -> Poll:
         """Read a poll: its options, and how it stands. A secret one tells only how many have voted,
         until it ends, and never who has voted for what."""
         return await self._read(call, await self._find(call, args.poll))
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
-        """`DigestSource.news`."""
-        threads = self.host.threads_of(call.participant)
-        return await news_of(self._store, threads, call.participant, after, limit)
+        """`DigestSource.news`: where the caller has not voted, and what has ended."""
+        threads, me = self.host.threads_of(call.participant), call.participant
+        found: list[DigestItem] = []
+        for poll in await self._store.of_threads(threads, "open", BEYOND, limit):
+            if not await self._store.of_voter(poll, me):
+                text = f"poll {poll.id}: {poll.question}"
+                found.append(DigestItem("waiting", poll.thread_id, poll.id, text))
+        for poll in await self._store.of_threads(threads, "closed", BEYOND, limit):
+            if poll.closed_at is not None and poll.closed_at.timestamp() >= after:
+                result = result_of(await self._store.counts(poll), poll.voters, poll.quorum)
+                won = ", ".join(poll.options[place] for place in result.winners) or "no result"
+                text = f"poll {poll.id}: {poll.question} {won}"
+                found.append(DigestItem("decided", poll.thread_id, poll.id, text))
+        return found
 
-    async def _find(self, call: Calling, id: str) -> PollRow:
+    async def _find(self, call: Calling, id: str) -> PollSummary:
         """The poll, if the caller reads its thread. Raises `OperationError`."""
-        row = await self._store.poll(number_of(id))
-        return self.host.visible(call, row, f"poll {id}", "list_polls")
+        poll = await self._store.poll(number_of(id))
+        return self.host.visible(call, poll, f"poll {id}", "list_polls")
 
-    async def _read(self, call: Calling, row: PollRow) -> Poll:
-        over = row.closed_at is not None
-        votes = await self._store.counts(row)
-        voters = {} if row.secret else await self._store.voters(row, NAMED)
-        result = result_of(votes, row.voters, row.quorum) if over else None
+    async def _read(self, call: Calling, poll: PollSummary) -> Poll:
+        over = poll.state == "closed"
+        votes = await self._store.counts(poll)
+        voters = {} if poll.secret else await self._store.voters(poll, NAMED)
+        result = result_of(votes, poll.voters, poll.quorum) if over else None
         options = [
             PollOption(
                 number=place + 1,
                 text=text,
-                votes=votes[place] if over or not row.secret else None,
+                votes=votes[place] if over or not poll.secret else None,
                 voters=tuple(voters.get(place, ())),
             )
-            for place, text in enumerate(row.options)
+            for place, text in enumerate(poll.options)
         ]
         return Poll(
-            poll=row.to_schema(),
+            poll=poll,
             options=tuple(options),
-            mine=tuple(n + 1 for n in await self._store.of_voter(row, call.participant)),
+            mine=tuple(n + 1 for n in await self._store.of_voter(poll, call.participant)),
             outcome=result.outcome if result else None,
-            winners=tuple(row.options[place] for place in (result.winners if result else ())),
+            winners=tuple(poll.options[place] for place in (result.winners if result else ())),
         )
 
     # Creating and voting ----------------------------------------------------------------------
@@ -229,154 +213,123 @@ class PollsMod(Mod):
         thread, now = self.host.thread(call, args.thread), self.host.now()
         check_poll(args, now)
         if await self._store.open_in(thread) >= self.config.max_open:
-            text = f"{self.config.max_open} polls are open in this thread; close some"
-            raise OperationError(ErrorCode.LIMIT, text)
+            raise over_limit(f"{self.config.max_open} polls are open in this thread; close some")
         self._last += 1
-        row = PollRow(
-            id=self._last,
-            thread=thread,
-            question=args.question,
-            texts=json.dumps(args.options, ensure_ascii=False),
-            secret=int(args.secret),
-            multiple=int(args.multiple),
-            quorum=args.quorum,
+        poll = PollSummary(
+            **args.model_dump(exclude={"thread"}),
+            id=f"p{self._last}",
+            thread_id=thread,
+            state="open",
             created_by=call.participant,
             created_at=now,
-            deadline=args.deadline.timestamp() if args.deadline else None,
-            closed_at=None,
-            closed_by=None,
-            voters=0,
         )
-        return Commit(repository.created(row), row.to_schema(), applied=partial(self._created, row))
+        return Commit(repository.created(poll), poll, applied=partial(self._created, poll))
 
-    def _created(self, row: PollRow) -> None:
-        self._deadlines.at(row.deadline)
-        self._signal(row, "created", row.created_by)
+    def _created(self, poll: PollSummary) -> None:
+        self._deadlines.at(seconds_of(poll.deadline))
+        self._signal(poll, "created", poll.created_by)
         if self.config.announce:
-            lines = "".join(f"\n{n}. {text}" for n, text in enumerate(row.options, 1))
-            until = f" until {row.to_schema().deadline:%Y-%m-%d %H:%M} UTC" if row.deadline else ""
-            kind = "secret poll" if row.secret else "poll"
-            text = f"{row.created_by} asks{until} ({kind} p{row.id}): {row.question}{lines}"
-            self.host.notice(row.thread, text, {"poll": f"p{row.id}"}, f"opened:p{row.id}", to=())
+            lines = "".join(f"\n{n}. {text}" for n, text in enumerate(poll.options, 1))
+            end = poll.deadline and poll.deadline.astimezone(UTC)
+            until = f" until {end:%Y-%m-%d %H:%M} UTC" if end else ""
+            kind = "secret poll" if poll.secret else "poll"
+            text = f"{poll.created_by} asks{until} ({kind} {poll.id}): {poll.question}{lines}"
+            self.host.notice(poll.thread_id, text, {"poll": poll.id}, f"opened:{poll.id}", to=())
 
     # Repeating a vote changes nothing, and nothing of it is to be kept but the vote: a call that is
     # remembered by its cid would tell what it voted for, also of a secret poll.
     @operation(permission="write", output=Voted, idempotent=True)
     async def vote(self, call: Calling, args: Vote) -> Commit:
         """Vote in a poll, or change your vote while it is open."""
-        row = await self._find(call, args.poll)
-        places = places_of(row, args.options)
-        return self._changing(call, row, places)
+        poll = await self._find(call, args.poll)
+        return self._changing(call, poll, places_of(poll, args.options))
 
     @operation(permission="write", output=Voted, idempotent=True)
-    async def retract_vote(self, call: Calling, args: RetractVote) -> Commit:
+    async def retract_vote(self, call: Calling, args: PollOf) -> Commit:
         """Take back your vote in a poll while it is open."""
         return self._changing(call, await self._find(call, args.poll), ())
 
-    def _changing(self, call: Calling, row: PollRow, places: Sequence[int]) -> Commit:
-        voter, now = call.participant, self.host.now()
-        if row.closed_at is not None:
-            raise _over(row)
+    def _changing(self, call: Calling, poll: PollSummary, places: Sequence[int]) -> Commit:
+        if poll.state == "closed":
+            raise _over(poll)
         # A secret poll does not tell who votes when, either: that and the count would be enough.
-        by = None if row.secret else voter
+        by = None if poll.secret else call.participant
         return Commit(
-            repository.voted(row.id, voter, places, now),
-            Voted(poll=f"p{row.id}", options=tuple(place + 1 for place in places)),
-            conflict=_over(row),
-            applied=partial(self._signal, row, "voted", by),
+            repository.voted(number_of(poll.id), call.participant, places, self.host.now()),
+            Voted(poll=poll.id, options=tuple(place + 1 for place in places)),
+            conflict=_over(poll),
+            applied=partial(self._signal, poll, "voted", by),
         )
 
-    def _signal(self, row: PollRow, what: str, by: str | None) -> None:
-        data: JsonValue = {"poll": f"p{row.id}", "question": row.question, "by": by}
-        self.host.signal(row.thread, what, data)
+    def _signal(self, poll: PollSummary, what: str, by: str | None) -> None:
+        data: JsonValue = {"poll": poll.id, "question": poll.question, "by": by}
+        self.host.signal(poll.thread_id, what, data)
 
     # Ending -----------------------------------------------------------------------------------
 
     @operation(permission="write", idempotent=True)
-    async def close_poll(self, call: Calling, args: ClosePoll) -> Poll:
+    async def close_poll(self, call: Calling, args: PollOf) -> Poll:
         """End a poll that you have created, before its deadline. One that has ended stays as it
         is."""
-        row = await self._find(call, args.poll)
-        if call.participant != row.created_by and not call.owner:
-            text = f"{args.poll} is {row.created_by}'s: only its author and owners may close it"
-            raise OperationError(ErrorCode.FORBIDDEN, text)
-        if row.closed_at is None:
-            await self._close(row.id, call.participant)
+        poll = await self._find(call, args.poll)
+        if call.participant != poll.created_by and not call.owner:
+            text = f"{args.poll} is {poll.created_by}'s: only its author and owners may close it"
+            raise forbidden(text)
+        if poll.state == "open":
+            await self._close(number_of(poll.id), call.participant)
         return await self._read(call, await self._find(call, args.poll))
 
-    async def _close(self, poll: int, by: str) -> None:
-        """End the poll, if it has not, and tell its thread the result."""
+    async def _close(self, id: int, by: str) -> None:
+        """End the poll, if it has not; its thread is told the result next."""
         try:
-            await self.host.keep(repository.closed(poll, by, self.host.now()))
+            await self.host.keep(repository.closed(id, by, self.host.now()))
         except OperationError as error:
             if error.code != ErrorCode.CONFLICT:
                 raise
             return  # somebody has, at the same time
-        row = await self._store.poll(poll)
-        assert row is not None, "it was written"
-        self._deadlines.at(self.host.now() + AGAIN_S)  # if the disk refuses the message
-        self._signal(row, "closed", by)
-        await self._tell(row)
-
-    async def _tell(self, row: PollRow) -> None:
-        """The result as a message: by its key it is posted one time, and then marked as told."""
-        options, votes = row.options, await self._store.counts(row)
-        outcome, winners = result_of(votes, row.voters, row.quorum)
-        details: dict[str, JsonValue] = {
-            "poll": f"p{row.id}",
-            "outcome": outcome,
-            "winners": [options[place] for place in winners],
-            "votes": dict(zip(options, votes, strict=True)),
-            "voters": row.voters,
-        }
-        text = result_text(row.question, options, votes, row.voters, row.quorum)
-        self.host.notice(row.thread, text, details, f"result:p{row.id}", to=(row.created_by,))
-
-    async def _tell_again(self, row: PollRow) -> None:
-        """The last time, too, nobody knows whether it is taken; it is left at that."""
-        self._tries[row.id] += 1
-        await self._tell(row)
-        if self._tries[row.id] >= MOST_TRIES:
-            # Written behind the message: a disk that takes this has taken that.
-            await self.host.keep([repository.announced(row.id)])
-            del self._tries[row.id]
-
-    def watches(self, draft: Draft) -> bool:
-        return draft.sender_kind == "system" and not isinstance(draft.purpose, History)
-
-    def on_stored(self, message: Message) -> Sequence[Statement]:
-        content = message.content
-        if not isinstance(content, dict) or content.get("mod") != self.name:
-            return ()
-        poll = content.get("poll")
-        if isinstance(poll, str) and "outcome" in content:
-            return [repository.announced(number_of(poll))]
-        return ()
+        poll = await self._store.poll(id)
+        assert poll is not None, "it was written"
+        self._signal(poll, "closed", by)
+        self._deadlines.at(self.host.now())
 
     def on_timer(self, key: str) -> None:
         self._deadlines.rung()
         self.host.spawn(self._end())
 
     async def _end(self) -> None:
-        """End what is due, and tell what was not told: by an earlier run of the hub, say."""
+        """End what is due, and tell the results that were not told."""
         now = self.host.now()
         try:
             due = await self._store.due(now, AT_ONCE)
-            for poll in due:
-                await self._close(poll, "hub")
-            unannounced = await self._store.unannounced(AT_ONCE)
-            for poll in unannounced:
-                row = await self._store.poll(poll)
-                if row is not None:
-                    await self._tell_again(row)
-            self._deadlines.at(await self._store.next_deadline(now))
+            for id in due:
+                await self._close(id, "hub")
+            untold = await self._store.unannounced(AT_ONCE)
+            for poll in untold:
+                await self._tell(poll)
+            more = AT_ONCE in (len(due), len(untold))
+            self._deadlines.at(now if more else await self._store.next_deadline(now))
         except StoreUnavailable:
             self._deadlines.at(now + AGAIN_S)
             raise
-        if due or unannounced:
-            self._deadlines.at(now if len(due) == AT_ONCE else now + AGAIN_S)
+
+    async def _tell(self, poll: PollSummary) -> None:
+        """The result as a message: by its key it is posted one time, and then marked as told."""
+        options, votes = poll.options, await self._store.counts(poll)
+        outcome, winners = result_of(votes, poll.voters, poll.quorum)
+        details: dict[str, JsonValue] = {
+            "poll": poll.id,
+            "outcome": outcome,
+            "winners": [options[place] for place in winners],
+            "votes": dict(zip(options, votes, strict=True)),
+            "voters": poll.voters,
+        }
+        text = result_text(poll.question, options, votes, poll.voters, poll.quorum)
+        where, once = poll.thread_id, f"result:{poll.id}"
+        with suppress(OperationError):  # another mod refuses it: it is left at that
+            await self.host.tell(where, text, details, once, to=(poll.created_by,))
+        await self.host.keep(repository.announced(poll.id))
 
 
-def _over(row: PollRow) -> OperationError:
-    text = f'the poll p{row.id} "{row.question}" has ended; read_poll tells the result'
-    return OperationError(ErrorCode.CONFLICT, text, details={"poll": f"p{row.id}"})
+def _over(poll: PollSummary) -> OperationError:
+    text = f'the poll {poll.id} "{poll.question}" has ended; read_poll tells the result'
+    return conflict(text, poll=poll.id)

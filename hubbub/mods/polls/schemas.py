@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
-from hubbub.mods.fields import Moment, id_pattern
+from hubbub.mods.fields import At, Line, ListInput, Moment, Texts, id_pattern
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "ClosePoll",
-    "CreatePoll",
-    "ListPolls",
-    "Outcome",
-    "Poll",
-    "PollOption",
-    "PollSummary",
-    "Polls",
-    "ReadPoll",
-    "RetractVote",
-    "Vote",
-    "Voted",
-]
-
 PollId = Annotated[str, Field(pattern=id_pattern("p"))]
-Line = r"^[^\x00-\x1f\x7f]+$"
 Outcome = Literal["decided", "tie", "no_quorum", "no_votes"]
 
 
@@ -59,38 +43,21 @@ class CreatePoll(Input):
     """How many must have voted for the result to count."""
 
 
-class Vote(Input):
+class PollOf(Input):
     poll: PollId
     """The poll."""
+
+
+class Vote(PollOf):
     options: Annotated[tuple[Choice, ...], Field(min_length=1, max_length=20, fail_fast=True)]
     """What you vote for: the texts of options, or their numbers. It takes the place of what you
     have voted for before."""
 
 
-class RetractVote(Input):
-    poll: PollId
-    """The poll."""
-
-
-class ClosePoll(Input):
-    poll: PollId
-    """The poll."""
-
-
-class ReadPoll(Input):
-    poll: PollId
-    """The poll."""
-
-
-class ListPolls(Input):
-    thread: ThreadRef | None = None
-    """Only those of this thread."""
+class ListPolls(ListInput):
     state: Literal["open", "closed"] | None = None
     """Only those in this state."""
     before: PollId | None = None
-    """Only those that were created before this one."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
-    """How many at most."""
 
 
 # What is answered -------------------------------------------------------------------------------
@@ -100,17 +67,18 @@ class PollSummary(Model):
     id: str
     thread_id: str
     question: str
+    options: Texts
     state: Literal["open", "closed"]
     secret: bool
     multiple: bool
     quorum: int
     created_by: str
-    created_at: AwareDatetime
-    deadline: AwareDatetime | None = None
-    closed_at: AwareDatetime | None = None
+    created_at: At
+    deadline: At | None = None
+    closed_at: At | None = None
     closed_by: str | None = None
     """`hub`: its deadline has."""
-    voters: int
+    voters: int = 0
     """How many have voted."""
 
 
