@@ -3,7 +3,8 @@
     api, operation, rows, host        what a mod is, declares, writes, and may ask for
     pipeline, guard                   messages pass the mods, whose code is measured
     loader                            mods by name, with settings and tables
-    fields, repository, queues        what several mods share
+    fields, repository, queues,
+    refusals                          what several mods share
     digest_items, text_search         what mods promise to the mods `digest` and `search`
     one folder for each mod           `mod` has the class; it imports nothing of the network
 

@@ -16,6 +16,7 @@ from hubbub.clock import Clock
 from hubbub.config.agents import ModelConfig
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Calling, Operation
+from hubbub.mods.refusals import bad_request, not_found
 from hubbub.mods.rows import Statement, Value
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -23,17 +24,7 @@ from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant, Timer
 from hubbub.protocol.operations import Speech
 
-__all__ = [
-    "Alarm",
-    "Busy",
-    "Host",
-    "Latest",
-    "ModPort",
-    "NetworkFacts",
-    "Restored",
-    "Row",
-    "Standing",
-]
+__all__ = ["Alarm", "Host", "ModPort", "NetworkFacts", "Restored", "Row"]
 
 Row = tuple[Any, ...]  # Any: SQLite's values, as the statement selects them
 
@@ -257,7 +248,7 @@ class Host:
         (`not_found`), in the same words whether it is not there or not for the caller."""
         if thing is not None and self.reads(call.participant, thing.thread_id):
             return thing
-        raise OperationError(ErrorCode.NOT_FOUND, f"there is no {id} for you; see {see}")
+        raise not_found(f"there is no {id} for you; see {see}")
 
     def read_upto(self, participant: str, thread: str) -> int:
         """The position (tseq) up to which the participant has marked the thread as read."""
@@ -287,7 +278,7 @@ class Host:
         try:
             args = found.input.model_validate(arguments)
         except ValidationError as error:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"{operation}: {error}") from error
+            raise bad_request(f"{operation}: {error}") from error
         answer = found.handler(call, args)
         result: BaseModel = await answer if found.is_async else answer
         return result
@@ -452,12 +443,8 @@ class Host:
     ) -> None:
         """Tell those who read the thread, and are connected, something of the moment: a signal of
         the type `mod.<name>` with `kind` and `data`. `to`: only these of them."""
-        signal = Signal(
-            type=f"mod.{self._name}",
-            sender="hub",
-            thread_id=thread,
-            data={"kind": kind, "data": data},
-        )
+        said = {"kind": kind, "data": data}
+        signal = Signal(type=f"mod.{self._name}", sender="hub", thread_id=thread, data=said)
         self._port.send(thread, signal.model_dump_json(exclude_none=True).encode(), to)
 
     # Rows -------------------------------------------------------------------------------------

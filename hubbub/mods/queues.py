@@ -2,59 +2,51 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Hashable
-from functools import partial
+from asyncio import Lock
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 
 from hubbub.mods.operation import Commit
 
 __all__ = ["KeyedQueues"]
 
 
-class _Queue:
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.people = 0
-        """How many are in it, the one at its head included."""
-
-
 class KeyedQueues:
     """A queue for each thing that is being changed; nothing is kept of the others."""
 
     def __init__(self) -> None:
-        self._queues: dict[Hashable, _Queue] = {}
+        self._locks: dict[Hashable, Lock] = {}
+        self._people = Counter[Hashable]()
+        """How many are in a queue, the one at its head included."""
 
     def __len__(self) -> int:
-        return len(self._queues)
+        return len(self._locks)
 
-    async def in_turn(self, key: Hashable, change: Callable[[], Awaitable[Commit]]) -> Commit:
-        """What the change keeps; until that is durable nothing else changes what has this key."""
-        await self.enter(key)
+    @asynccontextmanager
+    async def turn(self, key: Hashable) -> AsyncIterator[Callable[[Commit], Commit]]:
+        """Wait for one's turn with what has this key. It lasts until the end of the block; with a
+        commit that was handed to the function that it gives, until that is durable or refused."""
+        lock = self._locks.setdefault(key, Lock())
+        self._people[key] += 1
+        handed = False
+
+        def until(commit: Commit) -> Commit:
+            nonlocal handed
+            handed, commit.released = True, leave
+            return commit
+
+        def leave() -> None:
+            if held:
+                lock.release()
+            self._people[key] -= 1
+            if not self._people[key]:
+                del self._people[key], self._locks[key]
+
+        held = False
         try:
-            commit = await change()
-        except BaseException:
-            self.leave(key)
-            raise
-        commit.released = partial(self.leave, key)
-        return commit
-
-    async def enter(self, key: Hashable) -> None:
-        """Wait for one's turn, which lasts until `leave`."""
-        queue = self._queues.setdefault(key, _Queue())
-        queue.people += 1
-        try:
-            await queue.lock.acquire()
-        except asyncio.CancelledError:
-            self._left(key, queue)
-            raise
-
-    def leave(self, key: Hashable) -> None:
-        """The next one's turn."""
-        queue = self._queues[key]
-        queue.lock.release()
-        self._left(key, queue)
-
-    def _left(self, key: Hashable, queue: _Queue) -> None:
-        queue.people -= 1
-        if not queue.people:
-            del self._queues[key]
+            held = await lock.acquire()
+            yield until
+        finally:
+            if not handed:
+                leave()

@@ -7,7 +7,7 @@ same statement however many they are: `WHERE thread {AMONG}` with `listed(thread
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from hubbub.mods.host import Host
 from hubbub.mods.rows import Statement, Value
 
-__all__ = ["AMONG", "Repository", "columns", "from_row", "insert", "listed", "page_of"]
+__all__ = ["AMONG", "Repository", "columns", "from_row", "insert", "listed", "page_of", "update"]
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -56,6 +56,13 @@ def insert(table: str, **values: Value) -> Statement:
     return Statement(sql, tuple(values.values()))
 
 
+def update(table: str, changes: Mapping[str, Value], **where: Value) -> Statement:
+    """The one row that has these values."""
+    to, which = ([f"{name} = ?" for name in each] for each in (changes, where))
+    sql = f"UPDATE {table} SET {', '.join(to)} WHERE {' AND '.join(which)}"
+    return Statement(sql, (*changes.values(), *where.values()), rows=1)
+
+
 class Repository:
     """What a mod has in its tables, whoever may read it."""
 
@@ -65,6 +72,13 @@ class Repository:
     async def all(self, kind: Callable[..., T], sql: str, *values: Value) -> list[T]:
         """The rows, each as `kind` makes it of its columns."""
         return [kind(*row) for row in await self._host.rows(sql, *values)]
+
+    async def page(
+        self, kind: Callable[..., T], sql: str, *values: Value, limit: int
+    ) -> tuple[tuple[T, ...], bool]:
+        """The first `limit` rows, and whether there are more. The statement ends with LIMIT ?."""
+        page, more = page_of(await self.all(kind, sql, *values, limit + 1), limit)
+        return tuple(page), more
 
     async def one(self, kind: Callable[..., T], sql: str, *values: Value) -> T | None:
         """The first row; None if there is none."""

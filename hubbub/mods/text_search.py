@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from hubbub.errors import OperationError
-from hubbub.protocol.codes import ErrorCode
+from hubbub.mods.refusals import bad_request
 
 __all__ = [
     "LONGEST_QUERY",
@@ -250,4 +250,4 @@ def _word(part: re.Match[str]) -> Word | None:
 
 
 def _bad(why: str) -> OperationError:
-    return OperationError(ErrorCode.BAD_REQUEST, why)
+    return bad_request(why)

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from hubbub.config.agents import ModelConfig
 from hubbub.config.units import Size, Span
-from hubbub.errors import OperationError, UserError
+from hubbub.errors import UserError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest.schemas import (
     Digest,
@@ -32,8 +32,8 @@ from hubbub.mods.digest.writer import SummaryLimits, Writer
 from hubbub.mods.digest_items import DigestItem, items_of
 from hubbub.mods.fields import time_of
 from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.refusals import bad_request
 from hubbub.mods.rows import Statement
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Approvals, Requests
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Threads
@@ -234,9 +234,8 @@ class DigestMod(Mod):
         """Remember that you have had the digest up to here: your next one begins behind it. Threads
         are not marked as read by it."""
         if args.upto > self.host.head:
-            raise OperationError(
-                ErrorCode.BAD_REQUEST,
-                f"upto: the log ends at {self.host.head}, not at {args.upto}; say what digest gave",
+            raise bad_request(
+                f"upto: the log ends at {self.host.head}, not at {args.upto}; say what digest gave"
             )
         values = (call.participant, args.upto, self.host.now())
         return Commit([Statement(_VISIT, values)], Visit(upto=args.upto))

@@ -10,17 +10,6 @@ from hubbub.mods.fields import BEYOND, Time
 from hubbub.protocol.messages import MessageType, Model, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "Digest",
-    "DigestFor",
-    "Line",
-    "MarkVisit",
-    "SpeakerCount",
-    "ThreadDigest",
-    "Visit",
-    "WaitingItem",
-]
-
 
 class DigestFor(Input):
     since: Annotated[Literal["last_visit"] | Time, Field(union_mode="left_to_right")] = "last_visit"

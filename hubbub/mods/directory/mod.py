@@ -29,6 +29,7 @@ from hubbub.mods.directory.schemas import (
     UpdateCard,
 )
 from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.refusals import forbidden
 from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
@@ -262,7 +263,7 @@ class DirectoryMod(Mod):
         """Change your own card, by which others find you. It stays changed when you come back."""
         me = self.host.participant(call.participant)
         if me is None:
-            raise OperationError(ErrorCode.FORBIDDEN, "you are no participant, and have no card")
+            raise forbidden("you are no participant, and have no card")
         changes = changed(self._changes.get(me.id, {}), args)
         statement = Statement(_OWN, (me.id, json.dumps(changes), self.host.now()))
         keep = partial(self._changes.__setitem__, me.id, changes)

@@ -9,17 +9,6 @@ from pydantic import Field, JsonValue
 from hubbub.protocol.messages import Id, Kind, Model, Name
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "AgentCard",
-    "Agents",
-    "FindAgent",
-    "FoundAgent",
-    "FoundAgents",
-    "ListAgents",
-    "ReadCard",
-    "UpdateCard",
-]
-
 Line = Annotated[str, Field(max_length=200)]
 Skill = Annotated[str, Field(min_length=1, max_length=100)]
 

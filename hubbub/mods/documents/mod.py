@@ -15,16 +15,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field, JsonValue
 
 from hubbub.config.units import Size
-from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.documents import repository
-from hubbub.mods.documents.repository import (
-    DocumentRepository,
-    DocumentRow,
-    comment_findable,
-    findable,
-)
+from hubbub.mods.documents.repository import DocumentRepository
 from hubbub.mods.documents.schemas import (
+    ChangeDocument,
     Comment,
     CommentOn,
     Comments,
@@ -46,12 +41,11 @@ from hubbub.mods.documents.schemas import (
     WriteDocument,
 )
 from hubbub.mods.documents.text import Conflict, applied, differences, merged, numbered
-from hubbub.mods.fields import number_before, number_of, time_of
+from hubbub.mods.fields import number_before, time_of
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
-from hubbub.mods.repository import page_of
+from hubbub.mods.refusals import bad_request, not_found, too_large
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
-from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["DocumentsConfig", "DocumentsMod"]
 
@@ -76,12 +70,12 @@ def fitting(lines: Sequence[str]) -> Sequence[str]:
     return lines[: max(1, len(list(takewhile(lambda end: end <= PART, ends))))]
 
 
-def conflict_answer(row: DocumentRow, conflicts: Sequence[Conflict]) -> DocumentEdited:
+def conflict_answer(document: Document, conflicts: Sequence[Conflict]) -> DocumentEdited:
     more = len(conflicts) - MOST_CONFLICTS
     return DocumentEdited(
         status="conflict",
-        document=row.to_schema(),
-        version=row.version,
+        document=document,
+        version=document.version,
         conflicts=tuple(
             Conflicting(
                 first=c.first,
@@ -94,8 +88,8 @@ def conflict_answer(row: DocumentRow, conflicts: Sequence[Conflict]) -> Document
         ),
         advice=(
             "nothing was saved. For each of `conflicts`, decide what lines `first` to `last` of "
-            f"version {row.version} should be; then send your whole change again with "
-            f"base_version {row.version} and the line numbers of that version (read_document)"
+            f"version {document.version} should be; then send your whole change again with "
+            f"base_version {document.version} and the line numbers of that version (read_document)"
             + (f". {more} more conflicts are not shown" if more > 0 else "")
         ),
     )
@@ -137,10 +131,10 @@ class DocumentsMod(Mod):
         """What the mod `search` asks."""
         return await self._store.found(search)
 
-    async def _find(self, call: Calling, id: str) -> DocumentRow:
+    async def _find(self, call: Calling, id: str) -> Document:
         """The document, if the caller reads its thread. Raises `OperationError`."""
-        row = await self._store.document(number_of(id))
-        return self.host.visible(call, row, f"document {id}", "list_documents")
+        found = await self._store.document(id)
+        return self.host.visible(call, found, f"document {id}", "list_documents")
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -148,20 +142,19 @@ class DocumentsMod(Mod):
     async def list_documents(self, call: Calling, args: ListDocuments) -> Documents:
         """List the shared documents that you may read."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
-        rows = await self._store.of_threads(threads, before, args.limit + 1)
-        page, more = page_of(rows, args.limit)
-        return Documents(documents=tuple(row.to_schema() for row in page), more=more)
+        documents, more = await self._store.of_threads(threads, before, args.limit)
+        return Documents(documents=documents, more=more)
 
     @operation()
     async def read_document(self, call: Calling, args: ReadDocument) -> DocumentText:
         """Read a shared document, or some of its lines, with line numbers for edits."""
-        row = await self._find(call, args.id)
-        version = args.version or row.version
-        lines = (await self._store.text(row, version)).split("\n")
+        document = await self._find(call, args.id)
+        version = args.version or document.version
+        lines = (await self._store.text(document, version)).split("\n")
         first = min(args.first or 1, len(lines))
         part = fitting(lines[first - 1 : args.last or len(lines)])
         return DocumentText(
-            document=row.to_schema(),
+            document=document,
             version=version,
             text="\n".join(numbered(part, first) if args.numbers else part),
             first=first,
@@ -172,27 +165,24 @@ class DocumentsMod(Mod):
     @operation()
     async def document_history(self, call: Calling, args: ReadHistory) -> DocumentHistory:
         """List the versions of a shared document: who wrote them, when and why."""
-        row = await self._find(call, args.id)
-        before = args.before or row.version + 1
-        found = await self._store.versions(row, before, args.limit + 1)
-        versions, more = page_of(found, args.limit)
-        return DocumentHistory(document=row.to_schema(), versions=tuple(versions), more=more)
+        document = await self._find(call, args.id)
+        before = args.before or document.version + 1
+        versions, more = await self._store.versions(document.id, before, args.limit)
+        return DocumentHistory(document=document, versions=versions, more=more)
 
     @operation()
     async def diff_document(self, call: Calling, args: DiffDocument) -> DocumentDiff:
         """Show what changed in a shared document between two versions."""
-        row = await self._find(call, args.id)
-        new = args.new or row.version
-        old_lines = (await self._store.text(row, args.old)).split("\n")
-        new_lines = (await self._store.text(row, new)).split("\n")
-        names = f"{row.title} (version {args.old})", f"{row.title} (version {new})"
-        found = differences(old_lines, new_lines, *names)
-        diff = await asyncio.to_thread(list, found)
+        document = await self._find(call, args.id)
+        versions = args.old, args.new or document.version
+        old, new = [(await self._store.text(document, each)).split("\n") for each in versions]
+        names = [f"{document.title} (version {version})" for version in versions]
+        diff = await asyncio.to_thread(list, differences(old, new, *names))
         part = fitting(diff)
         return DocumentDiff(
-            document=row.to_schema(),
-            old=args.old,
-            new=new,
+            document=document,
+            old=versions[0],
+            new=versions[1],
             diff="\n".join(part),
             cut=len(part) < len(diff),
         )
@@ -205,127 +195,109 @@ class DocumentsMod(Mod):
         thread = self.host.thread(call, args.thread)
         self._check_size(args.text)
         self._last += 1
-        row = DocumentRow(self._last, thread, args.title, 1, call.participant, self.host.now())
-        kept = partial(self._changed, row, "created", call.participant)
-        made = [*repository.created(row, args.text), findable(row, args.text)]
-        return Commit(made, row.to_schema(), applied=kept)
+        made = Document(
+            id=f"d{self._last}",
+            title=args.title,
+            thread_id=thread,
+            version=1,
+            created_by=call.participant,
+            created_at=time_of(self.host.now()),
+        )
+        tell = partial(self._changed, made, "created", call.participant)
+        return Commit(repository.created(made, args.text), made, applied=tell)
 
     @operation(permission="write", output=DocumentEdited)
     async def edit_document(self, call: Calling, args: EditDocument) -> Commit:
         """Replace lines of a shared document, by the line numbers of the version that you have
         read. What others changed elsewhere meanwhile is merged; where they changed the same lines,
         nothing is saved and you are told what stands there."""
-        row = await self._find(call, args.id)
-        base = await self._store.text(row, args.base_version)
-        text = "\n".join(applied(base.split("\n"), args.edits))
-        return await self._save(call, args, base, text)
+        base = await self._store.text(await self._find(call, args.id), args.base_version)
+        return await self._save(call, args, base, "\n".join(applied(base.split("\n"), args.edits)))
 
     @operation(permission="write", output=DocumentEdited)
     async def write_document(self, call: Calling, args: WriteDocument) -> Commit:
         """Replace the whole text of a shared document; what others changed since the version that
         you have read is merged as in edit_document."""
-        row = await self._find(call, args.id)
-        base = await self._store.text(row, args.base_version)
+        base = await self._store.text(await self._find(call, args.id), args.base_version)
         return await self._save(call, args, base, args.text)
 
-    async def _save(
-        self, call: Calling, args: EditDocument | WriteDocument, base: str, text: str
-    ) -> Commit:
-        self._check_size(text)
-        return await self._queues.in_turn(args.id, lambda: self._joined(call, args, base, text))
-
-    async def _joined(
-        self, call: Calling, args: EditDocument | WriteDocument, base: str, text: str
-    ) -> Commit:
+    async def _save(self, call: Calling, args: ChangeDocument, base: str, text: str) -> Commit:
         """A new version with the text in it, unless it conflicts with what stands by now."""
-        row = await self._find(call, args.id)
-        now = await self._store.text(row, row.version)
-        both = await asyncio.to_thread(merged, *(t.split("\n") for t in (base, now, text)))
-        if both.conflicts:
-            return Commit((), conflict_answer(row, both.conflicts))
-        result = "\n".join(both.lines)
-        if result == now:
-            same = DocumentEdited(status="unchanged", document=row.to_schema(), version=row.version)
-            return Commit((), same)
-        self._check_size(result)
-        status = "saved" if row.version == args.base_version else "merged"
-        row = row._replace(version=row.version + 1)
-        author, at = call.participant, self.host.now()
-        return Commit(
-            [
-                *repository.saved(row, args.base_version, author, at, args.note, result),
-                findable(row, result),
-            ],
-            DocumentEdited(status=status, document=row.to_schema(), version=row.version),
-            applied=partial(self._changed, row, "edited", author),
-        )
+        self._check_size(text)
+        async with self._queues.turn(args.id) as until:
+            document = await self._find(call, args.id)
+            now = await self._store.text(document, document.version)
+            both = await asyncio.to_thread(merged, *(t.split("\n") for t in (base, now, text)))
+            if both.conflicts:
+                return until(Commit((), conflict_answer(document, both.conflicts)))
+            result, before = "\n".join(both.lines), document.version
+            if result == now:
+                same = DocumentEdited(status="unchanged", document=document, version=before)
+                return until(Commit((), same))
+            self._check_size(result)
+            status = "saved" if before == args.base_version else "merged"
+            document = document.model_copy(update={"version": before + 1})
+            author, at = call.participant, self.host.now()
+            return until(
+                Commit(
+                    repository.saved(document, args.base_version, author, at, args.note, result),
+                    DocumentEdited(status=status, document=document, version=document.version),
+                    applied=partial(self._changed, document, "edited", author),
+                )
+            )
 
     def _check_size(self, text: str) -> None:
         size, limit = len(text.encode()), self.config.max_size
         if size > limit:
-            raise OperationError(
-                ErrorCode.TOO_LARGE, f"text: at most {limit} bytes, this has {size}"
-            )
+            raise too_large(f"text: at most {limit} bytes, this has {size}")
         lines, most = text.count("\n") + 1, self.config.max_lines
         if lines > most:
-            raise OperationError(
-                ErrorCode.TOO_LARGE, f"text: at most {most} lines, this has {lines}"
-            )
+            raise too_large(f"text: at most {most} lines, this has {lines}")
 
-    def _changed(self, row: DocumentRow, what: str, by: str) -> None:
+    def _changed(self, document: Document, what: str, by: str) -> None:
         """Those who have it open are told."""
-        data: JsonValue = {"id": f"d{row.id}", "title": row.title, "version": row.version, "by": by}
-        self.host.signal(row.thread, what, data)
+        data: JsonValue = {"by": by, **document.model_dump(include={"id", "title", "version"})}
+        self.host.signal(document.thread_id, what, data)
 
     # Comments ---------------------------------------------------------------------------------
 
     @operation(permission="write", output=Comment)
     async def comment_on_document(self, call: Calling, args: CommentOn) -> Commit:
         """Comment on a shared document, or on one line of it."""
-        row = await self._find(call, args.id)
+        document = await self._find(call, args.id)
         if args.line is not None:
-            lines = (await self._store.text(row, row.version)).count("\n") + 1
+            lines = (await self._store.text(document, document.version)).count("\n") + 1
             if args.line > lines:
-                raise OperationError(
-                    ErrorCode.BAD_REQUEST, f"line: {args.id} has {lines} lines, not {args.line}"
-                )
+                raise bad_request(f"line: {args.id} has {lines} lines, not {args.line}")
         self._last_comment += 1
-        at = self.host.now()
         comment = Comment(
             id=self._last_comment,
-            version=row.version,
+            version=document.version,
             line=args.line,
             author=call.participant,
-            at=time_of(at),
+            at=time_of(self.host.now()),
             text=args.text,
         )
-        kept = partial(self._changed, row, "commented", call.participant)
-        made = [*repository.commented(row, comment, at), comment_findable(comment.id, args.text)]
-        return Commit(made, comment, applied=kept)
+        tell = partial(self._changed, document, "commented", call.participant)
+        return Commit(repository.commented(document.id, comment), comment, applied=tell)
 
     @operation()
     async def read_document_comments(self, call: Calling, args: ReadComments) -> Comments:
         """Read the comments on a shared document."""
-        row = await self._find(call, args.id)
-        found = await self._store.comments(row, args.after, args.limit + 1, resolved=args.resolved)
-        comments, more = page_of(found, args.limit)
-        return Comments(document=row.to_schema(), comments=tuple(comments), more=more)
+        document, all_ = await self._find(call, args.id), args.resolved
+        comments, more = await self._store.comments(args.id, args.after, args.limit, resolved=all_)
+        return Comments(document=document, comments=comments, more=more)
 
     @operation(permission="write", output=Comment)
     async def resolve_document_comment(self, call: Calling, args: ResolveComment) -> Commit:
         """Mark a comment on a shared document as done with."""
-        return await self._queues.in_turn(args.id, lambda: self._resolved(call, args))
-
-    async def _resolved(self, call: Calling, args: ResolveComment) -> Commit:
-        row = await self._find(call, args.id)
-        comment = await self._store.comment(row, args.comment)
-        if comment is None:
-            raise OperationError(ErrorCode.NOT_FOUND, f"{args.id} has no comment {args.comment}")
-        if comment.resolved_by is not None:
-            return Commit((), comment)
-        by = call.participant
-        return Commit(
-            repository.resolved(comment.id, by),
-            comment.model_copy(update={"resolved_by": by}),
-            applied=partial(self._changed, row, "commented", by),
-        )
+        async with self._queues.turn(args.id) as until:
+            document, by = await self._find(call, args.id), call.participant
+            comment = await self._store.comment(args.id, args.comment)
+            if comment is None:
+                raise not_found(f"{args.id} has no comment {args.comment}")
+            if comment.resolved_by is not None:
+                return until(Commit((), comment))
+            done = comment.model_copy(update={"resolved_by": by})
+            tell = partial(self._changed, document, "commented", by)
+            return until(Commit(repository.resolved(comment.id, by), done, applied=tell))

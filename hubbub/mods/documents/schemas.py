@@ -4,44 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from hubbub.mods.fields import BEYOND, id_pattern
+from hubbub.mods.fields import BEYOND, At, Limit, Line, ListInput, id_pattern
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "Comment",
-    "CommentOn",
-    "Comments",
-    "Conflicting",
-    "CreateDocument",
-    "DiffDocument",
-    "Document",
-    "DocumentDiff",
-    "DocumentEdited",
-    "DocumentHistory",
-    "DocumentText",
-    "DocumentVersion",
-    "Documents",
-    "EditDocument",
-    "LineEdit",
-    "ListDocuments",
-    "ReadComments",
-    "ReadDocument",
-    "ReadHistory",
-    "ResolveComment",
-    "WriteDocument",
-]
-
 DocumentId = Annotated[str, Field(pattern=id_pattern("d"))]
 Version = Annotated[int, Field(ge=1, le=2**31)]
-Line = Annotated[int, Field(ge=1, le=10**7)]
+LineNumber = Annotated[int, Field(ge=1, le=10**7)]
 Note = Annotated[str, Field(max_length=500)]
 
 
 class CreateDocument(Input):
-    title: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    title: Annotated[str, Field(max_length=200, pattern=Line)]
     """What it is called, in one line."""
     text: str = ""
     """Markdown."""
@@ -49,30 +25,28 @@ class CreateDocument(Input):
     """Who reads this thread may read and change the document."""
 
 
-class ListDocuments(Input):
-    thread: ThreadRef | None = None
-    """Only those of this thread."""
+class ListDocuments(ListInput):
     before: DocumentId | None = None
-    """Only those that were created before this one."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
-    """How many at most."""
 
 
-class ReadDocument(Input):
+class DocumentOf(Input):
     id: DocumentId
     """The document."""
+
+
+class ReadDocument(DocumentOf):
     version: Version | None = None
     """An earlier one; left out: the latest."""
-    first: Line | None = None
+    first: LineNumber | None = None
     """Only from this line on."""
-    last: Line | None = None
+    last: LineNumber | None = None
     """Only up to this line."""
     numbers: bool = True
     """Whether each line begins with its number, as edits need it."""
 
 
 class LineEdit(Input):
-    first: Line
+    first: LineNumber
     """The first line to replace. To insert before a line: that line, with `last` one less."""
     last: Annotated[int, Field(ge=0, le=10**7)]
     """The last line to replace."""
@@ -80,69 +54,54 @@ class LineEdit(Input):
     """What stands there afterwards; empty: the lines go."""
 
 
-class EditDocument(Input):
-    id: DocumentId
-    """The document."""
+class ChangeDocument(DocumentOf):
     base_version: Version
-    """The version whose line numbers are meant: the one that you have read."""
+    """The version that you have read; line numbers are those of it."""
+    note: Note = ""
+    """What was changed and why, in a few words, for the history."""
+
+
+class EditDocument(ChangeDocument):
     edits: Annotated[tuple[LineEdit, ...], Field(min_length=1, max_length=200, fail_fast=True)]
     """They may not overlap; all numbers are those of `base_version`."""
-    note: Note = ""
-    """Why, for the history."""
 
 
-class WriteDocument(Input):
-    id: DocumentId
-    """The document."""
-    base_version: Version
-    """The version that you have read."""
+class WriteDocument(ChangeDocument):
     text: str
     """The whole text."""
-    note: Note = ""
-    """What was changed and why, in a few words."""
 
 
-class ReadHistory(Input):
-    id: DocumentId
-    """The document."""
+class ReadHistory(DocumentOf):
     before: Version | None = None
     """Only earlier versions than this."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    limit: Limit = 50
     """How many at most."""
 
 
-class DiffDocument(Input):
-    id: DocumentId
-    """The document."""
+class DiffDocument(DocumentOf):
     old: Version
     """The earlier version."""
     new: Version | None = None
     """Left out: the latest."""
 
 
-class CommentOn(Input):
-    id: DocumentId
-    """The document."""
+class CommentOn(DocumentOf):
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     """The comment."""
-    line: Line | None = None
+    line: LineNumber | None = None
     """Of the latest version; left out: the whole document."""
 
 
-class ReadComments(Input):
-    id: DocumentId
-    """The document."""
+class ReadComments(DocumentOf):
     resolved: bool = False
     """Those that are done with, too."""
     after: Annotated[int, Field(ge=0, le=BEYOND)] = 0
     """Only comments after this one."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    limit: Limit = 50
     """How many at most."""
 
 
-class ResolveComment(Input):
-    id: DocumentId
-    """The document."""
+class ResolveComment(DocumentOf):
     comment: Annotated[int, Field(ge=1, le=BEYOND)]
     """Its number."""
 
@@ -154,7 +113,7 @@ class Document(Model):
     version: int
     """The latest."""
     created_by: str
-    created_at: AwareDatetime
+    created_at: At
 
 
 class Documents(Model):
@@ -209,7 +168,7 @@ class DocumentVersion(Model):
     base: int
     """The version that its author had read."""
     author: str
-    at: AwareDatetime
+    at: At
     note: str
     lines: int
 
@@ -237,7 +196,7 @@ class Comment(Model):
     """The latest when it was written."""
     line: int | None = None
     author: str
-    at: AwareDatetime
+    at: At
     text: str
     resolved_by: str | None = None
 

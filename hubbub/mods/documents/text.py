@@ -9,9 +9,8 @@ from difflib import Match, SequenceMatcher
 from itertools import accumulate
 from typing import NamedTuple
 
-from hubbub.errors import OperationError
 from hubbub.mods.documents.schemas import LineEdit
-from hubbub.protocol.codes import ErrorCode
+from hubbub.mods.refusals import bad_request
 
 __all__ = ["Conflict", "applied", "differences", "matches", "merged", "numbered"]
 
@@ -190,14 +189,11 @@ def applied(lines: Sequence[str], edits: Sequence[LineEdit]) -> list[str]:
     done = 0
     for edit in sorted(edits, key=lambda edit: (edit.first, edit.last)):
         if edit.last > len(lines) or edit.first > len(lines) + 1 or edit.last < edit.first - 1:
-            raise OperationError(
-                ErrorCode.BAD_REQUEST,
-                f"edits: this version has {len(lines)} lines, not {edit.first} to {edit.last}",
+            raise bad_request(
+                f"edits: this version has {len(lines)} lines, not {edit.first} to {edit.last}"
             )
         if edit.first <= done:
-            raise OperationError(
-                ErrorCode.BAD_REQUEST, f"edits: two of them touch line {edit.first}"
-            )
+            raise bad_request(f"edits: two of them touch line {edit.first}")
         made += lines[done : edit.first - 1]
         made += edit.text.split("\n") if edit.text else []
         done = edit.last

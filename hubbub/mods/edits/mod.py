@@ -13,7 +13,6 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from hubbub.config.units import Span
-from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.edits.schemas import (
@@ -25,10 +24,10 @@ from hubbub.mods.edits.schemas import (
 )
 from hubbub.mods.fields import BEYOND
 from hubbub.mods.operation import Calling, operation
+from hubbub.mods.refusals import bad_request, forbidden, not_found, over_limit
 from hubbub.mods.repository import AMONG, Repository, listed
 from hubbub.mods.rows import Statement
 from hubbub.protocol.amending import amended
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Amendment, Draft, Message
 from hubbub.protocol.operations import SendResult
 
@@ -140,11 +139,9 @@ class EditsMod(Mod):
         content, text = _content_of(args)
         message = await self._mine(call, args.message_id, "edit")
         if (message.content, message.text_representation) == (content, text):
-            raise OperationError(ErrorCode.BAD_REQUEST, f"{message.id} says just that already")
+            raise bad_request(f"{message.id} says just that already")
         if await self._store.count(message.seq) >= self.config.most:
-            raise OperationError(
-                ErrorCode.LIMIT, f"{message.id} was edited {self.config.most} times; send a new one"
-            )
+            raise over_limit(f"{message.id} was edited {self.config.most} times; send a new one")
         return self.host.amend(
             call,
             message,
@@ -170,9 +167,8 @@ class EditsMod(Mod):
         _check_is_said(message)
         hidden = message.amended == "deleted" and not _is_author(call, message)
         if hidden and not call.owner:
-            raise OperationError(
-                ErrorCode.FORBIDDEN,
-                f"{message.id} was deleted: only its author and owners read what it said",
+            raise forbidden(
+                f"{message.id} was deleted: only its author and owners read what it said"
             )
         before = args.before or BEYOND
         known = await self._store.of(message.seq, before, args.limit + 1)
@@ -194,15 +190,12 @@ class EditsMod(Mod):
         author = _is_author(call, message)
         owner = verb == "delete" and call.owner
         if (not author or message.imported) and not owner:
-            raise OperationError(
-                ErrorCode.FORBIDDEN, f"{id} was sent by {message.sender_id}: you may not {verb} it"
-            )
+            raise forbidden(f"{id} was sent by {message.sender_id}: you may not {verb} it")
         if message.amended == "deleted":
-            raise OperationError(ErrorCode.NOT_FOUND, f"{id} was deleted")
+            raise not_found(f"{id} was deleted")
         if message.request is not None:
-            raise OperationError(
-                ErrorCode.FORBIDDEN,
-                f"{id} belongs to a request, of which it stays the record; you may not {verb} it",
+            raise forbidden(
+                f"{id} belongs to a request, of which it stays the record; you may not {verb} it"
             )
         if not owner:
             self._check_author(call, message, verb)
@@ -211,25 +204,22 @@ class EditsMod(Mod):
     def _check_author(self, call: Calling, message: Message, verb: str) -> None:
         """Raises `OperationError` for what the settings keep an author from."""
         if call.kind != "human" and not self.config.agents:
-            raise OperationError(
-                ErrorCode.FORBIDDEN, f"only people {verb} messages in this network"
-            )
+            raise forbidden(f"only people {verb} messages in this network")
         within = self.config.within
         if within is not None and self.host.now() > message.sent_at.timestamp() + within:
-            raise OperationError(
-                ErrorCode.FORBIDDEN,
-                f"{message.id}: you may {verb} a message for {within:g} s after you have sent it",
+            raise forbidden(
+                f"{message.id}: you may {verb} a message for {within:g} s after you have sent it"
             )
 
 
 def _content_of(args: EditMessage) -> tuple[JsonValue, str | None]:
     """The new content, and how it reads. Raises `OperationError`."""
     if (args.text is None) == (args.content is None):
-        raise OperationError(ErrorCode.BAD_REQUEST, "text: say text, or else content")
+        raise bad_request("text: say text, or else content")
     if args.text is None:
         return args.content, args.text_representation
     if args.text_representation is not None:
-        raise OperationError(ErrorCode.BAD_REQUEST, "text_representation: only with content")
+        raise bad_request("text_representation: only with content")
     return args.text, None
 
 
@@ -241,9 +231,7 @@ def _check_is_said(message: Message) -> None:
     """Raises `OperationError` for an edit itself."""
     if message.amends is not None:
         of = message.amends.message_id
-        raise OperationError(
-            ErrorCode.BAD_REQUEST, f"{message.id} only changes {of}: name {of} itself"
-        )
+        raise bad_request(f"{message.id} only changes {of}: name {of} itself")
 
 
 def _subject(message: Message) -> int:

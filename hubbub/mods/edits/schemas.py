@@ -11,8 +11,6 @@ from hubbub.mods.fields import MessageId, Position
 from hubbub.protocol.messages import Model, TurnRef
 from hubbub.protocol.operations import Input, Text
 
-__all__ = ["DeleteMessage", "EditMessage", "MessageHistory", "MessageVersion", "MessageVersions"]
-
 
 class EditMessage(Input):
     message_id: MessageId

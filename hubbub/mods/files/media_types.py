@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Collection
 
 from hubbub.errors import OperationError
+from hubbub.mods.refusals import bad_request
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
@@ -44,7 +45,7 @@ def checked_name(name: str) -> str:
     """The name in its composed form (NFC). Raises `OperationError` for one that is not safe."""
     why = _wrong(name)
     if why is not None:
-        raise OperationError(ErrorCode.BAD_REQUEST, f"name: {why}")
+        raise bad_request(f"name: {why}")
     return unicodedata.normalize("NFC", name)
 
 

@@ -51,10 +51,10 @@ from hubbub.mods.files.schemas import (
 from hubbub.mods.files.uploads import FilesConfig, Intake, Uploader
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.refusals import bad_request, forbidden, not_found
 from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Attachment, Draft, Message
 from hubbub.protocol.operations import Done
 
@@ -202,10 +202,8 @@ class FilesMod(Mod):
             return kept
         gone = await self._deleted(call, id)
         if gone is not None:
-            raise OperationError(
-                ErrorCode.NOT_FOUND, f"{id} ({gone.name}) was deleted by {gone.deleted_by}"
-            )
-        raise OperationError(ErrorCode.NOT_FOUND, f"there is no file {id} for you; see list_files")
+            raise not_found(f"{id} ({gone.name}) was deleted by {gone.deleted_by}")
+        raise not_found(f"there is no file {id} for you; see list_files")
 
     async def _deleted(self, call: Calling, id: str) -> File | None:
         """A file that the caller might have read, if it were still there."""
@@ -252,14 +250,10 @@ class FilesMod(Mod):
         kept = await self._find(call, args.id)
         how = way_to_read(kept.media_type)
         if not kept.lines or how is None:
-            raise OperationError(
-                ErrorCode.NOT_FOUND, f"{args.id} has no text that can be read: {kept.no_text}"
-            )
+            raise not_found(f"{args.id} has no text that can be read: {kept.no_text}")
         first = args.first_line or 1
         if first > kept.lines:
-            raise OperationError(
-                ErrorCode.BAD_REQUEST, f"first_line: {args.id} has {kept.lines} lines"
-            )
+            raise bad_request(f"first_line: {args.id} has {kept.lines} lines")
         text = await asyncio.to_thread(self._vault.text, kept.sha256, how)
         part = part_of(text, first, args.last_line, numbers=args.numbers)
         return FileText(
@@ -278,7 +272,7 @@ class FilesMod(Mod):
         """Read bytes of a file."""
         kept = await self._find(call, args.id)
         if args.offset >= kept.size:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"offset: {args.id} ends at {kept.size}")
+            raise bad_request(f"offset: {args.id} ends at {kept.size}")
         read = partial(self._vault.read, kept.sha256, kept.size, args.offset, CHUNK)
         data = await asyncio.to_thread(read)
         return FileChunk(
@@ -364,9 +358,7 @@ class FilesMod(Mod):
         kept = await self._find(call, args.id)
         by, at = call.participant, self.host.now()
         if kept.uploaded_by != by and not call.owner:
-            raise OperationError(
-                ErrorCode.FORBIDDEN, f"{args.id} is for {kept.uploaded_by} or an owner to delete"
-            )
+            raise forbidden(f"{args.id} is for {kept.uploaded_by} or an owner to delete")
         answer = repository.deleted_file(kept, self._place(by, kept)[1], by, at)
         statements = [repository.deleted(kept, by, at), not_findable(kept.id)]
         return Commit(statements, answer, applied=partial(self._went, kept, by))

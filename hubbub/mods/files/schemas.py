@@ -11,27 +11,6 @@ from hubbub.mods.files.media_types import MEDIA_TYPE
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input, Tainted
 
-__all__ = [
-    "CHUNK",
-    "BeginUpload",
-    "CancelUpload",
-    "DeleteFile",
-    "DownloadChunk",
-    "File",
-    "FileChunk",
-    "FileInfo",
-    "FileText",
-    "Files",
-    "FinishUpload",
-    "ListFiles",
-    "ReadFile",
-    "ShareFile",
-    "Upload",
-    "UploadChunk",
-    "UploadState",
-    "WriteFile",
-]
-
 CHUNK = 150 * 1024
 """Bytes of a file that one call carries: as base64 it fits into a frame."""
 

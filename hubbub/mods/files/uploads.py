@@ -29,6 +29,7 @@ from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, Wr
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.host import Host
 from hubbub.mods.operation import Calling, Commit
+from hubbub.mods.refusals import bad_request, conflict, not_found, over_limit, too_large
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["FilesConfig", "Intake", "OpenUpload", "Uploader", "Uploads"]
@@ -140,9 +141,8 @@ class Uploads:
         """One of the owner's own. Raises `OperationError` for others as for none."""
         found = self._all.get(id)
         if found is None or found.owner != owner or found.over:
-            raise OperationError(
-                ErrorCode.NOT_FOUND,
-                f"you have no upload {id}: it was given up, or the hub began anew; begin it again",
+            raise not_found(
+                f"you have no upload {id}: it was given up, or the hub began anew; begin it again"
             )
         return found
 
@@ -288,10 +288,10 @@ class Uploader:
         mine, all_ = self._uploads.open_of(who), self._uploads.open_of()
         if size > config.max_size:
             text = f"a file has at most {config.max_size} bytes, not {size}"
-            raise OperationError(ErrorCode.TOO_LARGE, text)
+            raise too_large(text)
         if len(mine) >= config.max_uploads:
             text = f"{len(mine)} uploads of yours are under way; finish or cancel one first"
-            raise OperationError(ErrorCode.LIMIT, text)
+            raise over_limit(text)
         if len(all_) >= MOST_OPEN:
             text = "too many uploads are under way; try again later"
             raise OperationError(ErrorCode.LIMIT, text, temporary=True)
@@ -328,9 +328,9 @@ class Uploader:
         details = {"received": received}
         if end > coming.size:
             text = f"the file ends at {coming.size}, this part at {end}; {go_on}"
-            raise OperationError(ErrorCode.TOO_LARGE, text, details=details)
+            raise too_large(text, **details)
         if offset > received:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"offset: {go_on}", details=details)
+            raise bad_request(f"offset: {go_on}", **details)
         if offset == received:
             return False
         known = b""
@@ -338,7 +338,7 @@ class Uploader:
             known = await asyncio.to_thread(self._known, coming, offset, len(data))
         if known != data:
             text = f"other bytes came there before; {go_on}"
-            raise OperationError(ErrorCode.CONFLICT, text, details=details)
+            raise conflict(text, **details)
         return True
 
     def _known(self, coming: OpenUpload, offset: int, size: int) -> bytes:
@@ -411,10 +411,9 @@ class Uploader:
         if coming.file is not None:
             return Commit((), coming.file)
         if coming.received != coming.size:
-            raise OperationError(
-                ErrorCode.BAD_REQUEST,
+            raise bad_request(
                 f"{coming.received} of {coming.size} bytes are here; upload the rest first",
-                details={"received": coming.received},
+                received=coming.received,
             )
         if coming.content is None:
             try:
@@ -453,14 +452,14 @@ class Uploader:
 
 
 def _full(why: str, size: int) -> OperationError:
-    return OperationError(ErrorCode.LIMIT, f"{why}, and this file has {size}; delete some first")
+    return over_limit(f"{why}, and this file has {size}; delete some first")
 
 
 def _decoded(data: str) -> bytes:
     try:
         decoded = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise OperationError(ErrorCode.BAD_REQUEST, "data: this is no base64") from None
+        raise bad_request("data: this is no base64") from None
     if not decoded:
-        raise OperationError(ErrorCode.BAD_REQUEST, "data: there is nothing in it")
+        raise bad_request("data: there is nothing in it")
     return decoded

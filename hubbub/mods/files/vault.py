@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hubbub.errors import OperationError, StoreUnavailable, UserError
-from hubbub.protocol.codes import ErrorCode
+from hubbub.mods.refusals import not_found
 
 __all__ = ["Vault"]
 
@@ -202,6 +202,4 @@ def _sync_folder(place: Path) -> None:
 
 
 def _damaged(why: str) -> OperationError:
-    return OperationError(
-        ErrorCode.NOT_FOUND, f"files: the content cannot be read from the hub's folder: {why}"
-    )
+    return not_found(f"files: the content cannot be read from the hub's folder: {why}")

@@ -67,7 +67,7 @@ class PollSummary(Model):
     id: str
     thread_id: str
     question: str
-    options: Texts
+    options: Texts = ()
     state: Literal["open", "closed"]
     secret: bool
     multiple: bool

@@ -34,7 +34,7 @@ from hubbub.mods.reactions.schemas import (
     RemoveReaction,
     ToggleReaction,
 )
-from hubbub.protocol.codes import ErrorCode
+from hubbub.mods.refusals import bad_request, over_limit
 from hubbub.protocol.messages import Message
 
 __all__ = ["ReactionsConfig", "ReactionsMod"]
@@ -118,10 +118,7 @@ class ReactionsMod(Mod):
         """List the reactions to some messages, or to those of a thread: which emoji, how many, and
         whose."""
         if (args.thread is None) == (not args.message_ids):
-            raise OperationError(
-                ErrorCode.BAD_REQUEST,
-                "name either message_ids or a thread, whose reactions to list",
-            )
+            raise bad_request("name either message_ids or a thread, whose reactions to list")
         if args.thread is None:
             seqs = sorted({number_of(id) for id in args.message_ids})
         else:
@@ -137,27 +134,27 @@ class ReactionsMod(Mod):
     async def _change(
         self, call: Calling, args: AddReaction | RemoveReaction | ToggleReaction, change: Change
     ) -> Commit:
-        message = await self.host.message(call, args.message_id)
+        message, me, given = (
+            await self.host.message(call, args.message_id),
+            call.participant,
+            args.emoji,
+        )
         _check_is_there(message, change)
         place = MessagePlace(message.seq, message.thread_id, message.tseq)
-        return await self._queues.in_turn(
-            place.seq, lambda: self._changed(place, call.participant, args.emoji, change)
-        )
-
-    async def _changed(self, place: MessagePlace, me: str, given: str, change: Change) -> Commit:
-        found = await tallies(self.host, [place.seq], me, self.config.who)
-        tally = found[0] if found else Tally(place)
-        emoji = self._known(given)
-        there = (emoji or given) in tally.mine
-        if there and change != "add":
-            emoji = emoji or given  # a name that the network knows no longer goes all the same
-            return self._kept(tally.without_mine(emoji, me), me, emoji, removed=True)
-        if there or change == "remove":
-            return Commit((), self._schema(tally, changed=False))
-        if emoji is None:
-            raise self._unknown(given)
-        self._check_room(tally, emoji)
-        return self._kept(tally.with_mine(emoji, me), me, emoji, removed=False)
+        async with self._queues.turn(place.seq) as until:
+            found = await tallies(self.host, [place.seq], me, self.config.who)
+            tally = found[0] if found else Tally(place)
+            emoji = self._known(given)
+            there = (emoji or given) in tally.mine
+            if there and change != "add":
+                emoji = emoji or given  # a name that is known no longer goes all the same
+                return until(self._kept(tally.without_mine(emoji, me), me, emoji, removed=True))
+            if there or change == "remove":
+                return until(Commit((), self._schema(tally, changed=False)))
+            if emoji is None:
+                raise self._unknown(given)
+            self._check_room(tally, emoji)
+            return until(self._kept(tally.with_mine(emoji, me), me, emoji, removed=False))
 
     def _kept(self, tally: Tally, me: str, emoji: str, *, removed: bool) -> Commit:
         statement = (removing if removed else adding)(tally.place, emoji, me)
@@ -185,9 +182,7 @@ class ReactionsMod(Mod):
     def _unknown(self, given: str) -> OperationError:
         names = self.config.names
         besides = f", or one of: {', '.join(names)}" if names else ""
-        return OperationError(
-            ErrorCode.BAD_REQUEST, f"emoji: {given!r} is no emoji; give one, such as 👍{besides}"
-        )
+        return bad_request(f"emoji: {given!r} is no emoji; give one, such as 👍{besides}")
 
     def _check_room(self, tally: Tally, emoji: str) -> None:
         config, kinds = self.config, [each.emoji for each in tally.counted]
@@ -197,15 +192,12 @@ class ReactionsMod(Mod):
             why = f"it has {len(kinds)} different emoji; use one of them: {' '.join(kinds)}"
         else:
             return
-        raise OperationError(ErrorCode.LIMIT, f"the message takes no more reactions: {why}")
+        raise over_limit(f"the message takes no more reactions: {why}")
 
 
 def _check_is_there(message: Message, change: Change) -> None:
     """Raises `OperationError` for what is no message of its own, or none any more."""
     if message.amends is not None:
-        raise OperationError(
-            ErrorCode.BAD_REQUEST,
-            f"{message.id} only changes {message.amends.message_id}: react to that",
-        )
+        raise bad_request(f"{message.id} only changes {message.amends.message_id}: react to that")
     if message.amended == "deleted" and change == "add":
-        raise OperationError(ErrorCode.BAD_REQUEST, f"{message.id} was deleted")
+        raise bad_request(f"{message.id} was deleted")

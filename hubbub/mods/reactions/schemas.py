@@ -10,17 +10,6 @@ from hubbub.mods.fields import MessageId, Position
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "AddReaction",
-    "ListReactions",
-    "MessageReactions",
-    "Reacted",
-    "Reaction",
-    "Reactions",
-    "RemoveReaction",
-    "ToggleReaction",
-]
-
 Emoji = Annotated[str, Field(min_length=1, max_length=64)]
 
 

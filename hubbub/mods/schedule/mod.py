@@ -23,6 +23,7 @@ from hubbub.config.units import Id, Section, Span, wrong
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.refusals import bad_request, forbidden, not_found, over_limit
 from hubbub.mods.repository import page_of
 from hubbub.mods.schedule import repository
 from hubbub.mods.schedule.repository import OPERATOR, ReminderRow, ReminderScheduler
@@ -175,9 +176,8 @@ class ScheduleMod(Mod):
         """Raises `OperationError` if it has as many as one may have, or will have in a moment."""
         mine = sum(row.owner == owner for row in self._scheduler.rows.values())
         if mine + self._setting[owner] >= self.config.each:
-            raise OperationError(
-                ErrorCode.LIMIT,
-                f"you have {self.config.each} reminders, as many as one may have: cancel one",
+            raise over_limit(
+                f"you have {self.config.each} reminders, as many as one may have: cancel one"
             )
 
     def _rule(self, call: Calling, args: Remind, zone: str, now: float) -> tuple[Rule, float]:
@@ -185,21 +185,20 @@ class ScheduleMod(Mod):
         try:
             rule = parse_when(args.when, zone_of(zone), now)
         except ValueError as error:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"when: {error}") from None
+            raise bad_request(f"when: {error}") from None
         due, shortest = rule.next(now), self.config.shortest
         if due is None:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"when: {args.when!r} never comes")
+            raise bad_request(f"when: {args.when!r} never comes")
         if rule.shortest(now) < shortest or (call.kind != "human" and due - now < shortest):
-            raise OperationError(
-                ErrorCode.BAD_REQUEST,
+            raise bad_request(
                 f"when: {args.when!r} comes too soon; there are at least {shortest:g} seconds "
-                "before it, and between two times",
+                "before it, and between two times"
             )
         if not rule.repeats and (args.until or args.times):
             text = "until and times are for reminders that repeat; this one comes once"
-            raise OperationError(ErrorCode.BAD_REQUEST, text)
+            raise bad_request(text)
         if args.until is not None and args.until.timestamp() < due:
-            raise OperationError(ErrorCode.BAD_REQUEST, "until: it would never come")
+            raise bad_request("until: it would never come")
         return rule, due
 
     def _thread(self, call: Calling, args: Remind, cause: Message | None) -> str:
@@ -212,7 +211,7 @@ class ScheduleMod(Mod):
             found = thread_ids.direct((call.participant, "hub"))
         if thread_ids.kind_of(found) == "mod":
             text = "thread: only the mod itself speaks there; choose another, or leave it out"
-            raise OperationError(ErrorCode.FORBIDDEN, text)
+            raise forbidden(text)
         return found
 
     def _whom(self, call: Calling, args: Remind, thread: str) -> tuple[str, ...]:
@@ -231,7 +230,7 @@ class ScheduleMod(Mod):
         """List your reminders, and when each comes next."""
         if args.everybody and not call.owner:
             text = "everybody: only an owner of the network sees the reminders of others"
-            raise OperationError(ErrorCode.FORBIDDEN, text)
+            raise forbidden(text)
         after = int(args.after[1:]) if args.after else 0
         found = [
             row
@@ -252,9 +251,7 @@ class ScheduleMod(Mod):
         row = self._scheduler.rows.get(int(id[1:]))
         if row is not None and (row.owner == call.participant or call.owner):
             return row
-        raise OperationError(
-            ErrorCode.NOT_FOUND, f"there is no reminder {id} of yours; see list_reminders"
-        )
+        raise not_found(f"there is no reminder {id} of yours; see list_reminders")
 
     @operation(permission="write", output=Reminder)
     def cancel_reminder(self, call: Calling, args: ReminderOf) -> Commit:
@@ -262,7 +259,7 @@ class ScheduleMod(Mod):
         row = self._find(call, args.id)
         if row.owner == OPERATOR:
             text = f"{args.id} stands in the network's config, which would bring it back; pause it"
-            raise OperationError(ErrorCode.FORBIDDEN, text)
+            raise forbidden(text)
 
         return Commit(
             repository.deleted(row),
@@ -284,7 +281,7 @@ class ScheduleMod(Mod):
         try:
             due = row.rule.next(now) if row.rule.repeats else None
         except ValueError as error:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"it cannot come: {error}") from None
+            raise bad_request(f"it cannot come: {error}") from None
         if row.paused:
             row = row._replace(paused=False, problem="", due=due or row.due)
         return self._changed(row)

@@ -10,8 +10,6 @@ from hubbub.mods.fields import Moment, id_pattern
 from hubbub.protocol.messages import Model, Name, TurnRef
 from hubbub.protocol.operations import Input, Tainted
 
-__all__ = ["ListReminders", "Remind", "Reminder", "ReminderOf", "Reminders"]
-
 ReminderId = Annotated[str, Field(pattern=id_pattern("r"))]
 When = Annotated[str, Field(min_length=1, max_length=100)]
 

@@ -20,6 +20,7 @@ from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
 from hubbub.mods.operation import Calling, operation
+from hubbub.mods.refusals import bad_request
 from hubbub.mods.rows import Statement
 from hubbub.mods.search.schemas import FoundItem, SearchFor, SearchHits
 from hubbub.mods.text_search import (
@@ -32,7 +33,6 @@ from hubbub.mods.text_search import (
     words_of,
 )
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 
 __all__ = ["SearchMod"]
@@ -261,9 +261,8 @@ class SearchMod(Mod):
         sources |= {mod.finds: mod for mod in self.host.mods() if isinstance(mod, Searchable)}
         for kind in kinds:
             if kind not in sources:
-                raise OperationError(
-                    ErrorCode.BAD_REQUEST,
-                    f"kinds: this network has no {kind}; there are: {', '.join(sources)}",
+                raise bad_request(
+                    f"kinds: this network has no {kind}; there are: {', '.join(sources)}"
                 )
         return {kind: source for kind, source in sources.items() if not kinds or kind in kinds}
 

@@ -11,8 +11,6 @@ from hubbub.mods.text_search import LONGEST_QUERY, Findable
 from hubbub.protocol.messages import Model, Name, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = ["FoundItem", "SearchFor", "SearchHits"]
-
 
 class SearchFor(Input):
     query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]

@@ -2,8 +2,8 @@
 
 mod         operations
 schemas     inputs and outputs
-repository  tables, dependencies, requests as tasks
+repository  tables, dependencies
 states      what leads from one state to another; pure
 duties      what is overdue, and what absent agents hold
-views       Markdown, and items of a digest
+views       boards as Markdown
 """

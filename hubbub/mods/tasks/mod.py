@@ -6,20 +6,21 @@ mods:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from hubbub.config.units import Span
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest_items import DigestItem
-from hubbub.mods.fields import BEYOND, number_before, number_of
+from hubbub.mods.fields import BEYOND, number_before, time_of
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
+from hubbub.mods.refusals import bad_request, conflict, over_limit
 from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Statement
 from hubbub.mods.tasks import repository
@@ -28,39 +29,32 @@ from hubbub.mods.tasks.repository import Filter, TaskRepository, checked_needs
 from hubbub.mods.tasks.schemas import (
     AssignTask,
     Board,
-    BoardAsMarkdown,
+    BoardOf,
     Boards,
     BoardText,
-    CancelTask,
-    ClaimTask,
+    ChangeTask,
     CreateBoard,
     CreateTask,
     FinishTask,
     ListBoards,
     ListTasks,
     ReadTask,
-    ReleaseTask,
-    ReopenTask,
     State,
     Task,
     TaskDetails,
+    TaskOf,
     Tasks,
     UpdateTask,
 )
-from hubbub.mods.tasks.states import (
-    ACTIONS,
-    BoardRow,
-    TaskRecord,
-    TaskRow,
-    TaskStep,
-    check_free,
-    stepped,
-)
-from hubbub.mods.tasks.views import PARTS, as_markdown, news_of
+from hubbub.mods.tasks.states import ACTIONS, TaskStep, changed_task, check_free, stepped
+from hubbub.mods.tasks.views import PARTS, as_markdown
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, Message
+from hubbub.protocol.messages import Draft, Message, RequestMark
 
 __all__ = ["TasksConfig", "TasksMod"]
+
+TITLE, BODY = 200, 10_000
+"""Characters that a task has of what was said in a request."""
 
 
 class TasksConfig(ModConfig):
@@ -74,13 +68,17 @@ class TasksConfig(ModConfig):
     """Seconds that an agent may be away before the tasks that it holds are released."""
 
 
-def due_time(due: AwareDatetime | None, now: float) -> float | None:
+def _check_due(due: datetime | None, now: float) -> None:
     """Raises `OperationError` for a time that has passed."""
-    if due is None:
-        return None
-    if due.timestamp() <= now:
-        raise OperationError(ErrorCode.BAD_REQUEST, f"due: {due:%Y-%m-%d %H:%M %Z} has passed")
-    return due.timestamp()
+    if due is not None and due.timestamp() <= now:
+        raise bad_request(f"due: {due:%Y-%m-%d %H:%M %Z} has passed")
+
+
+def _title(text: str) -> str:
+    """The first line that says something."""
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    line = "".join(c for c in next(filter(None, lines), "") if c.isprintable()) or "request"
+    return line if len(line) <= TITLE else f"{line[: TITLE - 3]}..."
 
 
 class TasksMod(Mod):
@@ -103,7 +101,7 @@ class TasksMod(Mod):
         would together make a circle, the second sees what the first has done."""
         self._store: TaskRepository
         self._duties: Duties
-        self._boards: dict[str, BoardRow] = {}
+        self._boards: dict[str, Board] = {}
         """The boards without a name, by thread."""
         self._last = self._last_board = 0
 
@@ -116,215 +114,214 @@ class TasksMod(Mod):
 
     # Reading ----------------------------------------------------------------------------------
 
-    async def _board(self, call: Calling, id: str) -> BoardRow:
+    async def _board(self, call: Calling, id: str) -> Board:
         """The board, if the caller reads its thread. Raises `OperationError`."""
-        row = await self._store.board(number_of(id))
-        return self.host.visible(call, row, f"board {id}", "list_boards")
+        return self.host.visible(call, await self._store.board(id), f"board {id}", "list_boards")
 
-    async def _find(self, call: Calling, id: str) -> TaskRecord:
+    async def _find(self, call: Calling, id: str) -> Task:
         """The task, if the caller reads its thread. Raises `OperationError`."""
-        found = await self._store.task(number_of(id))
-        return self.host.visible(call, found, f"task {id}", "list_tasks")
+        return self.host.visible(call, await self._store.task(id), f"task {id}", "list_tasks")
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
-        """`DigestSource.news`."""
-        threads = self.host.threads_of(call.participant)
-        return await news_of(self._store, threads, call.participant, after, limit)
+        """`DigestSource.news`: tasks that the caller holds, besides requests, and what was done."""
+        threads, mine = (
+            self.host.threads_of(call.participant),
+            Filter(None, "claimed", call.participant),
+        )
+        found = []
+        for task in await self._store.tasks(threads, mine, BEYOND, limit):
+            if task.request is None:
+                due = f", due {task.due:%Y-%m-%d}" if task.due is not None else ""
+                text = f"task {task.id}: {task.title}{due}"
+                found.append(DigestItem("waiting", task.thread_id, task.id, text))
+        for task in await self._store.tasks(threads, Filter(state="done"), BEYOND, limit):
+            if task.changed_at.timestamp() >= after:
+                by = f" by {task.owner}" if task.owner else ""
+                text = f"task {task.id} done{by}: {task.title}"
+                found.append(DigestItem("decided", task.thread_id, task.id, text))
+        return found
 
     @operation()
     async def list_boards(self, call: Calling, args: ListBoards) -> Boards:
         """List the task boards that you may read."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
-        rows = await self._store.boards(threads, before, args.limit + 1)
-        page, more = page_of(rows, args.limit)
-        return Boards(boards=tuple(await self._store.counted(page)), more=more)
+        boards = await self._store.boards(threads, before, args.limit + 1)
+        page, more = page_of(boards, args.limit)
+        return Boards(boards=tuple(page), more=more)
 
     @operation()
     async def list_tasks(self, call: Calling, args: ListTasks) -> Tasks:
         """List tasks of your boards: those of one board, thread, state or owner, or with `ready`
         those that can be claimed now."""
-        threads, board = self.host.threads_for(call, args.thread), None
+        threads = self.host.threads_for(call, args.thread)
         if args.board is not None:
-            row = await self._board(call, args.board)
-            board, threads = row.id, [each for each in threads if each == row.thread]
+            board = await self._board(call, args.board)
+            threads = [each for each in threads if each == board.thread_id]
         if args.ready and args.state not in (None, "open"):
-            raise OperationError(ErrorCode.BAD_REQUEST, "ready: only open tasks are ready")
-        which = Filter(board, "open" if args.ready else args.state, args.owner)
+            raise bad_request("ready: only open tasks are ready")
+        which = Filter(args.board, "open" if args.ready else args.state, args.owner)
         before = number_before(args.before)
         found = await self._store.tasks(threads, which, before, args.limit + 1)
         page, more = page_of(found, args.limit)
-        now = self.host.now()
-        return Tasks(tasks=tuple(each.to_schema(now) for each in page), more=more)
+        return Tasks(tasks=tuple(page), more=more)
 
     @operation()
     async def read_task(self, call: Calling, args: ReadTask) -> TaskDetails:
         """Read a task: its description, its result, and who has done what with it."""
-        found = await self._find(call, args.task)
-        row = found.row
-        changes = await self._store.history(row.id, args.before or BEYOND, args.limit + 1)
+        task = await self._find(call, args.task)
+        description, result = await self._store.texts(task.id)
+        changes = await self._store.history(task.id, args.before or BEYOND, args.limit + 1)
         history, more = page_of(changes, args.limit)
         return TaskDetails(
-            task=found.to_schema(self.host.now()),
-            description=row.description,
-            result=row.result,
-            history=tuple(history),
-            more=more,
+            task=task, description=description, result=result, history=tuple(history), more=more
         )
 
     @operation()
-    async def board_as_markdown(self, call: Calling, args: BoardAsMarkdown) -> BoardText:
+    async def board_as_markdown(self, call: Calling, args: BoardOf) -> BoardText:
         """Read a whole task board as Markdown."""
-        row = await self._board(call, args.board)
-        (board,) = await self._store.counted([row])
-        now, parts, more = self.host.now(), dict[State, Sequence[Task]](), list[State]()
+        board = await self._board(call, args.board)
+        parts, cut = dict[State, Sequence[Task]](), list[State]()
         for state, (_, most) in PARTS.items():
-            which = Filter(row.id, state)
-            found = await self._store.tasks([row.thread], which, BEYOND, most + 1)
-            parts[state] = [each.to_schema(now) for each in found[:most]]
-            more += [state] if len(found) > most else []
-        return BoardText(board=board, text=as_markdown(board, parts, more), cut=bool(more))
+            which = Filter(board.id, state)
+            found = await self._store.tasks([board.thread_id], which, BEYOND, most + 1)
+            parts[state], more = page_of(found, most)
+            cut += [state] if more else []
+        return BoardText(board=board, text=as_markdown(board, parts, cut), cut=bool(cut))
 
     # Making -----------------------------------------------------------------------------------
 
     @operation(permission="write", output=Board)
     async def create_board(self, call: Calling, args: CreateBoard) -> Commit:
         """Create a task board besides the one that each thread has of its own."""
-        thread = self.host.thread(call, args.thread)
-        return await self._queues.in_turn(
-            thread, lambda: self._create_board(call, thread, args.name)
-        )
+        thread, most = self.host.thread(call, args.thread), self.config.max_boards
+        async with self._queues.turn(thread) as until:
+            there = await self._store.boards([thread], BEYOND, most)
+            same = next((board.id for board in there if board.name == args.name), None)
+            if same is not None:
+                raise conflict(f"there is a board {args.name!r} here already: {same}", board=same)
+            if len(there) >= most:
+                raise over_limit(f"at most {most} boards in one thread")
+            board = self._new_board(thread, args.name, call.participant, self.host.now())
+            data: JsonValue = {"board": board.id, "name": board.name, "by": call.participant}
+            applied = partial(self.host.signal, thread, "board", data)
+            return until(Commit([repository.board_made(board)], board, applied=applied))
 
-    async def _create_board(self, call: Calling, thread: str, name: str) -> Commit:
-        most = self.config.max_boards
-        there = await self._store.boards([thread], BEYOND, most)
-        same = next((board for board in there if board.name == name), None)
-        if same is not None:
-            text = f"there is a board {name!r} here already: b{same.id}"
-            raise OperationError(ErrorCode.CONFLICT, text, details={"board": f"b{same.id}"})
-        if len(there) >= most:
-            raise OperationError(ErrorCode.LIMIT, f"at most {most} boards in one thread")
+    def _new_board(self, thread: str, name: str, by: str, at: float) -> Board:
         self._last_board += 1
-        row = BoardRow(self._last_board, thread, name, call.participant, self.host.now())
-        data: JsonValue = {"board": f"b{row.id}", "name": name, "by": call.participant}
-        kept = partial(self.host.signal, thread, "board", data)
-        return Commit([repository.board_made(row)], row.to_schema(), applied=kept)
+        id, when = f"b{self._last_board}", time_of(at)
+        return Board(id=id, name=name, thread_id=thread, created_by=by, created_at=when)
 
-    def _own_board(self, thread: str, by: str, at: float) -> BoardRow:
+    def _own_board(self, thread: str, by: str, at: float) -> Board:
         """The thread's board without a name; whoever writes on it writes it, too, if need be."""
         if thread not in self._boards:
-            self._last_board += 1
-            self._boards[thread] = BoardRow(self._last_board, thread, "", by, at)
+            self._boards[thread] = self._new_board(thread, "", by, at)
         return self._boards[thread]
 
     @operation(permission="write", output=Task)
     async def create_task(self, call: Calling, args: CreateTask) -> Commit:
         """Create a task on the board of a thread, for whoever claims it or for somebody."""
         if (args.board is None) == (args.thread is None):
-            raise OperationError(ErrorCode.BAD_REQUEST, "name either a thread or a board")
+            raise bad_request("name either a thread or a board")
+        now, most, by = self.host.now(), self.config.max_active, call.participant
         if args.board is not None:
             board = await self._board(call, args.board)
         else:
-            thread = self.host.thread(call, args.thread or "")
-            board = self._own_board(thread, call.participant, self.host.now())
-        return await self._queues.in_turn(board.thread, lambda: self._create(call, board, args))
+            board = self._own_board(self.host.thread(call, args.thread or ""), by, now)
+        async with self._queues.turn(board.thread_id) as until:
+            there = await self._store.board(board.id)
+            if there is not None and there.active >= most:
+                raise over_limit(f"{board.id} has {most} tasks that are not over; finish some")
+            self._check_reader(args.owner, board.thread_id)
+            _check_due(args.due, now)
+            needs, waits = await checked_needs(self._store, board.thread_id, args.depends_on)
+            self._last += 1
+            state = "blocked" if waits else "claimed" if args.owner else "open"
+            task = Task(
+                **args.model_dump(include={"title", "owner", "priority", "labels", "due"}),
+                **{"id": f"t{self._last}", "board": board.id, "thread_id": board.thread_id},
+                **{"state": state, "depends_on": needs, "waits_for": waits, "created_by": by},
+                created_at=now,
+                changed_at=now,
+            )
+            made = [] if board.name else [repository.board_made(board)]
+            made += repository.created(task, args.description)
+            return until(self._commit(call, task, made, "created", gives=True))
 
-    async def _create(self, call: Calling, board: BoardRow, args: CreateTask) -> Commit:
-        most, now = self.config.max_active, self.host.now()
-        if await self._store.active(board.id) >= most:
-            text = f"b{board.id} has {most} tasks that are not over; finish or cancel some"
-            raise OperationError(ErrorCode.LIMIT, text)
-        if args.owner is not None:
-            self._check_reader(args.owner, board.thread)
-        needs = await checked_needs(self._store, board.thread, args.depends_on)
-        rows = await self._store.rows_of(needs)
-        self._last += 1
-        row = TaskRow(
-            id=self._last,
-            board=board.id,
-            thread=board.thread,
-            title=args.title,
-            description=args.description,
-            state="open" if args.owner is None else "claimed",
-            owner=args.owner,
-            priority=args.priority,
-            labels=json.dumps(args.labels),
-            due=due_time(args.due, now),
-            result="",
-            created_by=call.participant,
-            created_at=now,
-            changed_at=now,
-            version=1,
-            request=None,
-        )
-        waits = [id for id, each in rows.items() if each.state in ("open", "claimed")]
-        found = TaskRecord(row, needs, sorted(waits))
-        there = [repository.board_there(board)] if not board.name else []
-        statements = [*there, *repository.created(row, needs)]
-        commit = self._commit(found, statements, "created", call.participant)
-        self._tell_owner(call, row, commit)
-        return commit
-
-    def _check_reader(self, owner: str, thread: str) -> None:
-        if not self.host.reads(owner, thread):
+    def _check_reader(self, owner: str | None, thread: str) -> None:
+        if owner is not None and not self.host.reads(owner, thread):
             text = f"{owner} does not read this thread, and would not see the task"
             raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
 
-    def _tell_owner(self, call: Calling, row: TaskRow, commit: Commit) -> None:
-        """An agent is woken by what a person gives it: in that person's name, like a message. What
-        agents give each other wakes nobody, or two of them could go on for ever."""
-        if row.owner and call.kind == "human" and self.host.kind_of(row.owner) == "agent":
-            text = f"@{row.owner}, please do {row.name}."
-            commit.messages = [self.host.draft(call, row.thread, text, mentions=(row.owner,))]
-
-    # Changes ----------------------------------------------------------------------------------
-
     def _commit(
-        self, found: TaskRecord, statements: Sequence[Statement], what: str, by: str
+        self,
+        call: Calling,
+        task: Task,
+        statements: Sequence[Statement],
+        what: str,
+        *,
+        gives: bool = False,
+        result: str = "",
     ) -> Commit:
-        kept = partial(self._changed, found, what, by)
-        return Commit(statements, found.to_schema(self.host.now()), applied=kept)
+        """`gives`: its owner is one to whom the caller gives it. An agent is woken by what a person
+        gives it: in that person's name, like a message. What agents give each other wakes nobody,
+        or two of them could go on for ever."""
+        by, owner, messages = call.participant, task.owner, list[Draft]()
+        if gives and owner and call.kind == "human" and self.host.kind_of(owner) == "agent":
+            text = f"@{owner}, please do {task.name}."
+            messages = [self.host.draft(call, task.thread_id, text, mentions=(owner,))]
+        applied = partial(self._changed, task, what, by, result)
+        return Commit(statements, task, applied=applied, messages=messages)
 
-    def _changed(self, found: TaskRecord, what: str, by: str) -> None:
+    def _changed(self, task: Task, what: str, by: str, result: str = "") -> None:
         """Those who have the board open are told; with `announce` the thread of what is done."""
-        row = found.row
-        data: JsonValue = {
-            "task": f"t{row.id}",
-            "board": f"b{row.board}",
-            "title": row.title,
-            "state": found.state,
-            "owner": row.owner,
-            "version": row.version,
-            "by": by,
-        }
-        self.host.signal(row.thread, what, data)
-        self._duties.due_at(row)
-        if what == "finished" and self.config.announce and row.request is None:
-            self._duties.announce(row, by)
+        names = {"title", "board", "state", "owner", "version"}
+        data: JsonValue = {"task": task.id, "by": by, **task.model_dump(include=names)}
+        self.host.signal(task.thread_id, what, data)
+        self._duties.due_at(task)
+        if what == "finished" and self.config.announce and task.request is None:
+            self._duties.announce(task, by, result)
 
     # What happens -----------------------------------------------------------------------------
 
     def watches(self, draft: Draft) -> bool:
-        return draft.request is not None or draft.sender_kind == "system"
+        return draft.request is not None
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
         mark = message.request
-        if mark is None:
-            said_here = message.sender_kind == "system" and not message.imported
-            return self._duties.announced(message) if said_here else ()
+        assert mark is not None, "no other is watched"
         self.host.spawn(self._tell_of_request(mark.id or message.id))
         if mark.kind != "task":
-            return repository.ended(message, mark)
-        at = message.sent_at.timestamp()
+            return repository.ended(message, mark, message.text[:BODY])
+        return self._asked(message, mark)
+
+    def _asked(self, message: Message, mark: RequestMark) -> Sequence[Statement]:
+        """A task for the request that this message makes."""
+        by, at = message.sender_id, message.sent_at
+        board = self._own_board(message.thread_id, by, at.timestamp())
         self._last += 1
-        board = self._own_board(message.thread_id, message.sender_id, at)
-        return repository.asked(message, mark, board, self._last)
+        task = Task(
+            id=f"t{self._last}",
+            title=_title(message.text),
+            board=board.id,
+            thread_id=message.thread_id,
+            state="claimed",
+            owner=message.recipients[0],
+            priority="normal",
+            labels=(),
+            due=mark.deadline,
+            request=message.id,
+            created_by=by,
+            created_at=at,
+            changed_at=at,
+        )
+        return [repository.board_made(board), *repository.created(task, message.text[:BODY])]
 
     async def _tell_of_request(self, request: str) -> None:
         await self.host.keep(())  # a commit after that of the message, which is under way
-        found = await self._store.of_request(request)
-        if found is not None:
-            change = (await self._store.history(found.row.id, BEYOND, 1))[0]
-            self._changed(found, change.what, change.by)
+        task = await self._store.of_request(request)
+        if task is not None:
+            change = (await self._store.history(task.id, BEYOND, 1))[0]
+            self._changed(task, change.what, change.by)
 
     def on_timer(self, key: str) -> None:
         self._duties.rung(key)
@@ -341,90 +338,78 @@ class TasksMod(Mod):
     async def update_task(self, call: Calling, args: UpdateTask) -> Commit:
         """Change what a task says: title, description, due time, priority, labels, and what it
         depends on."""
-        found = await self._find(call, args.task)
-        return await self._queues.in_turn(found.row.thread, lambda: self._update(call, args))
-
-    async def _update(self, call: Calling, args: UpdateTask) -> Commit:
-        found, now = await self._find(call, args.task), self.host.now()
-        row = found.row
-        check_free(row)
-        if args.version not in (None, row.version):
-            raise OperationError(
-                ErrorCode.CONFLICT,
-                f"{row.name} has version {row.version} by now, not {args.version}: read_task, and "
-                "decide anew",
-                details={"task": args.task, "version": row.version},
-            )
-        given = args.model_dump(include={"title", "description", "priority"}, exclude_none=True)
-        if args.labels is not None:
-            given["labels"] = json.dumps(args.labels)
-        if args.due is not None:
-            given["due"] = None if args.due == "none" else due_time(args.due, now)
-        needs, waits = found.needs, found.waits
-        if args.depends_on is not None:
-            needs = await checked_needs(self._store, row.thread, args.depends_on, row.id)
-            rows = await self._store.rows_of(needs)
-            waits = [id for id in needs if rows[id].state in ("open", "claimed")]
-        row = row._replace(**given, version=row.version + 1, changed_at=now)
-        by = call.participant
-        changed = repository.changed(row, by, "updated", args.note, needs)
-        return self._commit(TaskRecord(row, needs, waits), changed, "updated", by)
+        thread = (await self._find(call, args.task)).thread_id
+        async with self._queues.turn(thread) as until:
+            task, now = await self._find(call, args.task), self.host.now()
+            check_free(task)
+            if args.version not in (None, task.version):
+                raise conflict(
+                    f"{task.name} has version {task.version} by now, not {args.version}: "
+                    "read_task, and decide anew",
+                    task=task.id,
+                    version=task.version,
+                )
+            names = {"title", "priority", "labels"}
+            given = args.model_dump(include=names, exclude_none=True)
+            if args.due is not None:
+                given["due"] = due = None if args.due == "none" else args.due
+                _check_due(due, now)
+            if args.depends_on is not None:
+                needs, waits = await checked_needs(self._store, thread, args.depends_on, task.id)
+                given |= {"depends_on": needs, "waits_for": waits}
+            task = changed_task(task, now, **given)
+            texts = args.model_dump(include={"description"}, exclude_none=True)
+            changed = repository.changed(task, call.participant, "updated", args.note, **texts)
+            return until(self._commit(call, task, changed, "updated"))
 
     @operation(permission="write", output=Task)
-    async def claim_task(self, call: Calling, args: ClaimTask) -> Commit:
+    async def claim_task(self, call: Calling, args: TaskOf) -> Commit:
         """Claim a task that you will do: it is yours until you finish or release it. If somebody
         else was faster you are told who."""
         return await self._step(call, args.task, TaskStep("claim", call.participant))
 
     @operation(permission="write", output=Task)
-    async def release_task(self, call: Calling, args: ReleaseTask) -> Commit:
+    async def release_task(self, call: Calling, args: ChangeTask) -> Commit:
         """Give back a task that you hold: others may claim it."""
         return await self._step(call, args.task, TaskStep("release", call.participant), args.note)
 
     @operation(permission="write", output=Task)
     async def finish_task(self, call: Calling, args: FinishTask) -> Commit:
         """Mark a task as done, with its result."""
-        return await self._step(
-            call, args.task, TaskStep("finish", call.participant, result=args.result)
-        )
+        step = TaskStep("finish", call.participant)
+        return await self._step(call, args.task, step, result=args.result)
 
     @operation(permission="write", output=Task)
-    async def cancel_task(self, call: Calling, args: CancelTask) -> Commit:
+    async def cancel_task(self, call: Calling, args: ChangeTask) -> Commit:
         """Cancel a task that nobody needs to do any more."""
         return await self._step(call, args.task, TaskStep("cancel", call.participant), args.note)
 
     @operation(permission="write", output=Task)
-    async def reopen_task(self, call: Calling, args: ReopenTask) -> Commit:
+    async def reopen_task(self, call: Calling, args: ChangeTask) -> Commit:
         """Open a task again that was done or cancelled: others may claim it."""
-        return await self._step(call, args.task, TaskStep("reopen", call.participant), args.note)
+        step = TaskStep("reopen", call.participant)
+        return await self._step(call, args.task, step, args.note, result="")
 
     @operation(permission="write", output=Task)
     async def assign_task(self, call: Calling, args: AssignTask) -> Commit:
         """Give a task to somebody who is to do it. Tell them with a message: only what a person
         assigns to an agent wakes it by itself."""
         step = TaskStep("assign", call.participant, to=args.to)
-        return await self._step(call, args.task, step, args.note)
+        note = f"{args.to}{f': {args.note}' if args.note else ''}"
+        return await self._step(call, args.task, step, note)
 
-    async def _step(self, call: Calling, task: str, step: TaskStep, note: str = "") -> Commit:
-        found = await self._find(call, task)
-        step = step._replace(owner=call.owner)
-        return await self._queues.in_turn(
-            found.row.thread, lambda: self._stepped(call, task, step, note)
-        )
-
-    async def _stepped(self, call: Calling, task: str, step: TaskStep, note: str) -> Commit:
-        found, now = await self._find(call, task), self.host.now()
-        mine = found.row.owner == step.by and found.state == "claimed"
-        if step.action == "claim" and mine:
-            return Commit((), found.to_schema(now))
-        if step.to is not None:
-            self._check_reader(step.to, found.row.thread)
-        waits = (await self._store.rows_of(found.waits)).values()
-        row = stepped(found, step, now, waits)
-        word = ACTIONS[step.action].word
-        note = f"{step.to}{f': {note}' if note else ''}" if step.to is not None else note
-        statements = repository.changed(row, step.by, word, note)
-        commit = self._commit(TaskRecord(row, found.needs, found.waits), statements, word, step.by)
-        if step.to is not None:
-            self._tell_owner(call, row, commit)
-        return commit
+    async def _step(
+        self, call: Calling, id: str, step: TaskStep, note: str = "", **texts: str
+    ) -> Commit:
+        thread = (await self._find(call, id)).thread_id
+        async with self._queues.turn(thread) as until:
+            task = await self._find(call, id)
+            if step.action == "claim" and (task.owner, task.state) == (step.by, "claimed"):
+                return until(Commit((), task))
+            self._check_reader(step.to, thread)
+            waits = (await self._store.among(task.waits_for)).values()
+            task = stepped(task, step._replace(owner=call.owner), self.host.now(), waits)
+            word = ACTIONS[step.action].word
+            statements = repository.changed(task, step.by, word, note, **texts)
+            gives, result = step.to is not None, texts.get("result", "")
+            return until(self._commit(call, task, statements, word, gives=gives, result=result))

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from hubbub.errors import OperationError
-from hubbub.mods.fields import number_of, time_of
-from hubbub.mods.repository import AMONG, Repository, listed
-from hubbub.mods.rows import Statement
-from hubbub.mods.tasks.schemas import Board, State, TaskChange
-from hubbub.mods.tasks.states import BoardRow, TaskRecord, TaskRow
-from hubbub.protocol.codes import ErrorCode
+from hubbub.mods.fields import number_of, seconds_of
+from hubbub.mods.refusals import bad_request, not_found
+from hubbub.mods.repository import (
+    AMONG,
+    Repository,
+    columns,
+    from_row,
+    insert,
+    listed,
+    update,
+)
+from hubbub.mods.rows import Statement, Value
+from hubbub.mods.tasks.schemas import Board, State, Task, TaskChange
 from hubbub.protocol.messages import Message, RequestMark
 
 __all__ = [
     "Filter",
     "TaskRepository",
-    "asked",
     "board_made",
-    "board_there",
     "changed",
     "checked_needs",
     "created",
@@ -28,15 +32,33 @@ __all__ = [
     "overdue_announced",
 ]
 
-_BOARD = "id, thread, name, created_by, created_at"
-_TASK = (
-    "id, board, thread, title, description, state, owner, priority, labels, due, result, "
-    "created_by, created_at, changed_at, version, request"
-)
 _ACTIVE = "state IN ('open', 'claimed')"
-_WAITS = (
-    "EXISTS (SELECT 1 FROM tasks_dependency JOIN tasks_task AS needed ON needed.id = needs "
-    "WHERE task = tasks_task.id AND needed.state IN ('open', 'claimed'))"
+_NEEDED = (
+    "FROM tasks_dependency JOIN tasks_task AS needed ON needed.id = needs "
+    "WHERE task = tasks_task.id"
+)
+_WAITS = f"EXISTS (SELECT 1 {_NEEDED} AND needed.{_ACTIVE})"
+_LISTED = "(SELECT json_group_array('t' || needs) FROM (SELECT needs {} ORDER BY needs))"
+_TASKS = "SELECT {} FROM tasks_task WHERE ".format(
+    columns(
+        Task,
+        id="'t' || id",
+        board="'b' || board",
+        thread_id="thread",
+        state=f"iif({_ACTIVE} AND {_WAITS}, 'blocked', state)",
+        overdue=f"coalesce(due <= ?, 0) AND {_ACTIVE}",
+        depends_on=_LISTED.format(_NEEDED),
+        waits_for=_LISTED.format(f"{_NEEDED} AND needed.{_ACTIVE}"),
+    )
+)
+_BOARDS = "SELECT {} FROM tasks_board WHERE ".format(
+    columns(
+        Board,
+        id="'b' || id",
+        thread_id="thread",
+        active=f"(SELECT count(*) FROM tasks_task WHERE board = tasks_board.id AND {_ACTIVE})",
+        over=f"(SELECT count(*) FROM tasks_task WHERE board = tasks_board.id AND NOT {_ACTIVE})",
+    )
 )
 _IN_STATE: dict[State, str] = {
     "open": f"state = 'open' AND NOT {_WAITS}",
@@ -45,13 +67,14 @@ _IN_STATE: dict[State, str] = {
     "done": "state = 'done'",
     "cancelled": "state = 'cancelled'",
 }
+_task, _board, _change_of = from_row(Task), from_row(Board), from_row(TaskChange)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which tasks are meant; None: any."""
 
-    board: int | None = None
+    board: str | None = None
     state: State | None = None
     owner: str | None = None
 
@@ -60,7 +83,7 @@ class Filter:
         conditions, values = "", list[str | int]()
         if self.board is not None:
             conditions += " AND board = ?"
-            values.append(self.board)
+            values.append(number_of(self.board))
         if self.owner is not None:
             conditions += " AND owner = ?"
             values.append(self.owner)
@@ -77,106 +100,63 @@ class TaskRepository(Repository):
         board = await self.value("SELECT coalesce(max(id), 0) FROM tasks_board")
         return board, await self.value("SELECT coalesce(max(id), 0) FROM tasks_task")
 
-    async def own_boards(self) -> dict[str, BoardRow]:
+    async def own_boards(self) -> dict[str, Board]:
         """The boards without a name, by thread."""
-        rows = await self.all(BoardRow, f"SELECT {_BOARD} FROM tasks_board WHERE name = ''")
-        return {row.thread: row for row in rows}
+        return {each.thread_id: each for each in await self.all(_board, f"{_BOARDS} name = ''")}
 
-    async def board(self, id: int) -> BoardRow | None:
-        return await self.one(BoardRow, f"SELECT {_BOARD} FROM tasks_board WHERE id = ?", id)
+    async def board(self, id: str) -> Board | None:
+        return await self.one(_board, f"{_BOARDS} id = ?", number_of(id))
 
-    async def boards(self, threads: Collection[str], before: int, limit: int) -> list[BoardRow]:
+    async def boards(self, threads: Collection[str], before: int, limit: int) -> list[Board]:
         """Boards of these threads with lower numbers than `before`, the latest first."""
-        sql = (
-            f"SELECT {_BOARD} FROM tasks_board WHERE thread {AMONG} AND id < ? "
-            "ORDER BY id DESC LIMIT ?"
-        )
-        return await self.all(BoardRow, sql, listed(threads), before, limit)
-
-    async def counted(self, boards: Sequence[BoardRow]) -> list[Board]:
-        """The boards with the numbers of their tasks."""
-        sql = (
-            f"SELECT board, sum({_ACTIVE}), sum(NOT {_ACTIVE}) FROM tasks_task "
-            f"WHERE board {AMONG} GROUP BY board"
-        )
-        rows = await self._host.rows(sql, listed(board.id for board in boards))
-        counts = {board: (active, over) for board, active, over in rows}
-        return [board.to_schema(*counts.get(board.id, (0, 0))) for board in boards]
-
-    async def active(self, board: int) -> int:
-        """How many tasks of the board are not over."""
-        sql = f"SELECT count(*) FROM tasks_task WHERE board = ? AND {_ACTIVE}"
-        return int(await self.value(sql, board))
+        sql = f"{_BOARDS} thread {AMONG} AND id < ? ORDER BY id DESC LIMIT ?"
+        return await self.all(_board, sql, listed(threads), before, limit)
 
     # Tasks ------------------------------------------------------------------------------------
 
-    async def task(self, id: int) -> TaskRecord | None:
-        row = await self.one(TaskRow, f"SELECT {_TASK} FROM tasks_task WHERE id = ?", id)
-        return (await self._with_needs([row]))[0] if row is not None else None
+    async def _tasks(self, where: str, *values: Value) -> list[Task]:
+        return await self.all(_task, f"{_TASKS} {where}", self._host.now(), *values)
 
-    async def of_request(self, request: str) -> TaskRecord | None:
+    async def task(self, id: str) -> Task | None:
+        return next(iter(await self._tasks("id = ?", number_of(id))), None)
+
+    async def texts(self, id: str) -> tuple[str, str]:
+        """Description and result of a task that is there."""
+        sql = "SELECT description, result FROM tasks_task WHERE id = ?"
+        ((description, result),) = await self._host.rows(sql, number_of(id))
+        return description, result
+
+    async def of_request(self, request: str) -> Task | None:
         """The task that stands for a request."""
-        sql = f"SELECT {_TASK} FROM tasks_task WHERE request = ?"
-        row = await self.one(TaskRow, sql, request)
-        return TaskRecord(row) if row is not None else None
+        return next(iter(await self._tasks("request = ?", request)), None)
 
-    async def rows_of(self, ids: Collection[int]) -> dict[int, TaskRow]:
-        """Tasks by their numbers; those that there are not are left out."""
-        sql = f"SELECT {_TASK} FROM tasks_task WHERE id {AMONG}"
-        return {row.id: row for row in await self.all(TaskRow, sql, listed(ids))}
+    async def among(self, ids: Iterable[str]) -> dict[str, Task]:
+        """Tasks by their ids; those that there are not are left out."""
+        found = await self._tasks(f"id {AMONG}", listed(map(number_of, ids)))
+        return {task.id: task for task in found}
 
     async def tasks(
         self, threads: Collection[str], which: Filter, before: int, limit: int
-    ) -> list[TaskRecord]:
+    ) -> list[Task]:
         """Tasks of these threads with lower numbers than `before`, the latest first."""
         conditions, values = which.sql()
-        sql = (
-            f"SELECT {_TASK} FROM tasks_task WHERE thread {AMONG} AND id < ?"
-            f"{conditions} ORDER BY id DESC LIMIT ?"
-        )
-        found = await self.all(TaskRow, sql, listed(threads), before, *values, limit)
-        return await self._with_needs(found)
+        where = f"thread {AMONG} AND id < ?{conditions} ORDER BY id DESC LIMIT ?"
+        return await self._tasks(where, listed(threads), before, *values, limit)
 
-    async def _with_needs(self, rows: Sequence[TaskRow]) -> list[TaskRecord]:
-        needs, waits = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
-        sql = (
-            "SELECT DISTINCT task, needs, state IN ('open', 'claimed') FROM tasks_dependency "
-            f"JOIN tasks_task ON id = needs WHERE task {AMONG} ORDER BY needs"
-        )
-        for task, needed, active in await self._host.rows(sql, listed(row.id for row in rows)):
-            needs[task].append(needed)
-            if active:
-                waits[task].append(needed)
-        return [TaskRecord(row, needs[row.id], waits[row.id]) for row in rows]
-
-    async def needed_by(self, tasks: Collection[int]) -> list[tuple[int, int]]:
-        """What these tasks depend on: pairs of a task and one that it needs."""
-        sql = (
-            "SELECT DISTINCT task, needs FROM tasks_dependency "
-            f"WHERE task {AMONG} ORDER BY task, needs"
-        )
-        return [(task, needed) for task, needed in await self._host.rows(sql, listed(tasks))]
-
-    async def history(self, task: int, before: int, limit: int) -> list[TaskChange]:
+    async def history(self, task: str, before: int, limit: int) -> list[TaskChange]:
         """What made the task's versions before this one, the latest first."""
         sql = (
-            "SELECT version, at, by, what, note FROM tasks_change "
+            f"SELECT {columns(TaskChange)} FROM tasks_change "
             "WHERE task = ? AND version < ? ORDER BY version DESC LIMIT ?"
         )
-        return [
-            TaskChange(version=version, at=time_of(at), by=by, what=what, note=note)
-            for version, at, by, what, note in await self._host.rows(sql, task, before, limit)
-        ]
+        return await self.all(_change_of, sql, number_of(task), before, limit)
 
     # What is due ------------------------------------------------------------------------------
 
-    async def overdue(self, now: float, limit: int) -> list[TaskRow]:
+    async def overdue(self, now: float, limit: int) -> list[Task]:
         """Tasks whose time has come, and of which nobody was told."""
-        sql = (
-            f"SELECT {_TASK} FROM tasks_task WHERE due <= ? AND {_ACTIVE} AND request IS NULL "
-            "AND told IS NOT due ORDER BY due LIMIT ?"
-        )
-        return await self.all(TaskRow, sql, now, limit)
+        where = f"due <= ? AND {_ACTIVE} AND request IS NULL AND told IS NOT due"
+        return await self._tasks(f"{where} ORDER BY due LIMIT ?", now, limit)
 
     async def next_due(self, now: float) -> float | None:
         """The first time after now at which a task is due."""
@@ -192,104 +172,122 @@ class TaskRepository(Repository):
         )
         return await self.all(str, sql)
 
-    async def held_by(self, owner: str, limit: int) -> list[TaskRow]:
+    async def held_by(self, owner: str, limit: int) -> list[Task]:
         """Tasks that are no requests, and that this participant holds."""
-        sql = (
-            f"SELECT {_TASK} FROM tasks_task WHERE owner = ? AND state = 'claimed' "
-            "AND request IS NULL ORDER BY id LIMIT ?"
-        )
-        return await self.all(TaskRow, sql, owner, limit)
+        where = "owner = ? AND state = 'claimed' AND request IS NULL ORDER BY id LIMIT ?"
+        return await self._tasks(where, owner, limit)
 
 
-_COLUMNS = 16
+def board_made(board: Board) -> Statement:
+    """A new board; refused if the thread has one of that name, but for its own, without one."""
+    made = insert(
+        "tasks_board",
+        id=number_of(board.id),
+        thread=board.thread_id,
+        name=board.name,
+        created_by=board.created_by,
+        created_at=board.created_at.timestamp(),
+    )
+    return made if board.name else made._replace(sql=made.sql.replace("INTO", "OR IGNORE INTO", 1))
 
 
-def board_made(board: BoardRow) -> Statement:
-    """A new board; refused if the thread has one of that name."""
-    return Statement("INSERT INTO tasks_board VALUES (?, ?, ?, ?, ?)", board)
-
-
-def board_there(board: BoardRow) -> Statement:
-    """A thread's own board, if it is not there yet."""
-    return Statement("INSERT OR IGNORE INTO tasks_board VALUES (?, ?, ?, ?, ?)", board)
-
-
-def created(row: TaskRow, needs: Collection[int] = (), note: str = "") -> Sequence[Statement]:
-    places = ", ".join("?" * _COLUMNS)
+def created(task: Task, description: str) -> Sequence[Statement]:
     return [
-        Statement(f"INSERT INTO tasks_task VALUES ({places}, NULL)", row),
-        _change(row, row.created_by, "created", note),
-        *_needs(row, needs),
+        insert(
+            "tasks_task",
+            id=number_of(task.id),
+            board=number_of(task.board),
+            thread=task.thread_id,
+            description=description,
+            result="",
+            request=task.request,
+            created_by=task.created_by,
+            created_at=task.created_at.timestamp(),
+            **_values(task),
+        ),
+        _change(task, task.created_by, "created", ""),
+        *_needs(task),
     ]
 
 
-def changed(
-    row: TaskRow, by: str, what: str, note: str, needs: Collection[int] | None = None
-) -> Sequence[Statement]:
-    """The task's next version, if the one before is still the latest. `needs`: other dependencies;
-    None: those that it has."""
-    sql = (
-        "UPDATE tasks_task SET title = ?, description = ?, state = ?, owner = ?, priority = ?, "
-        "labels = ?, due = ?, result = ?, changed_at = ?, version = ? WHERE id = ? AND version = ?"
-    )
-    values = (
-        row.title, row.description, row.state, row.owner, row.priority, row.labels, row.due,
-        row.result, row.changed_at, row.version, row.id, row.version - 1,
-    )  # fmt: skip
-    made = [Statement(sql, values, rows=1), _change(row, by, what, note)]
-    if needs is not None:
-        made.append(Statement("DELETE FROM tasks_dependency WHERE task = ?", (row.id,)))
-        made += _needs(row, needs)
-    return made
+def _values(task: Task) -> dict[str, Value]:
+    """What can be changed."""
+    return {
+        "title": task.title,
+        "state": task.state if task.is_over else "claimed" if task.owner else "open",
+        "owner": task.owner,
+        "priority": task.priority,
+        "labels": json.dumps(task.labels),
+        "due": seconds_of(task.due),
+        "changed_at": task.changed_at.timestamp(),
+        "version": task.version,
+    }
 
 
-def _needs(row: TaskRow, needs: Collection[int]) -> list[Statement]:
-    sql = "INSERT INTO tasks_dependency VALUES (?, ?)"
-    return [Statement(sql, (row.id, needed)) for needed in sorted(needs)]
+def changed(task: Task, by: str, what: str, note: str, **texts: str) -> Sequence[Statement]:
+    """The task's next version, if the one before is still the latest; `texts`: description and
+    result, where these are others."""
+    number = number_of(task.id)
+    return [
+        update("tasks_task", {**_values(task), **texts}, id=number, version=task.version - 1),
+        _change(task, by, what, note),
+        Statement("DELETE FROM tasks_dependency WHERE task = ?", (number,)),
+        *_needs(task),
+    ]
 
 
-def _change(row: TaskRow, by: str, what: str, note: str) -> Statement:
-    values = (row.id, row.version, row.changed_at, by, what, note)
+def _needs(task: Task) -> list[Statement]:
+    number = number_of(task.id)
+    return [insert("tasks_dependency", task=number, needs=number_of(id)) for id in task.depends_on]
+
+
+def _change(task: Task, by: str, what: str, note: str) -> Statement:
+    at, task_no = task.changed_at.timestamp(), number_of(task.id)
+    values: tuple[Value, ...] = (task_no, task.version, at, by, what, note)
     return Statement("INSERT INTO tasks_change VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def overdue_announced(task: int, due: float) -> Statement:
+def overdue_announced(task: Task) -> Sequence[Statement]:
     """The thread was told that the task was due then."""
-    return Statement("UPDATE tasks_task SET told = ? WHERE id = ?", (due, task))
+    return [update("tasks_task", {"told": seconds_of(task.due)}, id=number_of(task.id))]
 
 
 async def checked_needs(
-    store: TaskRepository, thread: str, names: Sequence[str], task: int | None = None
-) -> list[int]:
-    """The numbers of the tasks that `task` (None: a new one) is to depend on.
+    store: TaskRepository, thread: str, names: Iterable[str], task: str | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those that `task` (None: a new one) is to depend on, and those of them that are not over.
 
     Raises `OperationError` for a task that is not in the thread, and for a circle, with the names
     of all in it.
     """
-    needs = sorted({number_of(name) for name in names})
-    rows = await store.rows_of(needs)
+    needs = sorted(set(names), key=number_of)
+    found = await store.among(needs)
     for id in needs:
-        if id not in rows or rows[id].thread != thread:
-            text = f"depends_on: there is no task t{id} in the thread of this one; see list_tasks"
-            raise OperationError(ErrorCode.NOT_FOUND, text)
-    if task is not None:
-        circle = await _way(store, needs, task)
-        if circle:
-            await _refuse(store, [task, *circle])
-    return needs
+        if id not in found or found[id].thread_id != thread:
+            text = f"depends_on: there is no task {id} in the thread of this one; see list_tasks"
+            raise not_found(text)
+    circle = await _way(store, needs, task) if task is not None else []
+    if task is not None and circle:
+        names = [task, *circle]
+        in_it = await store.among(set(names))
+        told = " -> ".join(in_it[id].name for id in names)
+        text = "depends_on: none of these could ever be claimed, each would wait for the next"
+        raise bad_request(f"{text}: {told}", cycle=names)
+    return tuple(needs), tuple(id for id in needs if not found[id].is_over)
 
 
-async def _way(store: TaskRepository, starts: Sequence[int], goal: int) -> list[int]:
+async def _way(store: TaskRepository, starts: Sequence[str], goal: str) -> list[str]:
     """A shortest way along dependencies from a start to the goal; empty: there is none."""
-    came: dict[int, int | None] = dict.fromkeys(starts)
+    came: dict[str, str | None] = dict.fromkeys(starts)
     layer = list(starts)
     while layer and goal not in came:
-        pairs = await store.needed_by(layer)
+        tasks = await store.among(layer)
         layer = []
-        for task, needed in pairs:
-            if needed not in came:
-                came[needed] = task
-                layer.append(needed)
+        for task in sorted(tasks.values(), key=lambda each: number_of(each.id)):
+            for needed in task.depends_on:
+                if needed not in came:
+                    came[needed] = task.id
+                    layer.append(needed)
     if goal not in came:
         return []
     way = [goal]
@@ -298,55 +296,9 @@ async def _way(store: TaskRepository, starts: Sequence[int], goal: int) -> list[
     return way
 
 
-async def _refuse(store: TaskRepository, circle: Sequence[int]) -> None:
-    rows = await store.rows_of(set(circle))
-    names = " -> ".join(rows[id].name for id in circle)
-    raise OperationError(
-        ErrorCode.BAD_REQUEST,
-        f"depends_on: none of these could ever be claimed, each would wait for the next: {names}",
-        details={"cycle": [f"t{id}" for id in circle]},
-    )
-
-
-TITLE, BODY = 200, 10_000
-"""Characters that a task has of what was said."""
-
-
-def asked(message: Message, mark: RequestMark, board: BoardRow, id: int) -> Sequence[Statement]:
-    """A task for the request that this message makes."""
-    at = message.sent_at.timestamp()
-    row = TaskRow(
-        id=id,
-        board=board.id,
-        thread=message.thread_id,
-        title=_title(message.text),
-        description=message.text[:BODY],
-        state="claimed",
-        owner=message.recipients[0],
-        priority="normal",
-        labels="[]",
-        due=mark.deadline.timestamp() if mark.deadline else None,
-        result="",
-        created_by=message.sender_id,
-        created_at=at,
-        changed_at=at,
-        version=1,
-        request=message.id,
-    )
-    return [board_there(board), *created(row)]
-
-
-def _title(text: str) -> str:
-    """The first line that says something."""
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    line = "".join(c for c in next(filter(None, lines), "") if c.isprintable()) or "request"
-    return line if len(line) <= TITLE else f"{line[: TITLE - 3]}..."
-
-
-def ended(message: Message, mark: RequestMark) -> Sequence[Statement]:
+def ended(message: Message, mark: RequestMark, body: str) -> Sequence[Statement]:
     """The end of the task for the request that this message ends."""
-    done = mark.kind == "result"
-    at, result = message.sent_at.timestamp(), message.text[:BODY]
+    at, done = message.sent_at.timestamp(), mark.kind == "result"
     end = (
         "UPDATE tasks_task SET state = ?, result = ?, changed_at = ?, version = version + 1 "
         "WHERE request = ? AND state = 'claimed'"
@@ -357,6 +309,6 @@ def ended(message: Message, mark: RequestMark) -> Sequence[Statement]:
     )
     word, note = ("finished", "") if done else ("cancelled", mark.outcome)
     return [
-        Statement(end, ("done" if done else "cancelled", result, at, mark.id)),
+        Statement(end, ("done" if done else "cancelled", body, at, mark.id)),
         Statement(told, (at, message.sender_id, word, note, mark.id)),
     ]

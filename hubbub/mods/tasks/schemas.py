@@ -4,46 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from hubbub.mods.fields import Moment, id_pattern
+from hubbub.mods.fields import At, Limit, Line, ListInput, Moment, Texts, id_pattern
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "AssignTask",
-    "Board",
-    "BoardAsMarkdown",
-    "BoardText",
-    "Boards",
-    "CancelTask",
-    "ClaimTask",
-    "CreateBoard",
-    "CreateTask",
-    "FinishTask",
-    "ListBoards",
-    "ListTasks",
-    "Priority",
-    "ReadTask",
-    "ReleaseTask",
-    "ReopenTask",
-    "Stage",
-    "State",
-    "Task",
-    "TaskChange",
-    "TaskDetails",
-    "Tasks",
-    "UpdateTask",
-]
-
 State = Literal["open", "claimed", "blocked", "done", "cancelled"]
-"""As it is told."""
-Stage = Literal["open", "claimed", "done", "cancelled"]
-"""As it is kept: without what follows from other tasks."""
+"""As it is told; tables have no `blocked`, which follows from other tasks."""
 
 BoardId = Annotated[str, Field(pattern=id_pattern("b"))]
 TaskId = Annotated[str, Field(pattern=id_pattern("t"))]
-Line = r"^[^\x00-\x1f\x7f]+$"
 Title = Annotated[str, Field(max_length=200, pattern=Line)]
 Body = Annotated[str, Field(max_length=10_000)]
 Note = Annotated[str, Field(max_length=500)]
@@ -52,6 +23,7 @@ Label = Annotated[str, Field(max_length=32, pattern=Line)]
 Labels = Annotated[tuple[Label, ...], Field(max_length=10, fail_fast=True)]
 Dependencies = Annotated[tuple[TaskId, ...], Field(max_length=20, fail_fast=True)]
 Priority = Literal["low", "normal", "high", "urgent"]
+Version = Annotated[int, Field(ge=1, le=2**31)]
 
 
 # What is asked ----------------------------------------------------------------------------------
@@ -64,13 +36,13 @@ class CreateBoard(Input):
     """What it is called, besides the thread's other boards."""
 
 
-class ListBoards(Input):
-    thread: ThreadRef | None = None
-    """Only those of this thread."""
+class ListBoards(ListInput):
     before: BoardId | None = None
-    """Only those that were created before this one."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
-    """How many at most."""
+
+
+class BoardOf(Input):
+    board: BoardId
+    """The board."""
 
 
 class CreateTask(Input):
@@ -94,10 +66,18 @@ class CreateTask(Input):
     """Words to find it by."""
 
 
-class UpdateTask(Input):
+class TaskOf(Input):
     task: TaskId
     """The task."""
-    version: Annotated[int, Field(ge=1, le=2**31)] | None = None
+
+
+class ChangeTask(TaskOf):
+    note: Note = ""
+    """Why, how far it is or what is left to do, for whoever takes it up."""
+
+
+class UpdateTask(ChangeTask):
+    version: Version | None = None
     """The version that you have read: if it has changed since, nothing is changed. Left out:
     whatever it is now."""
     title: Title | None = None
@@ -112,66 +92,28 @@ class UpdateTask(Input):
     """Other labels, in place of all that it has."""
     depends_on: Dependencies | None = None
     """Other dependencies, in place of all that it has."""
-    note: Note = ""
-    """Why, or what else there is to say, for the history."""
 
 
-class ClaimTask(Input):
-    task: TaskId
-    """The task that you will do."""
-
-
-class ReleaseTask(Input):
-    task: TaskId
-    """The task."""
-    note: Note = ""
-    """Why, and how far it is, for whoever takes it up."""
-
-
-class FinishTask(Input):
-    task: TaskId
-    """The task."""
+class FinishTask(TaskOf):
     result: Body = ""
     """What has come of it, or where to find it."""
 
 
-class CancelTask(Input):
-    task: TaskId
-    """The task."""
-    note: Note = ""
-    """Why."""
-
-
-class ReopenTask(Input):
-    task: TaskId
-    """The task."""
-    note: Note = ""
-    """What is left to do."""
-
-
-class AssignTask(Input):
-    task: TaskId
-    """The task."""
+class AssignTask(ChangeTask):
     to: Name
     """Who is to do it: somebody who reads the thread."""
-    note: Note = ""
-    """Why, for the history."""
 
 
-class ReadTask(Input):
-    task: TaskId
-    """The task."""
-    before: Annotated[int, Field(ge=1, le=2**31)] | None = None
+class ReadTask(TaskOf):
+    before: Version | None = None
     """Only changes that led to earlier versions than this."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    limit: Limit = 50
     """How many changes at most."""
 
 
-class ListTasks(Input):
+class ListTasks(ListInput):
     board: BoardId | None = None
     """Only those of this board."""
-    thread: ThreadRef | None = None
-    """Only those of this thread's boards."""
     state: State | None = None
     """Only those in this state."""
     owner: Name | None = None
@@ -179,14 +121,6 @@ class ListTasks(Input):
     ready: bool = False
     """Only those that can be claimed now: nobody holds them, and they wait for nothing."""
     before: TaskId | None = None
-    """Only those that were created before this one."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
-    """How many at most."""
-
-
-class BoardAsMarkdown(Input):
-    board: BoardId
-    """The board."""
 
 
 # What is answered -------------------------------------------------------------------------------
@@ -198,7 +132,7 @@ class Board(Model):
     """Empty: the thread's own board, which is there with its first task."""
     thread_id: str
     created_by: str
-    created_at: AwareDatetime
+    created_at: At
     active: int = 0
     """Tasks that are not over."""
     over: int = 0
@@ -222,20 +156,29 @@ class Task(Model):
     owner: str | None = None
     """Who does it, or has done it."""
     priority: Priority
-    labels: tuple[str, ...]
-    due: AwareDatetime | None = None
-    overdue: bool
+    labels: Texts
+    due: At | None = None
+    overdue: bool = False
     """Whether `due` has passed and it is not over."""
-    depends_on: tuple[str, ...]
-    waits_for: tuple[str, ...]
+    depends_on: Texts = ()
+    waits_for: Texts = ()
     """Those of `depends_on` that are not over."""
     request: str | None = None
     """The request (m42) that it stands for: it changes only as that does."""
     created_by: str
-    created_at: AwareDatetime
-    changed_at: AwareDatetime
-    version: int
+    created_at: At
+    changed_at: At
+    version: int = 1
     """One more with each change."""
+
+    @property
+    def name(self) -> str:
+        """As people and models are told of it."""
+        return f'{self.id} "{self.title}"'
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("done", "cancelled")
 
 
 class Tasks(Model):
@@ -248,7 +191,7 @@ class Tasks(Model):
 class TaskChange(Model):
     version: int
     """The version that it led to."""
-    at: AwareDatetime
+    at: At
     by: str
     """`hub`: the hub itself, because somebody was away for long, or a request has ended."""
     what: str

@@ -12,147 +12,41 @@ that is no step of its own, it follows from its dependencies and ends with them.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.mods.fields import time_of
-from hubbub.mods.tasks.schemas import Board, Priority, Stage, State, Task
-from hubbub.protocol.codes import ErrorCode
+from hubbub.mods.refusals import conflict, forbidden
+from hubbub.mods.tasks.schemas import State, Task
 
-__all__ = [
-    "ACTIONS",
-    "OVER",
-    "BoardRow",
-    "TaskRecord",
-    "TaskRow",
-    "TaskStep",
-    "check_free",
-    "stepped",
-]
+__all__ = ["ACTIONS", "TaskStep", "changed_task", "check_free", "stepped"]
 
 Action = Literal["claim", "assign", "release", "finish", "cancel", "reopen"]
-Whose = Literal["anybody", "holder"]
-
-OVER: frozenset[str] = frozenset({"done", "cancelled"})
 
 
 class Transition(NamedTuple):
-    """What one action needs and makes."""
+    """What one action needs and makes. While somebody holds the task, only that one, who created
+    it, and owners may do it."""
 
     comes_from: frozenset[State]
-    leads_to: Stage
-    who: Whose
-    """Who may do it while somebody holds the task: anybody who reads it, or only the holder, who
-    created it, and owners. While nobody holds it, anybody."""
+    leads_to: State
     word: str
     """What has happened then, for the history and signals."""
 
 
+def _active(*besides: State) -> frozenset[State]:
+    return frozenset({"claimed", "blocked", *besides})
+
+
 ACTIONS: Mapping[Action, Transition] = {
-    "claim": Transition(frozenset({"open"}), "claimed", "holder", "claimed"),
-    "assign": Transition(
-        frozenset({"open", "claimed", "blocked"}), "claimed", "holder", "assigned"
-    ),
-    "release": Transition(frozenset({"claimed", "blocked"}), "open", "holder", "released"),
-    "finish": Transition(frozenset({"open", "claimed"}), "done", "holder", "finished"),
-    "cancel": Transition(
-        frozenset({"open", "claimed", "blocked"}), "cancelled", "holder", "cancelled"
-    ),
-    "reopen": Transition(frozenset({"done", "cancelled"}), "open", "anybody", "reopened"),
+    "claim": Transition(frozenset({"open"}), "claimed", "claimed"),
+    "assign": Transition(_active("open"), "claimed", "assigned"),
+    "release": Transition(_active(), "open", "released"),
+    "finish": Transition(frozenset({"open", "claimed"}), "done", "finished"),
+    "cancel": Transition(_active("open"), "cancelled", "cancelled"),
+    "reopen": Transition(frozenset({"done", "cancelled"}), "open", "reopened"),
 }
-
-
-class BoardRow(NamedTuple):
-    id: int
-    thread: str
-    name: str
-    created_by: str
-    created_at: float
-
-    def to_schema(self, active: int = 0, over: int = 0) -> Board:
-        return Board(
-            id=f"b{self.id}",
-            name=self.name,
-            thread_id=self.thread,
-            created_by=self.created_by,
-            created_at=time_of(self.created_at),
-            active=active,
-            over=over,
-        )
-
-
-class TaskRow(NamedTuple):
-    """A task without what follows from others."""
-
-    id: int
-    board: int
-    thread: str
-    title: str
-    description: str
-    state: Stage
-    owner: str | None
-    priority: Priority
-    labels: str
-    """As a JSON list."""
-    due: float | None
-    result: str
-    created_by: str
-    created_at: float
-    changed_at: float
-    version: int
-    request: str | None
-
-    @property
-    def name(self) -> str:
-        """As people and models are told of it."""
-        return f't{self.id} "{self.title}"'
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
-    """A task with its dependencies."""
-
-    row: TaskRow
-    needs: Sequence[int] = ()
-    waits: Sequence[int] = ()
-    """Those of them that are not over."""
-
-    @property
-    def thread(self) -> str:
-        return self.row.thread
-
-    @property
-    def state(self) -> State:
-        row = self.row
-        return "blocked" if self.waits and row.state not in OVER else row.state
-
-    def to_schema(self, now: float) -> Task:
-        row = self.row
-        labels: list[str] = json.loads(row.labels)
-        return Task(
-            id=f"t{row.id}",
-            title=row.title,
-            board=f"b{row.board}",
-            thread_id=row.thread,
-            state=self.state,
-            owner=row.owner,
-            priority=row.priority,
-            labels=tuple(labels),
-            due=time_of(row.due),
-            overdue=row.due is not None and row.due <= now and row.state not in OVER,
-            depends_on=tuple(f"t{id}" for id in self.needs),
-            waits_for=tuple(f"t{id}" for id in self.waits),
-            request=row.request,
-            created_by=row.created_by,
-            created_at=time_of(row.created_at),
-            changed_at=time_of(row.changed_at),
-            version=row.version,
-        )
-
-
 READY = "list_tasks with ready=true shows what can be claimed"
 
 
@@ -165,81 +59,78 @@ class TaskStep(NamedTuple):
     """Whether that is an owner of the network."""
     to: str | None = None
     """For `assign`: who is to do it."""
-    result: str = ""
-    """For `finish`."""
 
 
-def stepped(
-    found: TaskRecord, step: TaskStep, now: float, waits: Iterable[TaskRow] = ()
-) -> TaskRow:
-    """The task after the step, as its next version. `waits` are those that it waits for.
+def changed_task(task: Task, now: float, **changes: object) -> Task:
+    """Its next version, with what follows from the changes."""
+    stamps = {"version": task.version + 1, "changed_at": time_of(now)}
+    made = task.model_copy(update={**stamps, **changes})
+    overdue = made.due is not None and made.due.timestamp() <= now
+    if made.is_over:
+        return made.model_copy(update={"overdue": False})
+    state = "blocked" if made.waits_for else "claimed" if made.owner else "open"
+    return made.model_copy(update={"overdue": overdue, "state": state})
+
+
+def stepped(task: Task, step: TaskStep, now: float, waits: Iterable[Task] = ()) -> Task:
+    """The task after the step. `waits` are those that it waits for.
 
     Raises `OperationError`: `conflict` where its state does not allow it, `forbidden`.
     """
-    row, rule = found.row, ACTIONS[step.action]
-    check_free(row)
-    idle = step.action == "release" and row.owner is None
-    if found.state not in rule.comes_from or idle:
-        raise refusal(found, step.action, waits)
-    held = row.owner is not None and row.state not in OVER
-    trusted = step.owner or step.by in (row.owner, row.created_by)
-    if held and rule.who == "holder" and not trusted:
-        raise OperationError(
-            ErrorCode.FORBIDDEN,
-            f"{row.name} is held by {row.owner}: only {row.owner}, {row.created_by}, who created "
+    rule, holder = ACTIONS[step.action], None if task.is_over else task.owner
+    check_free(task)
+    idle = step.action == "release" and holder is None
+    if task.state not in rule.comes_from or idle:
+        raise refusal(task, step.action, waits)
+    if holder is not None and not (step.owner or step.by in (holder, task.created_by)):
+        raise forbidden(
+            f"{task.name} is held by {holder}: only {holder}, {task.created_by}, who created "
             f"it, and owners may {step.action} it",
-            details=_details(found),
+            **_details(task),
         )
     owner = {
         "claim": step.by,
         "assign": step.to,
-        "release": None,
-        "finish": row.owner or step.by,
-        "cancel": row.owner,
-        "reopen": None,
-    }[step.action]
-    result = {"finish": step.result, "reopen": ""}.get(step.action, row.result)
-    return row._replace(
-        state=rule.leads_to, owner=owner, result=result, version=row.version + 1, changed_at=now
-    )
+        "finish": task.owner or step.by,
+        "cancel": task.owner,
+    }.get(step.action)
+    return changed_task(task, now, state=rule.leads_to, owner=owner)
 
 
-def check_free(row: TaskRow) -> None:
+def check_free(task: Task) -> None:
     """Raises `OperationError` for a task that stands for a request."""
-    if row.request is not None:
-        raise OperationError(
-            ErrorCode.CONFLICT,
-            f"{row.name} stands for the request {row.request} and ends with it: by {row.owner}'s "
-            "report, its deadline or a stop",
-            details={"task": f"t{row.id}", "request": row.request},
+    if task.request is not None:
+        raise conflict(
+            f"{task.name} stands for the request {task.request} and ends with it: by "
+            f"{task.owner}'s report, its deadline or a stop",
+            task=task.id,
+            request=task.request,
         )
 
 
-def refusal(found: TaskRecord, action: Action, waits: Iterable[TaskRow] = ()) -> OperationError:
+def refusal(task: Task, action: Action, waits: Iterable[Task] = ()) -> OperationError:
     """The task's state does not allow the action: why, and what to do."""
-    row = found.row
-    if row.state in OVER:
-        by = f" by {row.owner}" if row.owner and row.state == "done" else ""
-        why = f"is {row.state}{by}; reopen_task opens it again"
+    if task.is_over:
+        by = f" by {task.owner}" if task.owner and task.state == "done" else ""
+        why = f"is {task.state}{by}; reopen_task opens it again"
     elif action == "reopen":
-        why = f"is not over, it is {found.state}"
-    elif action == "release" and row.owner is None:
+        why = f"is not over, it is {task.state}"
+    elif action == "release" and task.owner is None:
         why = f"is held by nobody; {READY}"
-    elif found.state == "blocked":
+    elif task.state == "blocked":
         whose = ", ".join(
             f"{each.name} ({f'held by {each.owner}' if each.owner else 'open'})" for each in waits
         )
         why = f"waits for {whose}: that must be over first; {READY}"
     else:
-        why = f"is held by {row.owner}; {READY}"
-    return OperationError(ErrorCode.CONFLICT, f"{row.name} {why}", details=_details(found))
+        why = f"is held by {task.owner}; {READY}"
+    return conflict(f"{task.name} {why}", **_details(task))
 
 
-def _details(found: TaskRecord) -> dict[str, object]:
-    row = found.row
-    details: dict[str, object] = {"task": f"t{row.id}", "state": found.state}
-    if row.owner is not None and row.state not in OVER:
-        details["held_by"] = row.owner
-    if found.waits and row.state not in OVER:
-        details["waits_for"] = [f"t{id}" for id in found.waits]
+def _details(task: Task) -> dict[str, object]:
+    details: dict[str, object] = {"task": task.id, "state": task.state}
+    if task.owner is not None and not task.is_over:
+        details["held_by"] = task.owner
+    if task.waits_for and not task.is_over:
+        details["waits_for"] = list(task.waits_for)
     return details

@@ -1,17 +1,13 @@
-"""What the mod `tasks` shows of boards: a board as Markdown, and items of a digest."""
+"""A board as Markdown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hubbub.mods.digest_items import DigestItem
-from hubbub.mods.fields import BEYOND, time_of
-from hubbub.mods.tasks.repository import Filter, TaskRepository
 from hubbub.mods.tasks.schemas import Board, State, Task
-from hubbub.mods.tasks.states import TaskRecord
 
-__all__ = ["PARTS", "as_markdown", "news_of"]
+__all__ = ["PARTS", "as_markdown"]
 
 PARTS: Mapping[State, tuple[str, int]] = {
     "claimed": ("In work", 100),
@@ -59,27 +55,3 @@ def _notes(task: Task) -> Iterator[str]:
 def _plain(text: str) -> str:
     """The text, whatever marks of Markdown it has."""
     return _MARKS.sub(r"\\\1", text)
-
-
-async def news_of(
-    store: TaskRepository, threads: Collection[str], reader: str, after: float, limit: int
-) -> Sequence[DigestItem]:
-    """Tasks that the reader holds, besides requests, and those that were done since `after`."""
-    held = await store.tasks(threads, Filter(state="claimed", owner=reader), BEYOND, limit)
-    done = await store.tasks(threads, Filter(state="done"), BEYOND, limit)
-    return [
-        *(_waits(each) for each in held if each.row.request is None),
-        *(_done(each) for each in done if each.row.changed_at >= after),
-    ]
-
-
-def _waits(task: TaskRecord) -> DigestItem:
-    row = task.row
-    due = f", due {time_of(row.due):%Y-%m-%d}" if row.due is not None else ""
-    return DigestItem("waiting", row.thread, f"t{row.id}", f"task t{row.id}: {row.title}{due}")
-
-
-def _done(task: TaskRecord) -> DigestItem:
-    row = task.row
-    by = f" by {row.owner}" if row.owner else ""
-    return DigestItem("decided", row.thread, f"t{row.id}", f"task t{row.id} done{by}: {row.title}")

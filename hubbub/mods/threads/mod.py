@@ -18,6 +18,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.fields import BEYOND
 from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.refusals import bad_request
 from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Statement
 from hubbub.mods.threads.repository import (
@@ -45,7 +46,6 @@ from hubbub.mods.threads.schemas import (
     WhichThread,
 )
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, Quote
 
 __all__ = ["ThreadsConfig", "ThreadsMod", "excerpt_of", "stands_in", "title_of"]
@@ -241,9 +241,7 @@ class ThreadsMod(Mod):
         """Raises `OperationError`."""
         thread = self.host.thread(call, name)
         if thread_ids.parent(thread) is None:
-            raise OperationError(
-                ErrorCode.BAD_REQUEST, f"thread: {name[:200]} is no reply thread (see `reply`)"
-            )
+            raise bad_request(f"thread: {name[:200]} is no reply thread (see `reply`)")
         return thread
 
     def _say(

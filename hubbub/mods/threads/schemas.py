@@ -10,17 +10,6 @@ from hubbub.mods.fields import Position
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "Choice",
-    "ListThreadInfo",
-    "SetThreadTitle",
-    "ThreadChoice",
-    "ThreadInfo",
-    "ThreadInfos",
-    "ThreadState",
-    "WhichThread",
-]
-
 Choice = Literal["followed", "muted"]
 Title = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
 

@@ -11,10 +11,9 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hubbub.errors import OperationError
 from hubbub.ids import message_id, parse_interaction_id
+from hubbub.mods.refusals import bad_request
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 
 __all__ = [
@@ -63,10 +62,9 @@ def read_header(text: str) -> Header:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise OperationError(
-            ErrorCode.BAD_REQUEST,
+        raise bad_request(
             "line 1: a transcript begins with a line as "
-            f'{{"transcript":{VERSION},"network":…,"epoch":…}}: {place}: {first["msg"]}',
+            f'{{"transcript":{VERSION},"network":…,"epoch":…}}: {place}: {first["msg"]}'
         ) from None
 
 

@@ -17,6 +17,7 @@ from hubbub.errors import OperationError
 from hubbub.ids import interaction_id, message_id, parse_interaction_id, parse_message_id
 from hubbub.mods.host import Host, Restored
 from hubbub.mods.operation import Calling
+from hubbub.mods.refusals import conflict
 from hubbub.mods.rows import Statement
 from hubbub.mods.transcript.formats import Header, read_line
 from hubbub.mods.transcript.schemas import Imported
@@ -50,9 +51,7 @@ class Importer:
         now = self._host.now()
         lines = [_read(text, first + n, now) for n, text in enumerate(texts)]
         if header.epoch == self._host.epoch:
-            raise OperationError(
-                ErrorCode.CONFLICT, "line 1: this is the transcript of this very network"
-            )
+            raise conflict("line 1: this is the transcript of this very network")
         async with self._turn:
             return await _Piece(self._host, call, header.epoch).run(lines)
 

@@ -10,10 +10,10 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.host import Host
 from hubbub.mods.operation import Calling, operation
+from hubbub.mods.refusals import bad_request, forbidden
 from hubbub.mods.transcript.formats import (
     VERSION,
     Html,
@@ -24,7 +24,6 @@ from hubbub.mods.transcript.formats import (
 )
 from hubbub.mods.transcript.importer import Importer
 from hubbub.mods.transcript.schemas import ExportTranscript, Imported, ImportTranscript, Piece
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import InteractionPage, ThreadPage
 
@@ -49,9 +48,7 @@ def subject_of(args: ExportTranscript) -> str:
     given = [args.thread, args.interaction, "All that was said" if args.everything else None]
     found = [each for each in given if each is not None]
     if len(found) != 1:
-        raise OperationError(
-            ErrorCode.BAD_REQUEST, "name one of these: thread, interaction, everything"
-        )
+        raise bad_request("name one of these: thread, interaction, everything")
     return found[0]
 
 
@@ -65,7 +62,7 @@ async def part_of(
         return await _of_interaction(host, call, args.interaction, after, last or host.head)
     if not call.owner:
         text = "everything: only an owner of the network may export it all"
-        raise OperationError(ErrorCode.FORBIDDEN, text)
+        raise forbidden(text)
     last = host.head if last is None else last
     messages, upto = await host.readable(call, after, AT_ONCE)
     return _cut([(message.seq, message) for message in messages], upto, last)
@@ -164,7 +161,7 @@ class TranscriptMod(Mod):
         """Import lines of a transcript (jsonl) of another network into threads in which nothing was
         said yet. Nobody is woken, and each line is imported once."""
         if self.host.kind_of(call.participant) == "agent":
-            raise OperationError(ErrorCode.FORBIDDEN, "only people import transcripts")
+            raise forbidden("only people import transcripts")
         return await self._importer.run(call, read_header(args.header), args.lines, args.first)
 
 

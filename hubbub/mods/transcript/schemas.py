@@ -10,8 +10,6 @@ from hubbub.mods.fields import id_pattern
 from hubbub.protocol.messages import Model
 from hubbub.protocol.operations import Input
 
-__all__ = ["ExportTranscript", "ImportTranscript", "Imported", "Piece"]
-
 MOST_LINES = 200
 """Lines that one call imports."""
 

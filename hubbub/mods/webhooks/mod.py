@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.fields import BEYOND, time_of
 from hubbub.mods.operation import Calling, Commit, operation
+from hubbub.mods.refusals import bad_request, not_found
 from hubbub.mods.rows import Statement
 from hubbub.mods.webhooks import repository
 from hubbub.mods.webhooks.courier import Courier, concerns, reaches, turn_data
@@ -34,7 +34,6 @@ from hubbub.mods.webhooks.schemas import (
     Webhooks,
 )
 from hubbub.mods.webhooks.settings import EventName, WebhooksConfig
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.turns import Turn
 
@@ -147,9 +146,7 @@ class WebhooksMod(Mod):
         hooks = [hook.name for hook in self.config.hooks]
         if args.hook not in hooks:
             names = ", ".join(hooks) or "none"
-            raise OperationError(
-                ErrorCode.NOT_FOUND, f"there is no webhook {args.hook!r}; there are: {names}"
-            )
+            raise not_found(f"there is no webhook {args.hook!r}; there are: {names}")
         before = args.before or BEYOND
         rows = await self._deliveries.page(args.hook, args.state, before, args.limit + 1)
         told = tuple(row.to_schema() for row in rows[: args.limit])
@@ -160,13 +157,9 @@ class WebhooksMod(Mod):
         """Send an event to its webhook once more, that was given up or dropped."""
         row = await self._deliveries.one(args.id)
         if row is None or row.hook not in [hook.name for hook in self.config.hooks]:
-            raise OperationError(
-                ErrorCode.NOT_FOUND, f"there is no delivery {args.id!r}; see webhook_deliveries"
-            )
+            raise not_found(f"there is no delivery {args.id!r}; see webhook_deliveries")
         if row.state not in ("failed", "dropped"):
-            raise OperationError(
-                ErrorCode.BAD_REQUEST, f"{args.id} is {row.state}: there is nothing to retry"
-            )
+            raise bad_request(f"{args.id} is {row.state}: there is nothing to retry")
         told = row._replace(state="waiting", attempts=0).to_schema()
         return Commit([repository.again(row)], told, applied=partial(self._retried, row.hook))
 

@@ -10,17 +10,6 @@ from hubbub.mods.fields import BEYOND
 from hubbub.protocol.messages import Model
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "Delivery",
-    "DeliveryPage",
-    "ListWebhooks",
-    "ReadDeliveries",
-    "RetryWebhook",
-    "State",
-    "Webhook",
-    "Webhooks",
-]
-
 State = Literal["waiting", "sent", "failed", "dropped"]
 
 

@@ -15,11 +15,10 @@ async def test_one_at_a_time_for_each_key_in_the_order_of_arrival() -> None:
     queues, order = KeyedQueues(), list[str]()
 
     async def change(document: int, name: str) -> None:
-        await queues.enter(document)
-        order.append(f"{name} begins")
-        await asyncio.sleep(0)
-        order.append(f"{name} ends")
-        queues.leave(document)
+        async with queues.turn(document):
+            order.append(f"{name} begins")
+            await asyncio.sleep(0)
+            order.append(f"{name} ends")
 
     await asyncio.gather(change(1, "a"), change(1, "b"), change(2, "c"))
     alone = [each for each in order if not each.startswith("c")]
@@ -29,18 +28,19 @@ async def test_one_at_a_time_for_each_key_in_the_order_of_arrival() -> None:
 
 
 async def test_who_gives_up_waiting_holds_nobody_up_and_is_forgotten() -> None:
-    queues = KeyedQueues()
-    await queues.enter(1)
-    impatient = asyncio.create_task(queues.enter(1))
-    patient = asyncio.create_task(queues.enter(1))
+    queues, over = KeyedQueues(), asyncio.Event()
+
+    async def change() -> None:
+        async with queues.turn(1):
+            await over.wait()
+
+    _, impatient, patient = changes = [asyncio.create_task(change()) for _ in range(3)]
     await asyncio.sleep(0)
     impatient.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await impatient
-    queues.leave(1)
-    await patient
     assert len(queues) == 1
-    queues.leave(1)
+    over.set()
+    await patient
+    assert isinstance((await asyncio.gather(*changes, return_exceptions=True))[1], BaseException)
     assert not len(queues)
 
 
@@ -48,16 +48,19 @@ async def test_a_change_keeps_its_turn_until_it_is_durable_or_refused() -> None:
     queues = KeyedQueues()
 
     async def change() -> Commit:
-        return Commit((), Done())
+        async with queues.turn(1) as until:
+            return until(Commit((), Done()))
 
-    async def refused() -> Commit:
-        raise OperationError(ErrorCode.NOT_FOUND, "it is gone")
-
-    commit = await queues.in_turn(1, change)
-    assert len(queues) == 1
+    commit = await change()
+    next_one = asyncio.create_task(change())
+    await asyncio.sleep(0)
+    assert not next_one.done()
     assert commit.released is not None
     commit.released()
-    assert not len(queues)
+    following = await next_one
+    assert following.released is not None
+    following.released()
     with pytest.raises(OperationError):
-        await queues.in_turn(1, refused)
+        async with queues.turn(1):
+            raise OperationError(ErrorCode.NOT_FOUND, "it is gone")
     assert not len(queues)
