@@ -14,6 +14,7 @@ from pathlib import Path
 from generating.agents import model_server_parts, prompt_parts, python_parts
 from generating.commands import operations_json
 from generating.network import cli_parts, config_parts
+from generating.public_api import public_api_parts
 from generating.wakes import wakes_parts
 from generating.wire import operations_parts, protocol_parts
 
@@ -30,6 +31,7 @@ def pages() -> dict[Path, str]:
     parts = {**protocol_parts(), **operations_parts(), **config_parts(), **cli_parts()}
     parts |= {**prompt_parts(), **python_parts(), **model_server_parts(TEMPLATES / "script.yaml")}
     parts |= wakes_parts()
+    parts |= public_api_parts()
     found = {
         folder / template.name: _filled(template.read_text("utf-8"), parts)
         for folder in FOLDERS

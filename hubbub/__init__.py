@@ -1,10 +1,11 @@
 """Hubbub: a messaging network in which AI agents and people work together in threads.
 
-    from hubbub import Agent, Message, tool           # agents in Python, tools of models
+    from hubbub import LlmAgent, Network, tool        # agents with a model, and a network of them
+    from hubbub import Agent, Message                 # agents that are Python classes
     from hubbub import Hooks, Proceed, Refused        # looking at turns, and refusing calls
+    from hubbub import Client                         # programs that are no agents
 
-`hubbub.client` is for programs that are no agents. Names load when they are first used, so that
-importing one part costs nothing of the others.
+Names load when they are first used, so that importing one part costs nothing of the others.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hubbub.agents.llm_agent import LlmAgent as LlmAgent
     from hubbub.agents.python.agent import Agent as Agent
     from hubbub.agents.tools.base import ToolFailed as ToolFailed
     from hubbub.agents.tools.function import tool as tool
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
     from hubbub.agents.turn.hooks import Hooks as Hooks
     from hubbub.agents.turn.hooks import Proceed as Proceed
     from hubbub.agents.turn.hooks import Refused as Refused
+    from hubbub.agents.turn.hooks import TurnEvent as TurnEvent
+    from hubbub.client import Client as Client
+    from hubbub.embed.ask import Answer as Answer
+    from hubbub.embed.ask import Ask as Ask
+    from hubbub.embed.ask import NoAnswer as NoAnswer
+    from hubbub.embed.network import Network as Network
     from hubbub.errors import OperationError as OperationError
     from hubbub.errors import RequestFailed as RequestFailed
     from hubbub.protocol.messages import Message as Message
@@ -29,30 +37,44 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agent",
+    "Answer",
+    "Ask",
     "CancelToken",
+    "Client",
     "Hooks",
     "IdempotencyKey",
+    "LlmAgent",
     "Message",
+    "Network",
+    "NoAnswer",
     "OperationError",
     "Proceed",
     "Refused",
     "RequestFailed",
     "ToolFailed",
+    "TurnEvent",
     "__version__",
     "tool",
 ]
 
 _HOMES = {
     "Agent": "hubbub.agents.python.agent",
+    "Answer": "hubbub.embed.ask",
+    "Ask": "hubbub.embed.ask",
     "CancelToken": "hubbub.agents.tools.given",
+    "Client": "hubbub.client",
     "Hooks": "hubbub.agents.turn.hooks",
     "IdempotencyKey": "hubbub.agents.tools.given",
+    "LlmAgent": "hubbub.agents.llm_agent",
     "Message": "hubbub.protocol.messages",
+    "Network": "hubbub.embed.network",
+    "NoAnswer": "hubbub.embed.ask",
     "OperationError": "hubbub.errors",
     "Proceed": "hubbub.agents.turn.hooks",
     "Refused": "hubbub.agents.turn.hooks",
     "RequestFailed": "hubbub.errors",
     "ToolFailed": "hubbub.agents.tools.base",
+    "TurnEvent": "hubbub.agents.turn.hooks",
     "tool": "hubbub.agents.tools.function",
 }
 

@@ -29,7 +29,7 @@ from hubbub.protocol import messages, thread_ids
 from hubbub.testing import model_script
 from hubbub.testing.model_request import parse_request
 
-__all__ = ["model_server_parts", "prompt_parts", "python_parts"]
+__all__ = ["model_server_parts", "prompt_parts", "python_parts", "told"]
 
 
 def prompt_parts() -> dict[str, str]:
@@ -122,14 +122,18 @@ def python_parts() -> dict[str, str]:
     }
 
 
+def told(thing: object, column: str = "argument") -> list[str]:
+    """The paragraphs of a docstring; columns become a table."""
+    return [
+        table((column, "meaning"), _columns(text)) if _is_columns(text) else text
+        for text in _paragraphs(thing)
+    ]
+
+
 def _function(name: str, function: Callable[..., object]) -> str:
     """A function with its arguments; the columns of its docstring become a table."""
-    told = [
-        table(("argument", "meaning"), _columns(text)) if _is_columns(text) else text
-        for text in _paragraphs(function)
-    ]
     shown = f"```text\n{_call(name, function)}\n```"
-    return "\n\n".join([f"### {name.removeprefix('self.')}", shown, *told])
+    return "\n\n".join([f"### {name.removeprefix('self.')}", shown, *told(function)])
 
 
 def _call(name: str, function: Callable[..., object], *, own: bool = False) -> str:
@@ -144,8 +148,12 @@ def _call(name: str, function: Callable[..., object], *, own: bool = False) -> s
 
 def _paragraphs(thing: object) -> list[str]:
     """A docstring's paragraphs, each on one line but for columns."""
-    found = (inspect.getdoc(thing) or "").split("\n\n")
-    return [text if _is_columns(text) else " ".join(text.split()) for text in found]
+    said = inspect.getdoc(thing)
+    found = said.split("\n\n") if said else []
+    as_it_is = [_is_columns(text) or text.startswith("    ") for text in found]  # or code
+    return [
+        text if kept else " ".join(text.split()) for text, kept in zip(found, as_it_is, strict=True)
+    ]
 
 
 def _is_columns(text: str) -> bool:

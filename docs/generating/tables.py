@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import ModuleType
 
-__all__ = ["docs_of_members", "docstring", "table"]
+__all__ = ["docs_of_fields", "docs_of_members", "docstring", "table"]
 
 
 def table(head: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> str:
@@ -24,6 +24,21 @@ def _cell(text: str) -> str:
 def docstring(thing: object) -> str:
     """The docstring's first paragraph as one line."""
     return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
+def docs_of_fields(module: ModuleType | None, class_name: str) -> dict[str, str]:
+    """The strings below the fields of a dataclass."""
+    assert module is not None
+    tree = ast.parse(inspect.getsource(module))
+    body = next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == class_name)
+    return {
+        field.target.id: " ".join(str(text.value.value).split())
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    }
 
 
 def docs_of_members(module: ModuleType, class_name: str) -> dict[str, str]:

@@ -10,9 +10,11 @@ from types import MappingProxyType
 from hubbub.agents.asking import DialectChoice
 from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing, Memory
+from hubbub.agents.declared import declared
 from hubbub.agents.fork import ForkTool
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.llm import LlmBrain
+from hubbub.agents.program import Objects, Program
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts
@@ -63,6 +65,8 @@ async def run_agent(
     approver: Approver | None = None,
     hooks: Sequence[Hooks] = (),
     performer: Perform = perform,
+    objects: Objects | None = None,
+    program: Program | None = None,
 ) -> None:
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
@@ -72,14 +76,20 @@ async def run_agent(
     hub's. `approver` is asked before calls that need approval; without one people are, through the
     hub.
     `hooks` are told what a model's turns do, after those that the config names. `performer` carries
-    out the calls that may run.
+    out the calls that may run. `objects` are the agent's in Python, `program` is what it runs in.
 
     Raises `ConfigError` before anything is sent when the config names a file, class, tool or model
     that does not exist, and `ConnectionLost` when the hub closes for good.
     """
+    if config.object is not None:
+        whole = declared(config, name, base_dir, models)
+        config, objects, models = whole.config, whole.objects, whole.models
+    objects = objects or Objects()
     if config.kind == "python":
-        agent = construct(load_agent_class(config, base_dir))
-        await run_python_agent(agent, client, config, grace_s=grace_s, greet_cid=greet_cid)
+        agent = objects.agent or construct(load_agent_class(config, base_dir))
+        await run_python_agent(
+            agent, client, config, grace_s=grace_s, greet_cid=greet_cid, program=program
+        )
         return
     inbox = _inbox(config, name)
     voice = Voice(client, inbox)
@@ -87,14 +97,14 @@ async def run_agent(
     conduct = conduct_of(config, approver=approver or HubApprover(client))
     conduct = replace(conduct, perform=performer)
     template = _template(config, base_dir)
-    hooks = [*load_hooks(config, base_dir), *hooks]
+    hooks = [*load_hooks(config, base_dir), *objects.hooks, *hooks]
     if config.kind != "llm":
         given = (client, inbox, voice, base_dir, models, template, servers, conduct)
         async with (
             servers,
-            role_brain(config, name, *given, hooks, mods) as roles,
+            role_brain(config, name, *given, hooks, mods, objects, program) as roles,
         ):
-            await _run(client, inbox, roles, config, grace_s, greet_cid)
+            await _run(client, inbox, roles, config, grace_s, greet_cid, program=program)
         return
     model_config = _model_config(config, name, models)
     if config.final_text == "send" and "tool_choice" not in model_config.model_fields_set:
@@ -104,7 +114,16 @@ async def run_agent(
     conduct, more = counted(conduct, rules), [fork] if fork is not None else []
     memory, prompts = Memory(voice), load_system_prompts(config, name, base_dir)
     words = prompts.words
-    kit = ToolKit(config, name, base_dir, conduct=conduct, source=servers, more=more, words=words)
+    kit = ToolKit(
+        config,
+        name,
+        base_dir,
+        conduct=conduct,
+        source=servers,
+        more=more,
+        words=words,
+        own=objects.tools,
+    )
 
     def tools(ready: Ready) -> Toolbox:
         return kit.toolbox(ready, memory)
@@ -119,12 +138,12 @@ async def run_agent(
         choice = DialectChoice(model_config)
         async with servers:
             brain = LlmBrain(
-                client, inbox, config, model, template, briefing, tools, choice, hooks, rules,
-                (fork, voice) if fork is not None else None, Terms.of(model_config, rules.reserve),
+                client, voice, inbox, config, model, template, briefing, tools, choice, hooks,
+                rules, fork, Terms.of(model_config, rules.reserve), program, objects.output,
             )  # fmt: skip
             bench = Workbench(config, models, tools, briefing.scratchpad)
             trials = TurnTrials(client, bench)
-            await _run(client, inbox, brain, config, grace_s, greet_cid, trials)
+            await _run(client, inbox, brain, config, grace_s, greet_cid, trials, program)
     finally:
         await model.close()
 
@@ -136,6 +155,7 @@ async def run_python_agent(
     *,
     grace_s: float = GRACE_S,
     greet_cid: str | None = None,
+    program: Program | None = None,
 ) -> None:
     """Run `agent` on a connected client (with `turns=True`) until cancelled.
 
@@ -146,7 +166,7 @@ async def run_python_agent(
     link = Link(Voice(client, inbox), inbox)
     agent._join(link, config.settings)
     brain = HandlerBrain(agent, link, timeout=config.turn_timeout)
-    await _run(client, inbox, brain, config, grace_s, greet_cid)
+    await _run(client, inbox, brain, config, grace_s, greet_cid, program=program)
 
 
 def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
@@ -178,6 +198,7 @@ async def _run(
     grace_s: float,
     greet_cid: str | None,
     trials: TurnTrials | None = None,
+    program: Program | None = None,
 ) -> None:
     if config.greet is not None:
         await greet(client, config.greet, greet_cid)
@@ -189,6 +210,7 @@ async def _run(
         trials=trials,
         steer="queue" if config.kind == "python" else config.steer,
         debounce_s=config.debounce,
+        settled=program.settled if program is not None else None,
     )
     await runner.run()
 

@@ -16,9 +16,12 @@ from hubbub.agents.asking import (
 )
 from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing
+from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.fork import ForkTool, Host
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.base import Answer, Model, OnDelta
+from hubbub.agents.output import Output
+from hubbub.agents.program import Asked, Program
 from hubbub.agents.prompt.budget import ContextRules, Fitting
 from hubbub.agents.prompt.render import Conversation, ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel
@@ -28,7 +31,7 @@ from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.leasing import Terms
-from hubbub.agents.turn.loop import AskModel, Loop, Rules, without_questions
+from hubbub.agents.turn.loop import FINISH, AskModel, Loop, Rules, without_questions
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
 from hubbub.agents.turn.recording import APART, apart
 from hubbub.agents.turn.voice import Voice
@@ -51,6 +54,7 @@ class LlmBrain(Brain):
     def __init__(
         self,
         client: Client,
+        voice: Voice,
         inbox: Inbox,
         config: AgentConfig,
         model: Model,
@@ -60,18 +64,23 @@ class LlmBrain(Brain):
         dialects: DialectChoice | None = None,
         hooks: Sequence[Hooks] = (),
         context: ContextRules | None = None,
-        forks: tuple[ForkTool, Voice] | None = None,
+        fork: ForkTool | None = None,
         terms: Terms | None = None,
+        program: Program | None = None,
+        output: Output[object] | None = None,
     ):
-        """`forks`: the tool `fork` that is among the tools, and what posts for its helpers."""
-        self._terms = terms or Terms()
+        """`fork` is the tool of that name that is among the tools, `program` what the agent runs
+        in, `output` what its answers must be."""
+        self._terms, self._voice = terms or Terms(), voice
+        self._program, self._output = program, output
+        self._hear = program.heard if program is not None else None
         self._inbox, self._config = inbox, config
         self._model, self._template, self._make_tools = model, template, tools
         self._dialects = dialects or DialectChoice()
         self._briefing, self._ready, self._tools = briefing, client.ready, tools(client.ready)
         if briefing.scratchpad:
             self._model = ThinkingModel(model)
-        self._hooks, self._context, self._forks = hooks, context or ContextRules(), forks
+        self._hooks, self._context, self._fork = hooks, context or ContextRules(), fork
         self._activities = Activities(partial(client.signal, "activity"))
         self._tell_partial = partial(client.signal, "partial")
         self._pace = Pace(client.hello.limits.calls_per_second)
@@ -89,7 +98,11 @@ class LlmBrain(Brain):
         conversation = Conversation.of(
             self._template, self._inbox.threads, plan, self._inbox.me, history
         )
+        asked = self._program.asked(plan) if self._program is not None else Asked()
+        output = asked.output or self._output
         toolbox, earlier = self._tools.for_turn(*_needed(plan)), await self._earlier(journal)
+        if output is not None:
+            toolbox = toolbox.ending_with(output.finishing(self._voice))
         dialect = self._dialects.current
         first = first_tool(toolbox, None if earlier.steps else self._config.begin_with)
         system = await self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
@@ -99,7 +112,7 @@ class LlmBrain(Brain):
             system.body,
             conversation.text,
             self._dialects,
-            system.closing,
+            _closing(system.closing, output, dialect),
             Fitting(self._context, conversation, toolbox.writing),
             journal.leases,
             self._terms,
@@ -118,11 +131,11 @@ class LlmBrain(Brain):
             tools=names,
         )
         steps, helpers = apart(recorded)
-        loop = Loop(self._rules(plan, toolbox, first), names, steps, earlier.steps)
-        hooks = HookChain(self._hooks, plan, self._inbox.me)
+        loop = Loop(self._rules(plan, toolbox, first, output), names, steps, earlier.steps)
+        hooks = HookChain(self._hooks, plan, self._inbox.me, hear=self._hear)
         journal.before_end = hooks.turn_ended
         taint = Taint(bool(carriers(conversation.in_thread)), loop.steps)
-        calls = Calls(toolbox, journal, hooks.around if hooks else None, taint)
+        calls = Calls(toolbox, journal, hooks.wraps, taint)
 
         async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:
             return await asker.ask(without_questions(loop.steps), hear, asked.fresh, n=asked.n)
@@ -157,12 +170,11 @@ class LlmBrain(Brain):
         self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]
     ) -> contextlib.AbstractContextManager[None]:
         """Within, the turn's helpers run."""
-        if self._forks is None:
+        if self._fork is None:
             return contextlib.nullcontext()
-        tool, voice = self._forks
         plan, shows = calls.journal.plan, self._wakes_nobody(calls.journal.plan)
-        host = Host(tool.config, calls, asker, loop, recorded, voice, shows=shows)
-        return tool.hosted(plan.id, host)
+        host = Host(self._fork.config, calls, asker, loop, recorded, self._voice, shows=shows)
+        return self._fork.hosted(plan.id, host)
 
     def _wakes_nobody(self, plan: TurnPlan) -> bool:
         """Whether replies under the incoming message reach no agent as direct messages."""
@@ -171,7 +183,9 @@ class LlmBrain(Brain):
         others = {m for m in thread_ids.members_of(plan.thread_id) if m != self._inbox.me}
         return others <= humans  # an agent that has joined since is not in `ready`
 
-    def _rules(self, plan: TurnPlan, toolbox: Toolbox, first: str | None) -> Rules:
+    def _rules(
+        self, plan: TurnPlan, toolbox: Toolbox, first: str | None, output: Output[object] | None
+    ) -> Rules:
         return Rules(
             max_steps=self._config.max_steps,
             max_tokens=self._config.max_tokens,
@@ -180,7 +194,15 @@ class LlmBrain(Brain):
             quiet=quiet_tools(toolbox) if self._config.mode == "interactive" else None,
             begin_with=first,
             final_text=self._config.final_text,
+            typed=output.name if output is not None else "",
         )
+
+
+def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> str:
+    """What a model reads last: also what it shall answer, where its dialect has no tools."""
+    if output is None or FINISH not in dialect.hides:
+        return closing
+    return f"{closing}\n\nYour answer is JSON that fits this schema: {output.schema_text}".strip()
 
 
 def _needed(plan: TurnPlan) -> Sequence[str]:

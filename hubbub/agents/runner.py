@@ -169,12 +169,14 @@ class AgentRunner:
         trials: TurnTrials | None = None,
         steer: Steer = "queue",
         debounce_s: float = 0.0,
+        settled: Callable[[TurnPlan], None] | None = None,
     ):
         """`steer`: what a person says while a turn runs, unless the message has its own `mode`.
-        `debounce_s`: how long an idle agent waits for more before a turn begins."""
+        `debounce_s`: how long an idle agent waits for more before a turn begins. `settled` is told
+        of each turn that is over, when its record is durable."""
         self._client, self._inbox, self._brain = client, inbox, brain
         self._trials = trials or TurnTrials(client)
-        self._grace_s = grace_s
+        self._grace_s, self._settled = grace_s, settled
         self._steer = steer
         self._debounce = Debounce(debounce_s, self._start_turns)
         self._turns = RunningTurns()
@@ -382,6 +384,8 @@ class AgentRunner:
         self._start_turns()
         with self._turns.settling():
             await journal.settled()
+        if self._settled is not None and journal.end_record is not None:
+            self._settled(plan)
 
     async def _run_turn(self, plan: TurnPlan, journal: Journal) -> None:
         """Until its end is recorded; CancelledError: the process ends, the hub offers it again."""

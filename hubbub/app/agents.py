@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hubbub.agents.declared import declared
 from hubbub.agents.launch import run_agent
+from hubbub.agents.program import Objects
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
 from hubbub.app.launch import RUN, URL, agent_tokens
@@ -38,6 +40,7 @@ class AgentJob:
     name: str
     config: AgentConfig
     token: str | None
+    objects: Objects | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,12 @@ def from_config(
             raise ConfigError(text, shown_path(config.path))
     place = _place(environ.get(URL), address or str(config.address))
     tokens = {**place.tokens, **agent_tokens(environ)}
-    jobs = [AgentJob(n, config.file.agent(n), tokens.get(n, token)) for n in names or known]
     models, folder = config.file.models, config.path.parent
+    jobs: list[AgentJob] = []
+    for name in names or known:
+        agent = declared(config.file.agent(name), name, folder, models)
+        jobs.append(AgentJob(name, agent.config, tokens.get(name, token), agent.objects))
+        models = {**models, **agent.models}
     told = mod_notes(config.file.mods)
     servers = config.file.mcp_servers
     return AgentsJob(place.url, tuple(jobs), models, folder, environ.get(RUN), told, servers)
@@ -169,6 +176,7 @@ async def _run(job: AgentsJob, agent: AgentJob) -> None:
                 greet_cid=cid if job.run is not None else None,
                 mods=job.mods,
                 mcp_servers=job.mcp_servers,
+                objects=agent.objects,
             )
     except ConnectionLost as error:
         if error.code == _ABNORMAL:

@@ -20,7 +20,6 @@ from hubbub.agents.tools.naming import (
     KnownTool,
     WrongName,
     refused_names,
-    without_voice,
     wrong_names,
 )
 from hubbub.app.prompts import check_prompts, check_skills
@@ -145,19 +144,16 @@ def _mod_problems(
 
 
 def check_tools(config: LoadedConfig, functions: Mapping[str, KnownTool] = _NOT_TRIED) -> None:
-    """The tools that agents name exist in this network, and none is missing that an agent needs.
+    """The tools that agents name exist in this network.
 
     `functions` are the tools that the agents' functions make, by `file.py:function`: see
     `check_imports`. Where one is missing, any name may be its. Raises ConfigProblems.
     """
     offered = _offered(config)
-    speaking = [tool.name for tool in offered if tool.speaks]
     problems: list[ConfigError] = []
     for name in config.file.agents:
         agent = config.file.agent(name)
-        wrong = [*_wrong_names(agent, offered, functions)]
-        if not wrong and (silent := without_voice(agent, speaking)):
-            wrong = [silent]
+        wrong = _wrong_names(agent, offered, functions)
         problems += [_problem(config, name, one) for one in wrong]
     if problems:
         raise ConfigProblems(problems)
@@ -256,6 +252,8 @@ def check_imports(
 
 def _specs(config: LoadedConfig) -> Iterator[_Spec]:
     for name, agent in config.file.agents.items():
+        if agent.object is not None:
+            yield _Spec(agent.object, ("agents", name, "object"), "object")
         if agent.class_ is not None:
             yield _Spec(agent.class_, ("agents", name, "class"), "class")
         for n, tool in enumerate(agent.tools or ()):

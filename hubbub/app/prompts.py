@@ -11,8 +11,10 @@ from typing import Self
 from pydantic import JsonValue
 
 from hubbub.agents.asking import DIALECTS, offered
+from hubbub.agents.declared import declared
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.fork import ForkTool
+from hubbub.agents.program import Objects
 from hubbub.agents.prompt.context import Note, PromptContext, companions, native_calls
 from hubbub.agents.prompt.system import (
     SystemPrompts,
@@ -69,13 +71,16 @@ class AgentPrompt:
     name: str
     config: AgentConfig
     prompts: SystemPrompts
+    objects: Objects
 
     @classmethod
     def of(cls, loaded: LoadedConfig, name: str, config: AgentConfig) -> Self:
         """That of an agent with this section. Raises `ConfigError` for what is wrong in its
         files."""
-        prompts = load_system_prompts(config, name, loaded.path.parent)
-        return cls(loaded, name, config, prompts)
+        folder = loaded.path.parent
+        agent = declared(config, name, folder, loaded.file.models)
+        prompts = load_system_prompts(agent.config, name, folder)
+        return cls(loaded, name, agent.config, prompts, agent.objects)
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -87,7 +92,8 @@ class AgentPrompt:
         fork = self.config.fork if self.config.kind == "llm" else None
         more = [ForkTool(fork)] if fork is not None else []
         words = self.prompts.words
-        kit = ToolKit(self.config, self.name, self.loaded.path.parent, more=more, words=words)
+        folder, own = self.loaded.path.parent, self.objects.tools
+        kit = ToolKit(self.config, self.name, folder, more=more, words=words, own=own)
         return kit.toolbox(self.ready, _Nobody())
 
     @cached_property

@@ -85,6 +85,10 @@ class AgentConfig(Section):
     kind: Literal["llm", "python", "router", "planner", "executor", "reflector", "pipeline"] = "llm"
     """llm: a model decides; python: a class does; the others are roles of models, and the pipeline
     that joins them."""
+    object: str | None = None
+    """`file.py:name`, an agent that Python declares (`LlmAgent`, or an `Agent`); the other keys of
+    this section are laid over it. What the hub itself heeds stands here: `daily`, `approvers`,
+    `process`."""
     card: Card = Card()
     """What others are told about the agent."""
     model: str = "default"
@@ -190,4 +194,6 @@ class AgentConfig(Section):
     @property
     def used_models(self) -> frozenset[str]:
         """The models that the agent needs, by the names of the network's `models`."""
+        if self.object is not None and "model" not in self.model_fields_set:
+            return frozenset()
         return frozenset({self.model} if self.kind == "llm" else self.role_models.values())

@@ -162,6 +162,8 @@ def _check_mods(document: Document, known: Collection[str]) -> None:
 
 def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     kind, class_ = _text(agent, "kind", "llm"), _text(agent, "class")
+    if object_ := _text(agent, "object"):
+        _check_spec(document, (*loc, "object"), object_, "name")
     if kind == "python":
         if class_:
             _check_spec(document, (*loc, "class"), class_, "ClassName")
@@ -220,6 +222,8 @@ def _check_llm(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> 
     model = agent.get("model", "default")
     if not isinstance(model, str) or not _needs_model(agent):
         return  # the schema, or a missing variable, has said so
+    if "object" in agent and "model" not in agent:
+        return  # the object has one
     if model not in models and ("model" in agent or _left_out(agent, "model")):
         hint = (
             nearest(model, models)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Literal, Union, get_args, get_origin
+from typing import Annotated, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
-from hubbub.config.problems import closest, nearest
-from hubbub.config.source import Document, Loc
+from hubbub.config.problems import ConfigProblems, closest, nearest
+from hubbub.config.source import Document, Loc, Place
 from hubbub.errors import ConfigError
 
-__all__ = ["dotted", "explain"]
+__all__ = ["as_document", "dotted", "explain", "valid"]
+
+M = TypeVar("M", bound=BaseModel)
 
 _ID_RULE = "1 to 64 letters, digits, '-' or '_'"
 _EXPECTED = {
@@ -60,6 +63,31 @@ def explain(
             continue
         problems += [document.problem(loc, text) for text in _sentences(loc, found, root, at)]
     return problems
+
+
+def as_document(data: Mapping[str, JsonValue], place: Path) -> Document:
+    """What a program says as a config, as if it stood in a file of this name, which is what
+    problems name and where relative paths begin."""
+    document = Document(dict(data))
+    _mark(data, (), Place(place, 0), document.places)
+    return document
+
+
+def _mark(value: object, loc: Loc, place: Place, places: dict[Loc, Place]) -> None:
+    places[loc] = place
+    within = value.items() if isinstance(value, Mapping) else ()
+    for key, child in within or (enumerate(value) if isinstance(value, list | tuple) else ()):
+        _mark(child, (*loc, key), place, places)
+
+
+def valid(model: type[M], given: Mapping[str, object], place: str) -> M:
+    """A section that a program gives. Raises `ConfigProblems`, each of which names `place`."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        document = Document()
+        _mark(given, (), Place(Path(place), 0), document.places)
+        raise ConfigProblems(explain(error, model, document)) from error
 
 
 def dotted(loc: Sequence[str | int]) -> str:

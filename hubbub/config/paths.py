@@ -23,10 +23,10 @@ def split_spec(spec: str) -> tuple[str, str] | None:
 def anchor_paths(document: Document) -> None:
     """Make the relative paths of one file absolute, in place.
 
-    They stand in `network.store`, an agent's `class`, `template`, `tools`, `hooks`, `skills` and
-    `prompt` (its folder and the files of its components), in `knowledge`, and in the names of mods
-    that are files; in the settings of an
-    agent or mod a text is a path when it starts with `./` or `../`.
+    They stand in `network.store`, an agent's `class`, `object`, `template`, `tools`, `hooks`,
+    `skills` and `prompt` (its folder and the files of its components), in `knowledge`, and in the
+    names of mods that are files; in the settings of an agent or mod a text is a path when it starts
+    with `./` or `../`.
     """
     folder = document.place(()).file.parent
     document.data = {key: _anchored(value, (key,), folder) for key, value in document.data.items()}
@@ -65,7 +65,11 @@ def _anchored_text(text: str, loc: Loc, folder: Path) -> str:
     match loc:
         case ("network", "store") if text.startswith(SQLITE) and text not in (SQLITE, MEMORY_STORE):
             return SQLITE + _absolute(text.removeprefix(SQLITE), folder)
-        case ("agents", _, "class") | ("agents", _, "tools" | "hooks", _) | ("mods", int()):
+        case (
+            ("agents", _, "class" | "object")
+            | ("agents", _, "tools" | "hooks", _)
+            | ("mods", int())
+        ):
             spec = split_spec(text)
             return f"{_absolute(spec[0], folder)}:{spec[1]}" if spec else text
         case ("mcp_servers", _, "cwd"):

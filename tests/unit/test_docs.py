@@ -127,6 +127,7 @@ CONFIGS = [
     ("docs/tutorial.md", ["poll.py", "hubbub.yaml"]),
     ("docs/reference/python.md", ["greeter.py", "town.yaml"]),
     ("docs/how-to/give-a-model-your-own-tools.md", ["stock.py", "shop.yaml"]),
+    ("docs/how-to/use-hubbub-in-python.md", ["refunds.py", "refunds.yaml"]),
     ("docs/how-to/build-a-system-prompt.md", ["prompts/triage/1.0.j2", "desk.yaml"]),
     ("docs/how-to/give-a-model-your-own-tools.md", ["stock.py", "pay.py", "careful.yaml"]),
     ("docs/how-to/stay-in-charge.md", ["files.py", "office.yaml"]),
@@ -225,3 +226,10 @@ def test_every_outcome_of_a_turn_is_explained() -> None:
     table = text.partition("## How a turn ends")[2]
     told = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
     assert told == set(get_args(Outcome))
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    import hubbub
+
+    headings = anchors(ROOT / "docs" / "reference" / "python-api.md")
+    assert {name.lower() for name in hubbub.__all__ if name[0] != "_"} <= headings

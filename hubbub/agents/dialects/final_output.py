@@ -75,7 +75,11 @@ class FinalOutput(_Part):
         """Models fill in null for what an action does not need."""
         if not isinstance(given, dict):
             return given
-        return {key: value for key, value in given.items() if value is not None}
+        told = {key: value for key, value in given.items() if value is not None}
+        said = told.get("message_to_user")
+        if told.get("action") == "Finish" and said is not None and not isinstance(said, str):
+            told["message_to_user"] = json.dumps(said, ensure_ascii=False)  # an answer of a type
+        return told
 
     @model_validator(mode="after")
     def _fits_its_action(self) -> Self:
@@ -123,7 +127,7 @@ class FinalOutput(_Part):
 
     def _end(self) -> dict[str, JsonValue]:
         given = self.parameters if isinstance(self.parameters, dict) else {}
-        said = {"message": self.message_to_user} if self.message_to_user else {}
+        said = {} if self.message_to_user is None else {"message": self.message_to_user}
         return {**given, **said}
 
 

@@ -13,6 +13,7 @@ from hubbub.agents.asking import DialectChoice
 from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing, Memory
 from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.program import Objects, Program
 from hubbub.agents.prompt.context import Companion, Note
 from hubbub.agents.prompt.render import Conversation, ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel
@@ -64,9 +65,12 @@ class RoleBrain(Brain):
         link: Link,
         tools: Callable[[Ready], Toolbox],
         hooks: Sequence[Hooks] = (),
+        program: Program | None = None,
     ):
-        """`tools` makes the toolbox from what the hub offers; it is called for every connection."""
+        """`tools` makes the toolbox from what the hub offers; it is called for every connection.
+        `program` is what the agent runs in."""
         self._client, self._inbox, self._config, self._kind = client, inbox, config, kind
+        self._hear = program.heard if program is not None else None
         self._models, self._template, self._link = models, template, link
         self._briefing, self._ready = briefing, client.ready
         self._make_tools, self._tools, self._hooks = tools, tools(client.ready), hooks
@@ -101,10 +105,10 @@ class RoleBrain(Brain):
         first = Pipeline(self._rules(plan), desk.executors, (), earlier.steps).start()[0]
         steps = await self._begin(journal, desk, first, earlier.turn)
         pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
-        hooks = HookChain(self._hooks, plan, me)
+        hooks = HookChain(self._hooks, plan, me, hear=self._hear)
         journal.before_end = hooks.turn_ended
         taint = Taint(bool(carriers(conversation.in_thread)), pipeline.steps)
-        calls = Calls(desk.toolbox, journal, hooks.around if hooks else None, taint)
+        calls = Calls(desk.toolbox, journal, hooks.wraps, taint)
         helm = Helm(self._inbox, plan.thread_id, self._config.steer)
         async with self._activities.of(plan) as activity:
             driver = TurnDriver(
@@ -192,6 +196,8 @@ async def role_brain(
     conduct: Conduct,
     hooks: Sequence[Hooks] = (),
     mods: Sequence[Note] = (),
+    objects: Objects | None = None,
+    program: Program | None = None,
 ) -> AsyncIterator[RoleBrain]:
     """The brain of an agent of one of the kinds with roles, for as long as the block runs.
 
@@ -200,7 +206,8 @@ async def role_brain(
     link = Link(voice, inbox)
     more = (AskAgent(link, config.roles.request_timeout), replying(voice))
     memory, prompts = Memory(voice), load_system_prompts(config, name, base_dir)
-    kit = ToolKit(config, name, base_dir, conduct=conduct, source=source, more=more)
+    own = objects.tools if objects is not None else {}
+    kit = ToolKit(config, name, base_dir, conduct=conduct, source=source, more=more, own=own)
     briefing = Briefing(prompts, config, client.network, "", mods=mods, memory=memory)
 
     def tools(ready: Ready) -> Toolbox:
@@ -210,7 +217,7 @@ async def role_brain(
     kind = KINDS[config.kind]
     async with _role_models(config, name, models, briefing.scratchpad) as answering:
         yield RoleBrain(
-            client, inbox, config, kind, answering, template, briefing, link, tools, hooks
+            client, inbox, config, kind, answering, template, briefing, link, tools, hooks, program
         )
 
 

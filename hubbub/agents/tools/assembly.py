@@ -113,10 +113,11 @@ class ToolKit:
         source: ToolSource | None = None,
         more: Sequence[Tool] = (),
         words: str = "",
+        own: Mapping[str, Tool] = MappingProxyType({}),
     ):
         """`more` are tools of the runtime that the config does not name, `source` has those that
         come and go. `words` are the operator's: tools that they name are described from the
-        beginning.
+        beginning. `own` are tools that stand in the config by these names, which are no files.
         """
         self._named = {
             config.begin_with,
@@ -127,7 +128,9 @@ class ToolKit:
         self._conduct, self._source = conduct or conduct_of(config), source
         self._more = (*more, *_given(config, base_dir))
         self._own = {
-            place: self._function(place, base_dir) for place in config.tools or () if ":" in place
+            place: own[place] if place in own else self._function(place, base_dir)
+            for place in config.tools or ()
+            if ":" in place
         }
 
     @property

@@ -45,6 +45,7 @@ class CancelToken:
         return self._event.is_set()
 
     def cancel(self) -> None:
+        """Give the call up: the runtime does."""
         self._event.set()
 
     def check(self) -> None:

@@ -28,7 +28,6 @@ __all__ = [
     "WrongName",
     "given_names",
     "refused_names",
-    "without_voice",
     "wrong_names",
 ]
 
@@ -73,24 +72,6 @@ def given_names(config: AgentConfig) -> frozenset[str]:
         given |= {LOAD_SKILL} if config.skills else set()
         given |= {FORK} if config.fork is not None else set()
     return frozenset(given | ({ASK_AGENT, REPLY} if config.kind in ROLES_OF else set()))
-
-
-def without_voice(config: AgentConfig, speaking: Collection[str]) -> WrongName | None:
-    """What is wrong with an agent that none of the tools `speaking` is left to: it works, and says
-    nothing of it to anybody. That it may ask back or decline is no answer. Roles speak by
-    themselves, and Python as it likes.
-    """
-    if config.kind != "llm":
-        return None
-    chosen = set(speaking) if config.tools is None else {*speaking} & {*config.tools}
-    if chosen - {*config.disabled_tools}:
-        return None
-    key, remedy = ("disabled_tools", "take it off") if chosen else ("tools", "add it")
-    answering = "send_text_message"
-    message = (
-        f"no tool is left with which the agent can answer: {remedy}, '{answering}' for example"
-    )
-    return WrongName(key, None, message)
 
 
 def wrong_names(

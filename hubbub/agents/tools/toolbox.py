@@ -187,6 +187,13 @@ class Toolbox:
             turn._fill()
         return turn
 
+    def ending_with(self, finish: Tool) -> Toolbox:
+        """The same tools for one turn, with another `finish`."""
+        turn = copy.copy(self)
+        turn._always = (*(tool for tool in self._always if tool.name != FINISH), finish)
+        turn._fill()
+        return turn
+
     @property
     def names(self) -> tuple[str, ...]:
         """All names, `finish` the last."""

@@ -318,7 +318,11 @@ class TurnDriver(Driver):
             return [End(outcome_of(exc), str(exc))]
         self._read(asked[0].n, carriers(w.message for w in woken))
         self.helm.taken(woken)
-        return self.machine.answered(answers)
+        before = len(self.machine.steps)
+        commands = self.machine.answered(answers)
+        for step in self.machine.steps[before : before + len(answers)]:
+            await self.hooks.step_taken(step)
+        return commands
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         await self.activity.show("calling", run.step.n, [call.name for call in run.calls])

@@ -9,6 +9,7 @@ class Audit(Hooks):
 A hook that fails (raises, hangs, gives no verdict) ends no turn, and its record has a note:
 
 on_turn_start    nothing else: it has nothing to refuse
+on_step          nothing else: the model has answered
 on_tool_start    the call does not run: a hook that might have refused it has not been heard
 on_tool_end      nothing else: the call has run, or has been refused
 on_turn_end      nothing else: the turn is over
@@ -22,16 +23,17 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeAlias, assert_never, runtime_checkable
+from typing import Literal, TypeAlias, assert_never
 
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.tools.threads import run_in_thread
+from hubbub.agents.tools.toolbox import Around
 from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Message
-from hubbub.protocol.turns import ToolCallRecord, TurnEnd
+from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd
 from hubbub.user_code import contained, told
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "Proceed",
     "Refused",
     "ToolCall",
+    "TurnEvent",
     "TurnInfo",
     "Verdict",
 ]
@@ -75,6 +78,25 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnEvent:
+    """Something that has happened in a turn, for a program that runs the agent. `kind` is named as
+    the hook that is told of the same; what does not belong to it is None."""
+
+    kind: Literal["turn_start", "text", "step", "tool_start", "tool_end", "turn_end"]
+    turn: TurnInfo
+    text: str | None = None
+    """Of `text`: what the answer has gained, while the model writes it."""
+    step: Step | None = None
+    """Of `step`: what the model has answered, with its tokens; its calls have not run."""
+    call: ToolCall | None = None
+    """Of `tool_start` and `tool_end`."""
+    result: CallResult | None = None
+    """Of `tool_end`."""
+    end: TurnEnd | None = None
+    """Of `turn_end`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proceed:
     """The call may run, as far as this hook is concerned."""
 
@@ -90,8 +112,7 @@ Verdict: TypeAlias = Proceed | Refused
 """What a hook says of a call. There is no third: None is a hook that forgot to say something."""
 
 
-@runtime_checkable
-class Hooks(Protocol):
+class Hooks:
     """What may be told; a class that derives from this one defines what it wants to hear.
 
     A method is `async def`, or a plain `def`, which runs in a thread. It has five seconds. Several
@@ -100,6 +121,10 @@ class Hooks(Protocol):
 
     def on_turn_start(self, turn: TurnInfo) -> Awaitable[None] | None:
         """The turn begins; the model has not been asked."""
+        return None
+
+    def on_step(self, turn: TurnInfo, step: Step) -> Awaitable[None] | None:
+        """The model has answered: its text and calls, which have not run, and its tokens."""
         return None
 
     def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Awaitable[Verdict] | Verdict:
@@ -132,8 +157,10 @@ class HookChain:
         agent: str,
         *,
         within_s: float = HOOK_WITHIN_S,
+        hear: Callable[[TurnEvent], None] | None = None,
     ):
-        self._hooks, self._within_s = hooks, within_s
+        """`hear` is a program's: it has no time of its own, and refuses nothing."""
+        self._hooks, self._within_s, self._hear = hooks, within_s, hear
         self._turn = TurnInfo(plan.id, agent, plan.thread_id, plan.incoming, plan.resumed)
         self._notes: dict[str, None] = {}
 
@@ -146,27 +173,53 @@ class HookChain:
         notes, self._notes = self._notes, {}
         return tuple(notes)
 
+    @property
+    def wraps(self) -> Around | None:
+        """What each call runs within; None: nothing needs to know of it."""
+        return self.around if self._hooks or self._hear else None
+
     async def turn_started(self) -> None:
+        self._heard("turn_start")
         for hook in self._hooks:
             await self._tell(hook.on_turn_start, self._turn)
 
     async def turn_ended(self, end: TurnEnd) -> tuple[str, ...]:
         """Tell them; returns the notes that are left."""
+        self._heard("turn_end", end=end)
         for hook in self._hooks:
             await self._tell(hook.on_turn_end, self._turn, end)
         return self.notes()
+
+    async def step_taken(self, step: Step) -> None:
+        self._heard("step", step=step)
+        for hook in self._hooks:
+            await self._tell(hook.on_step, self._turn, step)
 
     async def around(
         self, call: ToolCallRecord, run: Callable[[], Awaitable[CallResult]]
     ) -> CallResult:
         """Run the call unless a hook refuses it."""
+        self._heard("tool_start", call=_copy(call))
         refusal = await self._refusal(call)
         result = await run() if refusal is None else refusal
         if result.parked is not None:
             return result
+        self._heard("tool_end", call=_copy(call), result=result)
         for hook in self._hooks:
             await self._tell(hook.on_tool_end, self._turn, _copy(call), result)
         return result
+
+    def _heard(
+        self,
+        kind: Literal["turn_start", "step", "tool_start", "tool_end", "turn_end"],
+        *,
+        step: Step | None = None,
+        call: ToolCall | None = None,
+        result: CallResult | None = None,
+        end: TurnEnd | None = None,
+    ) -> None:
+        if self._hear is not None:
+            self._hear(TurnEvent(kind, self._turn, None, step, call, result, end))
 
     async def _refusal(self, call: ToolCallRecord) -> CallResult | None:
         for hook in self._hooks:

@@ -18,6 +18,7 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     calls that wait for a person                           park: the turn stops, and is not over
     `finish`, but a reply is required and nothing sent     say so, once; ask again
     `finish` with a message                                run it: the message is sent
+    `finish` whose answer does not fit, three times        end: no_action
     `finish`                                               end: finished
     mode `interactive`, and a call has done something      ask a person, then
                                                            end: finished, waiting;
@@ -148,6 +149,8 @@ def _cut(text: str) -> str:
 
 
 _WINDOW, _THRESHOLD = 4, 3
+TYPED_TRIES = 3
+"""Answers of a model that may fail to fit what was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,8 @@ class Rules:
     """Whether `finish` may say something; else its message is only the turn's reason."""
     final_text: Literal["record", "send"] = "record"
     """Whether text without a call is the message of a `finish`."""
+    typed: str = ""
+    """What the message of `finish` must be, if it is no text: the turn ends with one or fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +310,8 @@ class Loop:
         last = self.steps[-1]
         if not last.calls:
             return [self._after_text(last)]
+        if (misfit := self._misfit()) is not None:
+            return [misfit]
         if (repeated := repetition(self.steps)) is not None:
             return [End("loop_detected", f"{repeated} was called again and again")]
         open_calls = tuple(c for c in last.calls if c.result is None and c.name != FINISH)
@@ -390,7 +397,20 @@ class Loop:
 
     def _answers(self, call: ToolCallRecord) -> bool:
         """Whether it is a `finish` that says something."""
-        return self._rules.answers and call.name == FINISH and bool(_message_of(call))
+        said = bool(_message_of(call) or self._rules.typed)
+        return self._rules.answers and call.name == FINISH and said
+
+    def _misfit(self) -> End | None:
+        """The end of a turn whose model does not give what was asked for."""
+        if not self._rules.typed:
+            return None
+        calls = [c for step in self._own for c in step.calls if c.name == FINISH and c.error]
+        if len(calls) < TYPED_TRIES:
+            return None
+        last = calls[-1]
+        told: dict[str, str] = json.loads(last.result or "{}")
+        tries = f"{len(calls)} answers are no {self._rules.typed}"
+        return End("no_action", f"{tries}; of the last: {told.get('message')}", _message_of(last))
 
     # Steps --------------------------------------------------------------------------------------
 
@@ -442,6 +462,8 @@ def _reason_of(finish: ToolCallRecord) -> str:
 
 
 def _message_of(finish: ToolCallRecord) -> str:
-    """What it says to whoever woke the agent; empty: nothing."""
+    """What it says to whoever woke the agent, if it is no text as JSON; empty: nothing."""
     said = finish.arguments.get("message") if isinstance(finish.arguments, dict) else None
-    return said.strip() if isinstance(said, str) else ""
+    if said is None or isinstance(said, str):
+        return (said or "").strip()
+    return json.dumps(said, ensure_ascii=False)

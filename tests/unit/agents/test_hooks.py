@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.agents.turn.hooks import HookChain, Hooks, Proceed, Refused, ToolCall, TurnInfo, Verdict
 from hubbub.agents.turn.loop import CallResult
-from hubbub.protocol.turns import ToolCallRecord, TurnEnd
+from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd
 from tests.unit.agents.builders import ME, message, plan
 
 CALL = ToolCallRecord(id="c1", name="pay", arguments={"sum": [1, 2]})
@@ -37,6 +37,9 @@ class Diary(Hooks):
     async def on_turn_start(self, turn: TurnInfo) -> None:
         self.lines.append(f"start {turn.id} {turn.agent} {turn.messages[0].id}")
 
+    async def on_step(self, turn: TurnInfo, step: Step) -> None:
+        self.lines.append(f"step {step.n}")
+
     def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
         self.lines.append(f"call {call.name} {dict(call.arguments)}")
         return Proceed()
@@ -56,11 +59,19 @@ async def test_a_hook_is_told_of_the_turn_and_its_calls_in_order() -> None:
     diary = Diary()
     hooks = chain(diary)
     await hooks.turn_started()
+    await hooks.step_taken(Step(n=1, calls=(CALL,)))
     assert (await hooks.around(CALL, waits)).parked == ("a1",)
     assert (await hooks.around(CALL, paid)).result == "paid"
     assert await hooks.turn_ended(END) == ()
     call = "call pay {'sum': [1, 2]}"
-    assert diary.lines == ["start bot-m1 bot m1", call, call, "result paid", "end finished"]
+    assert diary.lines == [
+        "start bot-m1 bot m1",
+        "step 1",
+        call,
+        call,
+        "result paid",
+        "end finished",
+    ]
 
 
 def verdict_of(answer: object) -> Hooks:
@@ -206,9 +217,3 @@ async def test_a_turn_that_is_cancelled_in_a_hook_is_cancelled() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-
-
-def test_a_class_with_all_four_methods_is_a_hook_without_deriving() -> None:
-    own = type("Own", (), dict(vars(Diary)))
-    assert issubclass(own, Hooks)
-    assert not issubclass(str, Hooks)

@@ -1,0 +1,57 @@
+"""Agents that YAML names as Python objects: `agents.clerk.object: shop.py:clerk`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hubbub.agents.llm_agent import LlmAgent
+from hubbub.agents.program import Objects
+from hubbub.agents.python.agent import Agent
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.errors import ConfigError
+from hubbub.loading import construct, load_attribute
+
+__all__ = ["Declared", "declared", "is_agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An agent as its section and its object say together."""
+
+    config: AgentConfig
+    objects: Objects = field(default_factory=Objects)
+    models: Mapping[str, ModelConfig] = field(default_factory=dict)
+    """Those of the network, and its own."""
+
+
+def is_agent(found: object) -> bool:
+    """Whether an agent can be made of it."""
+    return isinstance(found, LlmAgent | Agent) or (
+        isinstance(found, type) and issubclass(found, Agent)
+    )
+
+
+def declared(
+    config: AgentConfig, name: str, base_dir: Path, models: Mapping[str, ModelConfig]
+) -> Declared:
+    """The agent called `name`. Keys of its section are laid over those of its object.
+
+    Raises `ConfigError` for an object that there is not, or that is no agent.
+    """
+    if config.object is None:
+        return Declared(config, models=models)
+    found = load_attribute(config.object, base_dir)
+    said = {key: getattr(config, key) for key in config.model_fields_set - {"object"}}
+    if isinstance(found, LlmAgent):
+        own, model = found.joined(models)
+        objects = replace(found.objects, tools={} if "tools" in said else found.objects.tools)
+        added = {} if model is None else {found.name: model}
+        return Declared(own.model_copy(update=said), objects, {**models, **added})
+    if isinstance(found, type) and issubclass(found, Agent):
+        found = construct(found)
+    if not isinstance(found, Agent):
+        raise ConfigError(f"agents.{name}.object: {config.object} is no LlmAgent or Agent")
+    python = AgentConfig(kind="python").model_copy(update=said)
+    return Declared(python, Objects(agent=found), models)

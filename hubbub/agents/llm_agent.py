@@ -1,0 +1,163 @@
+"""An agent with a model, declared in Python as YAML declares one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from os import environ
+from typing import Any, Literal
+
+from pydantic import JsonValue
+
+from hubbub.agents.output import Output
+from hubbub.agents.program import Objects
+from hubbub.agents.tools.function import FunctionTool, as_tool
+from hubbub.agents.turn.hooks import Hooks
+from hubbub.config.agents import AgentConfig, DialectName, History, ModelConfig, Price
+from hubbub.config.budgets import DailyBudget
+from hubbub.config.context import ContextConfig
+from hubbub.config.explain import valid
+from hubbub.config.knowledge import KnowledgeConfig
+from hubbub.config.prompting import PromptConfig
+from hubbub.config.roles import ForkConfig, RolesConfig
+from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
+from hubbub.errors import ConfigError, UserError
+from hubbub.protocol.messages import Card
+from hubbub.protocol.turns import Role
+
+__all__ = ["LlmAgent", "ToolLike", "is_object"]
+
+Settings = Mapping[str, JsonValue]
+ToolLike = str | Callable[..., object]
+"""The name of an operation, `file.py:function`, a function, or what `@tool` makes of one."""
+
+
+_ENVIRONMENT = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
+_OBJECT = "python:"
+
+
+def is_object(tool: str) -> bool:
+    """Whether it stands for a Python object among the `tools` of a config."""
+    return tool.startswith(_OBJECT)
+
+
+class LlmAgent:
+    """An agent with a model: `LlmAgent("clerk", model="gpt-5-mini", instruction="You ...")`.
+
+    Every argument is a key of YAML, of an agent or of its model, and means the same; what is left
+    out is as in YAML. A section may be a mapping or its class. `tools` and `hooks` may also be
+    Python objects, `output` is a type: of every answer. `model` is the model's name at its
+    endpoint, or a name of the network's `models`, which has the rest then. Without `base_url` and
+    `api_key` the environment's OPENAI_BASE_URL and OPENAI_API_KEY hold.
+
+    Raises `ConfigError` for what cannot be, in a sentence that names the argument.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        kind: Literal["llm", "router", "planner", "executor", "reflector", "pipeline"] = "llm",
+        card: Card | Settings | None = None,
+        instruction: str | None = None,
+        prompt: PromptConfig | Settings | None = None,
+        output: type[Any] | None = None,
+        # What it may do
+        tools: Sequence[ToolLike] | None = None,
+        disabled_tools: Sequence[str] | None = None,
+        permission_mode: PermissionModeName | None = None,
+        tool_settings: Mapping[str, ToolConfig | Settings] | None = None,
+        tool_timeout: float | str | None = None,
+        result_budget: int | str | None = None,
+        select_over: int | None = None,
+        begin_with: str | None = None,
+        sandbox: SandboxConfig | Settings | None = None,
+        mcp: Sequence[str] | None = None,
+        knowledge: KnowledgeConfig | Settings | Sequence[str] | None = None,
+        skills: Sequence[str] | None = None,
+        fork: ForkConfig | Settings | None = None,
+        approvers: Sequence[str] | None = None,
+        hooks: Sequence[Hooks | str] | None = None,
+        # How its turns go
+        mode: Literal["auto", "interactive"] | None = None,
+        final_text: Literal["record", "send"] | None = None,
+        max_steps: int | None = None,
+        max_tokens: int | str | None = None,
+        turn_timeout: float | str | None = None,
+        template: str | None = None,
+        history: History | Settings | None = None,
+        context: ContextConfig | Settings | None = None,
+        steer: Literal["steer", "queue", "interrupt"] | None = None,
+        debounce: float | str | None = None,
+        concurrency: int | None = None,
+        ignore_senders: Sequence[str] | None = None,
+        greet: str | None = None,
+        daily: DailyBudget | Settings | None = None,
+        # Agents with several models
+        models: Mapping[Role, str] | None = None,
+        roles: RolesConfig | Settings | None = None,
+        # Its model
+        model: str = "default",
+        base_url: str | None = None,
+        api_key: str | None = None,
+        temperature: float | None = None,
+        max_output_tokens: int | str | None = None,
+        context_window: int | str | None = None,
+        timeout: float | str | None = None,
+        retries: int | None = None,
+        stream: bool | None = None,
+        tool_choice: Literal["required", "auto"] | None = None,
+        dialect: DialectName | None = None,
+        price: Price | Settings | None = None,
+    ):
+        given = {key: value for key, value in locals().items() if value is not None}
+        for own in ("self", "name", "model", "output", "tools", "hooks"):
+            given.pop(own, None)
+        self.name, self._label = name, model
+        made = self._tools(tools or ())
+        self.objects = Objects(
+            tools={place: tool for place, tool in made if tool is not None},
+            hooks=[hook for hook in hooks or () if not isinstance(hook, str)],
+            output=self._output(output) if output is not None else None,
+        )
+        agent = {key: value for key, value in given.items() if key in AgentConfig.model_fields}
+        agent["hooks"] = [hook for hook in hooks or () if isinstance(hook, str)]
+        agent["model"] = model
+        if tools is not None:
+            agent["tools"] = [place for place, _ in made]
+        self.config = valid(AgentConfig, agent, self._place)
+        self._endpoint = {k: v for k, v in given.items() if k in ModelConfig.model_fields}
+        usual = {key: environ[name] for key, name in _ENVIRONMENT.items() if environ.get(name)}
+        self._model = valid(ModelConfig, {"model": model, **usual, **self._endpoint}, self._place)
+
+    def __repr__(self) -> str:
+        return f"LlmAgent({self.name!r}, model={self._label!r})"
+
+    def joined(self, models: Mapping[str, ModelConfig]) -> tuple[AgentConfig, ModelConfig | None]:
+        """Its section in a network with these models, and the model that it adds under its own
+        name; None: it uses one of those."""
+        if self.config.kind != "llm" or (self._label in models and not self._endpoint):
+            return self.config, None
+        return self.config.model_copy(update={"model": self.name}), self._model
+
+    def _tools(
+        self, tools: Sequence[ToolLike]
+    ) -> list[tuple[str, FunctionTool[..., object] | None]]:
+        """What stands for each in the config, and the tool if that is no name."""
+        try:
+            made = [None if isinstance(given, str) else as_tool(given) for given in tools]
+        except TypeError as exc:
+            raise ConfigError(f"{self._place}: tools: {exc}") from exc
+        return [
+            (str(given) if tool is None else f"{_OBJECT}{tool.name}", tool)
+            for given, tool in zip(tools, made, strict=True)
+        ]
+
+    @property
+    def _place(self) -> str:
+        return f"LlmAgent({self.name!r})"
+
+    def _output(self, kind: type[Any]) -> Output[Any]:
+        try:
+            return Output(kind)
+        except UserError as exc:
+            raise ConfigError(f"{self._place}: {exc}") from exc

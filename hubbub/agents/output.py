@@ -1,0 +1,89 @@
+"""Answers of a type: what `finish` takes in place of a text, and what becomes of it.
+
+    output = Output(list[Refund])
+    output.read('[{"order": 7, "cents": 1900}]')        -> [Refund(order=7, cents=1900)]
+
+The model is offered the type's JSON Schema as the argument `message` of `finish`; what does not fit
+goes back to it with what is wrong, as with any tool.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Generic, TypeVar, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PydanticSchemaGenerationError,
+    PydanticUserError,
+    TypeAdapter,
+    create_model,
+)
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.hub import Caller
+from hubbub.agents.tools.schema import without_titles
+from hubbub.agents.tools.ways_out import FINISH, Saying
+from hubbub.errors import UserError
+
+__all__ = ["Output"]
+
+T = TypeVar("T")
+
+
+class Output(Generic[T]):
+    """A type of answers: a pydantic model, a list, a union, `bool` and whatever else pydantic can
+    tell in JSON. Raises `UserError` for what it cannot.
+    """
+
+    def __init__(self, kind: type[T]):
+        self.kind = kind
+        plain = isinstance(kind, type) and not get_args(kind)
+        self.name = kind.__name__ if plain else re.sub(r"(\w+\.)+", "", str(kind))
+        """As people write it: `list[Refund]`."""
+        try:
+            self._adapter: TypeAdapter[T] = TypeAdapter(kind)
+            self.schema: dict[str, JsonValue] = without_titles(self._adapter.json_schema())
+            self._model = _arguments(kind)
+            parameters = without_titles(self._model.model_json_schema())
+        except (
+            PydanticSchemaGenerationError,
+            PydanticInvalidForJsonSchema,
+            PydanticUserError,
+            TypeError,
+        ) as exc:
+            raise UserError(
+                f"output: {self.name} cannot be told in JSON; give a pydantic model, a dataclass, "
+                "bool, int, float or str, or a list or union of those"
+            ) from exc
+        self.spec = ToolSpec(FINISH, "End this turn with your answer.", parameters)
+
+    @property
+    def schema_text(self) -> str:
+        """The JSON Schema, as a prompt shows it."""
+        return json.dumps(self.schema, ensure_ascii=False)
+
+    def read(self, text: str) -> T:
+        """The value that an answer says. Raises `pydantic.ValidationError`."""
+        return self._adapter.validate_json(text)
+
+    def finishing(self, caller: Caller) -> Saying[BaseModel]:
+        """`finish` that takes such an answer, and sends it as JSON."""
+        return Saying(self.spec, self._model, self._text, "finished", caller)
+
+    def _text(self, end: BaseModel) -> str:
+        value: T = getattr(end, "message")  # noqa: B009  the model is made here
+        return self._adapter.dump_json(value).decode()
+
+
+def _arguments(kind: object) -> type[BaseModel]:
+    fields: dict[str, Any] = {  # create_model's own signature
+        "message": (kind, Field(description="Your answer.")),
+        "reason": (str, Field("", description="Why you are done, for the record.")),
+    }
+    return create_model("Finish", __config__=ConfigDict(extra="forbid"), **fields)

@@ -1,0 +1,420 @@
+"""A network in this process: hub, mods and agents, started and ended with a block.
+
+    clerk = LlmAgent("clerk", model="gpt-5-mini", instruction="You handle refunds.")
+    async with Network(clerk, name="shop") as net:
+        answer = await net.ask("clerk", "refund order 7")
+
+The classes are those that YAML builds. The store is in memory and nothing listens, unless asked
+for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar, overload
+
+from pydantic import JsonValue, ValidationError
+
+from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.launch import run_agent, run_python_agent
+from hubbub.agents.llm_agent import LlmAgent, is_object
+from hubbub.agents.output import Output
+from hubbub.agents.program import Asked
+from hubbub.agents.prompt.context import Note
+from hubbub.agents.python.agent import Agent
+from hubbub.agents.tools.schema import wrong_arguments
+from hubbub.agents.turn.hooks import TurnEvent, TurnInfo
+from hubbub.client import Client, ClientOptions
+from hubbub.client.memory import MemoryTransport
+from hubbub.config.budgets import ApprovalsConfig, BreakerConfig, Budgets, DailyBudgets
+from hubbub.config.checks import cross_check
+from hubbub.config.explain import as_document, valid
+from hubbub.config.knowledge import KnowledgeConfig
+from hubbub.config.models import (
+    AgentConfig,
+    ChannelConfig,
+    HumanConfig,
+    Limits,
+    McpServerConfig,
+    ModelConfig,
+    NetworkFile,
+    WakePolicy,
+)
+from hubbub.config.paths import MEMORY_STORE, SQLITE, anchor_paths
+from hubbub.config.problems import ConfigProblems, nearest
+from hubbub.embed.ask import Answer, Ask, NoAnswer, Tell
+from hubbub.errors import ConfigError, OperationError, UserError
+from hubbub.mods.api import Mod
+from hubbub.mods.loader import docs_of, load_mods
+from hubbub.network.caller import OPERATOR
+from hubbub.network.hub import Hub
+from hubbub.network.server import serve_hub
+from hubbub.network.store import open_store
+from hubbub.protocol import thread_ids
+from hubbub.protocol.frames import Event, Signal
+from hubbub.protocol.messages import Kind, Message
+from hubbub.protocol.operations import SendResult
+from hubbub.protocol.turns import Turn
+
+__all__ = ["Network"]
+
+T = TypeVar("T")
+Settings = Mapping[str, JsonValue]
+Member = LlmAgent | Agent | type[Agent]
+SOMEBODY = "user"
+"""Who asks where a network has no people."""
+
+
+class Network:
+    """Agents, and the hub between them, in this process.
+
+    `agents` are `LlmAgent`s, and `Agent`s or their classes, which are called as their class is
+    (`WordCounter`: word-counter) unless they have a `name`. The other arguments are keys of YAML
+    and mean the same; what is left out is as in YAML, but that the store is in memory and that
+    nobody needs a token. A section may be a mapping or its class. `people` and `channels` may be
+    names alone, `mods` may be objects, and `folder` is where relative paths begin.
+
+    Raises `ConfigError` for what cannot be; entering raises `UserError` for mods and stores, and
+    leaving the block whatever an agent could not begin with.
+    """
+
+    def __init__(
+        self,
+        *agents: Member,
+        name: str = "hubbub",
+        people: Sequence[str] | Mapping[str, HumanConfig | Settings] = (),
+        channels: Sequence[str] | Mapping[str, ChannelConfig | Settings] = (),
+        mods: Sequence[str | Mapping[str, Settings | None] | Mod] = (),
+        models: Mapping[str, ModelConfig | Settings] | None = None,
+        mcp_servers: Mapping[str, McpServerConfig | Settings] | None = None,
+        knowledge: KnowledgeConfig | Settings | Sequence[str] | None = None,
+        store: str = MEMORY_STORE,
+        auth: Literal["tokens", "open"] = "open",
+        hosts: Sequence[str] | None = None,
+        limits: Limits | Settings | None = None,
+        wake: WakePolicy | Settings | None = None,
+        budgets: Budgets | Settings | None = None,
+        daily: DailyBudgets | Settings | None = None,
+        breaker: BreakerConfig | Settings | None = None,
+        approvals: ApprovalsConfig | Settings | None = None,
+        allow_mods: Sequence[str] | None = None,
+        compression: bool | None = None,
+        folder: Path | str = ".",
+    ):
+        self._folder, self._own_mods = Path(folder).absolute(), list(mods)
+        if store.startswith(SQLITE) and store not in (SQLITE, MEMORY_STORE):
+            store = f"{SQLITE}{self._folder / store.removeprefix(SQLITE)}"
+        self._agents = {_name_of(agent): agent for agent in agents}
+        if len(self._agents) < len(agents):
+            names = [_name_of(agent) for agent in agents]
+            twice = next(one for one in names if names.count(one) > 1)
+            raise ConfigError(f"Network: two agents are called {twice!r}: give one another name")
+        hub = {
+            "name": name, "store": store, "auth": auth, "hosts": hosts, "limits": limits,
+            "wake": wake, "budgets": budgets, "daily": daily, "breaker": breaker,
+            "approvals": approvals, "allow_mods": allow_mods, "compression": compression,
+        }  # fmt: skip
+        sections: dict[str, object] = {
+            "network": {key: value for key, value in hub.items() if value is not None},
+            "humans": _named(people),
+            "channels": _named(channels),
+            "mods": [mod for mod in mods if not isinstance(mod, Mod)],
+            "models": models or {},
+            "mcp_servers": mcp_servers or {},
+            "knowledge": knowledge if knowledge is not None else {},
+        }
+        first = valid(NetworkFile, sections, "Network")
+        joined = {
+            each: agent.joined(first.models) if isinstance(agent, LlmAgent) else (_PYTHON, None)
+            for each, agent in self._agents.items()
+        }
+        added = {each: model for each, (_, model) in joined.items() if model is not None}
+        both = sorted(added.keys() & first.models.keys())
+        if both:
+            raise ConfigError(f"Network: {both[0]!r} names an agent and one of `models`: rename it")
+        sections["agents"] = {each: config for each, (config, _) in joined.items()}
+        sections["models"] = {**first.models, **added}
+        self.file = valid(NetworkFile, sections, "Network")
+        _check(self.file, self._folder)
+        self._asker = next(iter(self.file.humans), SOMEBODY)
+        self._stack = AsyncExitStack()
+        self._people: dict[str, Client] = {}
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._questions: dict[tuple[str, str], _Question] = {}
+
+    async def __aenter__(self) -> Self:
+        mods = [
+            mod if isinstance(mod, Mod) else load_mods([mod], self.file.network.allow_mods)[0]
+            for mod in self._own_mods
+        ]
+        self._notes = tuple(Note(mod.name, docs_of(type(mod))) for mod in mods)
+        try:
+            store = open_store(self.file.network.store)
+            self.hub = await self._stack.enter_async_context(Hub(self.file, store, mods=mods))
+            self._tokens = {each: secrets.token_urlsafe(32) for each in (OPERATOR, *self._agents)}
+            for each, token in self._tokens.items():
+                self.hub.gateway.admission.add_token(each, token)
+            self._operator = await self.join(OPERATOR, "service")
+            group = await self._stack.enter_async_context(_task_group())
+            tasks = [group.create_task(self._run(each), name=each) for each in self._agents]
+            self._stack.callback(lambda: [task.cancel() for task in tasks])
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *exc: Any) -> bool | None:  # what the stack takes
+        return await self._stack.__aexit__(*exc)
+
+    # People -------------------------------------------------------------------------------------
+
+    @overload
+    def ask(
+        self, agent: str, text: str, *, by: str | None = None, output: None = None
+    ) -> Ask[Answer]: ...
+    @overload
+    def ask(self, agent: str, text: str, *, by: str | None = None, output: type[T]) -> Ask[T]: ...
+    def ask(
+        self, agent: str, text: str, *, by: str | None = None, output: type[Any] | None = None
+    ) -> Ask[Any]:
+        """Ask an agent, as a person (`by`; left out: the first of `people`), in their thread.
+
+        Awaited it gives an `Answer`, or with `output` a value of that type: the model is asked
+        again with the errors when it does not fit, three times in all. `async for` gives the
+        events of the turn as they happen. Questions of one person to one agent are answered one
+        after the other, and the agent remembers them; different people have threads of their own.
+
+        Raises `NoAnswer` when the turn fails, `OperationError` when the hub refuses, and
+        `UserError` for an agent that there is not and a type that cannot be told in JSON.
+        """
+        if agent not in self._agents:
+            raise UserError(f"ask: there is no agent {agent!r}{nearest(agent, self._agents)}")
+        wanted: Output[Any] | None = Output(output) if output is not None else None
+        if wanted is None and isinstance(named := self._agents[agent], LlmAgent):
+            wanted = named.objects.output
+        person = by or self._asker
+
+        async def run(tell: Tell) -> tuple[Any, Answer]:
+            lock = self._locks.setdefault((person, agent), asyncio.Lock())
+            async with lock:
+                answer = await self._answered(person, agent, text, _Question(tell, wanted))
+            return (answer if wanted is None else _read(agent, wanted, answer)), answer
+
+        return Ask(run)
+
+    async def join(self, name: str, kind: Kind = "human", *, observe: bool = False) -> Client:
+        """A client that has joined under this name, for whatever the hub can do; it is closed with
+        the network. Raises what `Client.__aenter__` raises."""
+        transport, options = (
+            MemoryTransport(self.hub.gateway.attach),
+            ClientOptions(observe=observe),
+        )
+        client = Client(transport, name, kind, token=self._token(name), options=options)
+        return await self._stack.enter_async_context(client)
+
+    async def serve(self, port: int = 0, *, host: str = "127.0.0.1", page: bool = True) -> str:
+        """Listen until the network ends, for clients and, with `page`, for browsers. Port 0 is a
+        free one. Returns the address, `ws://127.0.0.1:4820`; the page is at the same with `http`.
+
+        Raises `UserError` for an address that cannot be had.
+        """
+        from hubbub.web.site import About, Site
+
+        network = self.file.network
+        site = Site(About(network.name, network.auth, tuple(self.file.humans))) if page else None
+        listening = serve_hub(self.hub, f"{host}:{port}", pages=site)
+        return (await self._stack.enter_async_context(listening)).url
+
+    # Agents -------------------------------------------------------------------------------------
+
+    async def _run(self, name: str) -> None:
+        agent, config = self._agents[name], self.file.agent(name)
+        transport, token = MemoryTransport(self.hub.gateway.attach), self._tokens[name]
+        options = ClientOptions(card=config.card)
+        client = Client(transport, name, "agent", token=token, turns=True, options=options)
+        async with client:
+            if not isinstance(agent, LlmAgent):
+                made = agent() if isinstance(agent, type) else agent
+                await run_python_agent(made, client, config, program=self)
+                return
+            await run_agent(
+                config,
+                name,
+                client,
+                self._folder,
+                self.file.models,
+                mods=self._notes,
+                mcp_servers=self.file.mcp_servers,
+                objects=agent.objects,
+                program=self,
+            )
+
+    # As the agents' program ---------------------------------------------------------------------
+
+    def asked(self, plan: TurnPlan) -> Asked:
+        """What the question wants that a turn answers (for the agents)."""
+        question = self._question(plan)
+        return Asked(output=question.output) if question is not None else Asked()
+
+    def heard(self, event: TurnEvent) -> None:
+        """Hand an event on to whoever asked (for the agents)."""
+        for message in event.turn.messages:
+            question = self._questions.get((message.sender_id, event.turn.agent))
+            if question is not None:
+                question.turn = event.turn
+                question.tell(event)
+
+    def settled(self, plan: TurnPlan) -> None:
+        """A turn is over (for the agents)."""
+        for question in self._questions.values():
+            question.over.put_nowait(plan.id)
+
+    def _question(self, plan: TurnPlan) -> _Question | None:
+        members = thread_ids.members_of(plan.thread_id)
+        asked = ((m.sender_id, each) for m in plan.incoming for each in members)
+        return next((q for key in asked if (q := self._questions.get(key)) is not None), None)
+
+    # Asking -------------------------------------------------------------------------------------
+
+    async def _answered(self, by: str, agent: str, text: str, question: _Question) -> Answer:
+        person = await self._person(by)
+        self._questions[by, agent] = question
+        try:
+            said = await person.call("send_text_message", to=agent, text=text)
+            sent = SendResult.model_validate(said)
+            if agent in sent.not_woken:
+                raise NoAnswer(agent, sent.not_woken[agent], "it was not woken by the question")
+            turn = await self._turn_of(sent, question)
+        except asyncio.CancelledError:
+            if question.turn is not None:
+                await self._operator.call("stop", scope="turn", target=question.turn.id)
+            raise
+        finally:
+            del self._questions[by, agent]
+        shown = [await self._said(person, id) for id in turn.sent]
+        messages = tuple(m for m in shown if m is not None and m.thread_id == sent.thread_id)
+        answer = Answer("\n\n".join(message.text for message in messages), turn, messages)
+        assert turn.end is not None, "it is settled"
+        if turn.end.outcome != "finished" and (question.output is not None or not messages):
+            raise NoAnswer(agent, turn.end.outcome, turn.end.reason, turn)
+        return answer
+
+    async def _turn_of(self, sent: SendResult, question: _Question) -> Turn:
+        """The turn that has answered a message, when it is over."""
+        while True:
+            id = await question.over.get()
+            turn = Turn.model_validate(await self._operator.call("read_turn", id=id))
+            steered = (s.message for step in turn.steps for s in step.steered)
+            if sent.id in (*turn.start.messages, *steered):
+                return turn
+
+    async def _said(self, client: Client, id: str) -> Message | None:
+        """A message of the turn; None if it is not for who asks."""
+        try:
+            return Message.model_validate(await client.call("read_message", id=id))
+        except OperationError:
+            return None
+
+    async def _person(self, name: str) -> Client:
+        person = self._people.get(name)
+        if person is None:
+            person = self._people[name] = await self.join(name)
+            task = asyncio.create_task(self._follow(person))
+            self._stack.push_async_callback(_ended, task)
+        return person
+
+    async def _follow(self, client: Client) -> None:
+        """What comes to a person: texts that are being written are handed on, all else is in the
+        log."""
+        last = ("", 0, "")
+        async for item in client.events():
+            match item:
+                case Event(seq=seq):
+                    await client.ack(seq)
+                case Signal(type="partial", sender=str(agent), data=dict(data)):
+                    question = self._questions.get((client.participant, agent))
+                    match data:
+                        case {"turn": str(turn), "step": int(step), "text": str(text)}:
+                            before = last[2] if last[:2] == (turn, step) else ""
+                            last = (turn, step, text)
+                            gained = text[len(before) :] if text.startswith(before) else text
+                            if question is not None and question.turn is not None and gained:
+                                question.tell(TurnEvent("text", question.turn, gained))
+
+    def _token(self, name: str) -> str | None:
+        if name not in self._tokens and self.file.network.auth == "tokens":
+            self._tokens[name] = secrets.token_urlsafe(32)
+            self.hub.gateway.admission.add_token(name, self._tokens[name])
+        return self._tokens.get(name)
+
+
+@dataclass(slots=True)
+class _Question:
+    """One that waits for its answer."""
+
+    tell: Tell
+    output: Output[Any] | None
+    over: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+    """The turns that have ended since it was asked."""
+    turn: TurnInfo | None = None
+    """The one that works on it."""
+
+
+_PYTHON = AgentConfig(kind="python")
+
+
+def _read(agent: str, output: Output[T], answer: Answer) -> T:
+    """The value of an answer. Raises `NoAnswer`."""
+    said = answer.messages[-1].text if answer.messages else ""
+    try:
+        return output.read(said)
+    except ValidationError as exc:
+        reason = f"it says no {output.name}: {wrong_arguments(exc)}"
+        raise NoAnswer(agent, "no_action", reason, answer.turn) from exc
+
+
+def _name_of(agent: Member) -> str:
+    if isinstance(agent, LlmAgent) or agent.name:
+        return agent.name
+    kind = agent if isinstance(agent, type) else type(agent)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", kind.__name__).lower().strip("_")
+
+
+def _named(given: Sequence[str] | Mapping[str, object]) -> dict[str, object]:
+    return dict(given) if isinstance(given, Mapping) else {name: {} for name in given}
+
+
+def _check(file: NetworkFile, folder: Path) -> None:
+    """What a schema cannot say. Raises `ConfigProblems`."""
+    said = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for agent in said["agents"].values():
+        agent["class"] = None  # the program has it
+        agent["tools"] = [tool for tool in agent.get("tools") or () if not is_object(tool)]
+    document = as_document(said, folder / "Network")
+    anchor_paths(document)
+    cross_check(document, None)
+    if document.problems:
+        raise ConfigProblems(document.problems)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
+@asynccontextmanager
+async def _task_group() -> AsyncIterator[asyncio.TaskGroup]:
+    """A task group whose only failure is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except BaseExceptionGroup as several:
+        if len(several.exceptions) == 1:
+            raise several.exceptions[0] from None
+        raise

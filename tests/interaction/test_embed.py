@@ -1,0 +1,289 @@
+"""A network in a Python program: agents are asked, and answer with texts and values."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pytest
+from pydantic import BaseModel, JsonValue
+from syrupy.assertion import SnapshotAssertion
+
+from hubbub import Agent, Client, LlmAgent, Message, Network, NoAnswer, ToolFailed, tool
+from hubbub.client import WebSocketTransport
+from hubbub.config.agents import AgentConfig, ModelConfig
+from hubbub.config.models import NetworkConfig, NetworkFile
+from hubbub.errors import HubbubError
+from hubbub.protocol.operations import Turns
+from hubbub.testing.model_script import AnyAnswer, Refusal, Rule, When
+from hubbub.testing.model_server import Answer, ModelServer, Script
+from tests.interaction.agent_rig import call, playing, says
+from tests.interaction.peers import soon
+
+
+class Refund(BaseModel):
+    order: int
+    cents: int
+
+
+class Refusing(BaseModel):
+    why: str
+
+
+@tool(permission="write")
+async def price_of(order: int) -> int:
+    """What an order has cost, in cents."""
+    if order != 7:
+        raise ToolFailed(f"there is no order {order}")
+    return 1900
+
+
+def clerk(model: ModelServer, name: str = "clerk", **more: Any) -> LlmAgent:
+    usual: dict[str, Any] = {"model": "m", "retries": 0, "instruction": "You handle refunds."}
+    return LlmAgent(name, base_url=model.base_url, **{**usual, **more})
+
+
+def answers(*messages: JsonValue) -> list[AnyAnswer]:
+    return [says(call("finish", message=message)) for message in messages]
+
+
+async def test_an_agent_with_a_tool_is_asked_and_remembers_the_question_before() -> None:
+    first = [says(call("price_of", order=7)), *answers("You get 19.00 back.")]
+    async with playing(*first, *answers("As I said: 19.00.")) as model:
+        agent = clerk(model, tools=[price_of], price={"input": 1, "output": 2})
+        async with Network(agent, name="shop") as net:
+            question = net.ask("clerk", "refund order 7")
+            answer = await question
+            again = await net.ask("clerk", "how much was it?")
+    assert (answer.text, str(again)) == ("You get 19.00 back.", "As I said: 19.00.")
+    assert question.answer is answer
+    assert [call.name for step in answer.turn.steps for call in step.calls] == [
+        "price_of",
+        "finish",
+    ]
+    assert answer.tokens == answer.turn.tokens_in + answer.turn.tokens_out > 0
+    assert answer.cost == pytest.approx(
+        (answer.turn.tokens_in + 2 * answer.turn.tokens_out) / 1_000_000
+    )
+    assert "You get 19.00 back." in (again.turn.start.prompt or ""), "it is one conversation"
+    assert model.mistakes == []
+
+
+async def test_the_events_of_a_turn_come_in_order_and_the_text_as_it_is_written() -> None:
+    slow = Answer(
+        calls=[call("finish", message="All of it, word by word.")], piece=6, chunk_delay_s=0.1
+    )
+    async with (
+        playing(says(call("price_of", order=7)), slow) as model,
+        Network(clerk(model, tools=[price_of], stream=True)) as net,
+    ):
+        question = net.ask("clerk", "refund order 7")
+        events = [event async for event in question]
+    kinds = [event.kind for event in events if event.kind != "text"]
+    assert kinds == [
+        *("turn_start", "step", "tool_start", "tool_end"),
+        *("step", "tool_start", "tool_end", "turn_end"),
+    ]
+    assert events[3].result is not None
+    assert events[3].result.result == "1900"
+    assert question.answer.text == "All of it, word by word."
+    said = "".join(event.text or "" for event in events)
+    assert said
+    assert question.answer.text.startswith(said)
+
+
+VALUES: Sequence[tuple[Any, JsonValue, object]] = [
+    (Refund, {"order": 7, "cents": 1900}, Refund(order=7, cents=1900)),
+    (list[Refund], [{"order": 7, "cents": 5}], [Refund(order=7, cents=5)]),
+    (list[Refund], [], []),
+    (Refund | Refusing, {"why": "too late"}, Refusing(why="too late")),
+    (bool, False, False),
+    (int, "3", 3),
+    (Literal["yes", "no"], "no", "no"),
+    (str, "", ""),
+    (dict[str, int], {"a": 1}, {"a": 1}),
+]
+
+
+@pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
+async def test_a_question_may_want_a_value_of_any_type_in_every_dialect(dialect: str) -> None:
+    async with (
+        playing(*answers(*(said for _, said, _ in VALUES))) as model,
+        Network(clerk(model, dialect=dialect, tools=[])) as net,
+    ):
+        got = [await net.ask("clerk", "?", output=kind) for kind, _, _ in VALUES]
+    assert got == [wanted for _, _, wanted in VALUES]
+    assert model.mistakes == []
+
+
+async def test_an_answer_that_does_not_fit_goes_back_with_what_is_wrong() -> None:
+    wrong: JsonValue = [{"order": "seven", "cents": 1900}]
+    right: JsonValue = [{"order": 7, "cents": 1900}]
+    silent = says(call("finish", reason="no idea"))
+    async with (
+        playing(silent, *answers(wrong, right)) as model,
+        Network(clerk(model, output=list[Refund], tools=[])) as net,
+    ):
+        got: object = await net.ask("clerk", "which refunds?")
+        assert got == [Refund(order=7, cents=1900)]
+    told = [request.messages[-1].content for request in model.requests[1:]]
+    assert "message" in str(told[0])
+    assert "order" in str(told[1])
+
+
+async def test_after_three_answers_that_do_not_fit_there_is_none(
+    snapshot: SnapshotAssertion,
+) -> None:
+    async with (
+        playing(*answers("x", "y", {"z": 1})) as model,
+        Network(clerk(model, tools=[])) as net,
+    ):
+        with pytest.raises(NoAnswer) as failed:
+            await net.ask("clerk", "how many?", output=int)
+    assert str(failed.value) == snapshot
+    assert failed.value.turn is not None
+
+
+async def test_a_question_that_fails_says_why(snapshot: SnapshotAssertion) -> None:
+    class Broken(Agent):
+        async def on_direct(self, message: Message) -> str:
+            raise RuntimeError("no paper left")
+
+    async with (
+        playing(Refusal(status=401)) as model,
+        Network(clerk(model), Broken) as net,
+    ):
+        said = []
+        for name in ("clerk", "broken"):
+            with pytest.raises(NoAnswer) as failed:
+                await net.ask(name, "hello")
+            said.append(str(failed.value).replace(model.base_url, "http://model/v1"))
+    assert said == snapshot
+
+
+async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_their_own() -> None:
+    class WordCounter(Agent):
+        async def on_direct(self, message: Message) -> int:
+            return len(message.text.split())
+
+    rules = [
+        Rule(
+            when=When(step=1, sender="^(ann|bob)$"),
+            answer=says(call("delegate", to="word-counter", task="a b c"), call("finish")),
+        ),
+        Rule(answer=says(call("finish", message="three"))),
+    ]
+    async with ModelServer(Script(rules=rules)) as model:
+        agents = (clerk(model, "boss"), WordCounter)
+        async with Network(*agents, people=["ann", "bob"], channels=["general"]) as net:
+            counted = await net.ask("word-counter", "one two")
+            both = await asyncio.gather(
+                net.ask("word-counter", "one", by="ann"),
+                net.ask("word-counter", "one two three", by="bob"),
+                net.ask("word-counter", "one two three four", by="ann"),
+            )
+            await net.ask("boss", "count", by="bob")
+    assert counted.text == "2"
+    assert [answer.text for answer in both] == ["1", "3", "4"]
+
+
+async def test_cancelling_a_question_stops_its_turn() -> None:
+    async with (
+        playing(Answer(calls=[call("finish")], hold="for ever")) as model,
+        Network(clerk(model)) as net,
+    ):
+        question = asyncio.ensure_future(_awaited(net.ask("clerk", "think hard")))
+        async with soon():
+            await model.held("for ever")
+        question.cancel()
+        await asyncio.wait({question})
+        ann = await net.join("ann", observe=True)
+        told = Turns.model_validate(await ann.call("list_turns", agent="clerk"))
+    assert [turn.outcome for turn in told.turns] == ["cancelled"]
+
+
+async def _awaited(question: Any) -> object:
+    return await question
+
+
+async def test_it_listens_when_asked_and_a_file_remembers(tmp_path: Path) -> None:
+    class Counter(Agent):
+        async def on_direct(self, message: Message) -> int:
+            return len(await self.read_thread(message.thread_id))
+
+    async with Network(Counter, store="sqlite:shop.db", folder=tmp_path) as net:
+        url = await net.serve()
+        async with Client(WebSocketTransport(url), "eve", "human") as eve:
+            assert eve.network == "hubbub"
+        before = await net.ask("counter", "how many?")
+    async with Network(Counter(), store="sqlite:shop.db", folder=tmp_path) as net:
+        after = await net.ask("counter", "how many?")
+    assert (before.text, after.text) == ("1", "3")
+
+
+async def test_what_cannot_be_is_told_in_a_sentence(snapshot: SnapshotAssertion) -> None:
+    def undocumented(x: int) -> int:
+        return x
+
+    class Strange:
+        pass
+
+    async def started(*agents: Any, **more: Any) -> None:
+        async with Network(*agents, **more) as net:
+            await net.ask("clerk", "hello")
+
+    def network(*agents: Any, **more: Any) -> Any:
+        return lambda: started(*agents, **more)
+
+    agent = LlmAgent("clerk", base_url="http://127.0.0.1:9/v1", retries=0)
+    cases: Mapping[str, Any] = {
+        "argument": lambda: LlmAgent("clerk", max_steps=0),
+        "section": lambda: LlmAgent("clerk", history={"message": 3}),
+        "tool": lambda: LlmAgent("clerk", tools=[undocumented]),
+        "output": lambda: LlmAgent("clerk", output=Strange),
+        "name": lambda: Network(LlmAgent("a b")),
+        "twice": lambda: Network(agent, agent),
+        "budgets": lambda: Network(budgets={"hops": "many"}),
+        "operation": network(LlmAgent("clerk", tools=["send_txt_message"])),
+        "mod": network(agent, mods=["serch"]),
+        "store": network(agent, store="postgres:x"),
+        "nobody": lambda: _asks(Network(agent), "clark"),
+        "question": lambda: _asks(Network(agent), "clerk", output=Strange),
+        "both": lambda: Network(agent, models={"clerk": {"model": "m"}}),
+        "file": network(LlmAgent("clerk", tools=["shop.py:refund"], base_url="http://x/v1")),
+    }
+    said = {}
+    for name, case in cases.items():
+        with pytest.raises(HubbubError) as wrong:
+            await _made(case)
+        said[name] = str(wrong.value).replace(str(Path.cwd()), "FOLDER")
+    assert said == snapshot
+
+
+async def _made(case: Any) -> None:
+    made = case()
+    if inspect.isawaitable(made):
+        await made
+
+
+def _asks(net: Network, agent: str, **more: Any) -> Any:
+    return net.ask(agent, "hello", **more)
+
+
+def test_everything_that_yaml_says_has_an_argument() -> None:
+    agent = set(inspect.signature(LlmAgent).parameters) - {"name", "output"}
+    handlers = {"class_", "settings", "object"}
+    assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - {"process"}
+    network = set(inspect.signature(Network).parameters) - {"agents", "folder"}
+    listening = {"listen"}  # said by `serve`
+    sections = {*NetworkFile.model_fields, *NetworkConfig.model_fields} - {"network", "agents"}
+    assert network == (sections - listening - {"humans"}) | {"people"}
+    kinds = get_args(AgentConfig.model_fields["kind"].annotation)
+    assert set(kinds) - {"python"} == set(get_args(_kind_of_agents()))
+
+
+def _kind_of_agents() -> object:
+    return inspect.signature(LlmAgent, eval_str=True).parameters["kind"].annotation
