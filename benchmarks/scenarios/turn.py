@@ -129,6 +129,7 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
         kit = ToolKit(config, _NAME, folder, conduct=conduct)
         brain = _WatchedBrain(
             client,
+            voice,
             inbox,
             config,
             _Script(name, watch),
