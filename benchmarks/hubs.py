@@ -40,7 +40,7 @@ def write_config(store: Path, mods: Sequence[JsonValue] = MODS) -> Path:
         "auth": "tokens",
         "limits": {"calls_per_second": UNLIMITED, "burst": UNLIMITED},
         # Two agents that write to each other all the time are what it is about.
-        "wake": {"dampener": {"enabled": False}},
+        "wake": {"loop_limit": {"enabled": False}},
     }
     config["mods"] = list(mods)
     for name, text in texts.items():

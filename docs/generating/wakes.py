@@ -26,7 +26,7 @@ def wakes_parts() -> dict[str, str]:
         ),
         "wake_absences": table(("code", "the message does not wake, because"), _meanings(others)),
         "wake_budgets": fields(budgets.Budgets),
-        "wake_dampener": fields(budgets.DampenerConfig),
+        "wake_loop_limit": fields(budgets.LoopLimitConfig),
         "wake_breaker": fields(budgets.BreakerConfig),
     }
 

@@ -265,7 +265,7 @@ async def _offered(
                 state.oversight.note(approval)
         elif command.path == "resume":
             state.oversight.stops = (await asking.ask(Stops, "list_stops")).stops
-            state.oversight.latched = (await asking.ask(Breakers, "list_breakers")).latched
+            state.oversight.breakers = (await asking.ask(Breakers, "list_breakers")).breakers
         found = list(choices(command, parameter, state, given))
     return [(_typed(word), about) for word, about in found]
 

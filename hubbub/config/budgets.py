@@ -1,4 +1,4 @@
-"""What agents may spend before a person must say more: limits, the dampener, the breaker."""
+"""What agents may spend before a person must say more: limits, the loop limit, the breaker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
     "Budgets",
     "DailyBudget",
     "DailyBudgets",
-    "DampenerConfig",
+    "LoopLimitConfig",
 ]
 
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kM]?)")
@@ -79,7 +79,7 @@ class DailyBudgets(Section):
     """Of each agent that has no `daily` of its own."""
 
 
-class DampenerConfig(Section):
+class LoopLimitConfig(Section):
     """Two agents that only wake each other are let run out of breath."""
 
     wakes: Annotated[int, Field(ge=1)] = 3
@@ -92,7 +92,7 @@ class DampenerConfig(Section):
 
 
 class BreakerConfig(Section):
-    """A thread in which very many turns begin is latched: nothing wakes anybody there until a
+    """A thread in which very many turns begin is stopped: nothing wakes anybody there until a
     person releases it."""
 
     turns: Annotated[int, Field(ge=1)] = 60

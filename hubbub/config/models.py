@@ -16,7 +16,7 @@ from hubbub.config.budgets import (
     Budgets,
     DailyBudget,
     DailyBudgets,
-    DampenerConfig,
+    LoopLimitConfig,
 )
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import (
@@ -42,7 +42,6 @@ __all__ = [
     "ComponentsConfig",
     "DailyBudget",
     "DailyBudgets",
-    "DampenerConfig",
     "ExampleConfig",
     "ExampleStep",
     "ForkConfig",
@@ -50,6 +49,7 @@ __all__ = [
     "HumanConfig",
     "KnowledgeConfig",
     "Limits",
+    "LoopLimitConfig",
     "McpServerConfig",
     "ModelConfig",
     "NetworkConfig",
@@ -103,7 +103,7 @@ class Limits(Section):
 class WakePolicy(Section):
     broadcast: Literal["humans", "all", "mentioned"] = "humans"
     """Whose broadcasts wake agents that they do not mention."""
-    dampener: DampenerConfig = DampenerConfig()
+    loop_limit: LoopLimitConfig = LoopLimitConfig()
     """How often two agents wake each other."""
 
 
@@ -129,7 +129,7 @@ class NetworkConfig(Section):
     daily: DailyBudgets = DailyBudgets()
     """What a day may cost."""
     breaker: BreakerConfig = BreakerConfig()
-    """When a thread is latched."""
+    """When a thread is stopped because too much begins in it."""
     approvals: ApprovalsConfig = ApprovalsConfig()
     """Who is asked about tools that need a person's word."""
     allow_mods: list[str] | None = None

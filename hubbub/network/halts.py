@@ -16,7 +16,7 @@ from hubbub.protocol.codes import ErrorCode
 __all__ = ["BREAKER", "Halts", "refusal"]
 
 BREAKER = "breaker"
-"""The scope of what the breaker latches."""
+"""The scope of what the breaker stops."""
 
 
 class Halts:
@@ -53,7 +53,7 @@ class Halts:
         if self._held:
             found = self._halted(agent, thread_id)
             if found is not None:
-                return Reason.LATCHED if found.scope == BREAKER else Reason.STOPPED
+                return Reason.BREAKER_OPEN if found.scope == BREAKER else Reason.STOPPED
         if self._takeovers and self._takeovers.holder(agent) is not None:
             return Reason.TAKEN_OVER
         return None

@@ -249,7 +249,7 @@ class TokenRevoked:
 
 @dataclass(slots=True)
 class HaltSet:
-    """A person has stopped an agent, a thread or everything, or the breaker has latched a thread.
+    """A person has stopped an agent, a thread or everything, or the breaker a thread.
 
     Replaces an earlier one of the same scope and target.
     """

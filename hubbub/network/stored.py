@@ -84,7 +84,7 @@ class StoredRun(NamedTuple):
 
 
 class StoredHalt(NamedTuple):
-    """A stop or a latch that holds; the fields are those of `HaltSet`."""
+    """A stop of people, or of the breaker, that holds; the fields are those of `HaltSet`."""
 
     scope: str
     target: str

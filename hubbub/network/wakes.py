@@ -60,9 +60,9 @@ class Reason(StrEnum):
     DAILY_AGENT = "daily_agent"
     DAILY_THREAD = "daily_thread"
     DAILY_NETWORK = "daily_network"
-    DAMPENED = "dampened"
+    LOOP_LIMIT = "loop_limit"
     STOPPED = "stopped"
-    LATCHED = "latched"
+    BREAKER_OPEN = "breaker_open"
     TAKEN_OVER = "taken_over"
     MUTED = "muted"
     # The remaining ones need no record: they follow from the message.
@@ -93,9 +93,9 @@ SENTENCES: dict[Reason, str] = {
     Reason.DAILY_AGENT: "the agent has spent what it may spend in a day",
     Reason.DAILY_THREAD: "what may be spent in this thread in a day is spent",
     Reason.DAILY_NETWORK: "what the network may spend in a day is spent",
-    Reason.DAMPENED: "the two agents have woken each other often, and no person spoke between",
+    Reason.LOOP_LIMIT: "the two agents have woken each other often, and no person spoke between",
     Reason.STOPPED: "a person has stopped the agent, the thread or everything",
-    Reason.LATCHED: "too many turns began in this thread; a person must release it",
+    Reason.BREAKER_OPEN: "too many turns began in this thread; a person must release it",
     Reason.TAKEN_OVER: "a person speaks for the agent at present",
     Reason.MUTED: "the agent has muted the thread, and the message does not mention it",
     Reason.AMENDMENT: "it edits or deletes an earlier message",
@@ -112,7 +112,7 @@ KEPT_BACK: Mapping[Reason, str] = {
     Reason.HOP_LIMIT: "network.budgets.hops",
     Reason.MUTED: "mute_thread",
     Reason.STOPPED: "hubbub stop",
-    Reason.LATCHED: "network.breaker",
+    Reason.BREAKER_OPEN: "network.breaker",
     Reason.TAKEN_OVER: "hubbub agents takeover",
     Reason.BUDGET_WALL_CLOCK: "network.budgets.wall_clock",
     Reason.BUDGET_TOKENS: "network.budgets.tokens",
@@ -123,7 +123,7 @@ KEPT_BACK: Mapping[Reason, str] = {
     Reason.DAILY_NETWORK: "network.daily.network",
     Reason.DAILY_THREAD: "network.daily.thread",
     Reason.DAILY_AGENT: "network.daily.agent",
-    Reason.DAMPENED: "network.wake.dampener",
+    Reason.LOOP_LIMIT: "network.wake.loop_limit",
 }
 """What keeps a message from waking whom the rules would wake, in the order in which it is looked
 at; and the setting or the command that it comes from."""

@@ -189,14 +189,14 @@ def sentence(code: str) -> str:
 
 def holds_back(code: str) -> bool:
     """Whether a code says that a limit or a person has kept an agent from being woken."""
-    kinds = ("budget", "daily", "dampened", "stopped", "latched", "taken", "hop")
+    kinds = ("budget", "daily", "loop", "stopped", "breaker", "taken", "hop")
     return code.partition("_")[0] in kinds
 
 
 def _remedy(code: str, typed: Typed) -> str:
     """What somebody does about a code; empty if there is nothing to be done."""
     match code.partition("_")[0]:
-        case "stopped" | "latched":
+        case "stopped" | "breaker":
             return f"{typed('stops')} lists what is stopped, {typed('resume')} lifts it"
         case "taken":
             return f"{typed('agents release')} ends that"
@@ -204,7 +204,7 @@ def _remedy(code: str, typed: Typed) -> str:
             return "write again to go on"
         case "daily":
             return f"{typed('turns spending')} shows the day's; it goes on tomorrow (UTC)"
-        case "dampened":
+        case "loop":
             return "a word of yours to one of them lets them go on"
         case _:
             return ""

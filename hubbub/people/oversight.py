@@ -47,7 +47,7 @@ class Oversight:
         self.approvals: dict[str, Approval] = {}
         """Those that wait, by id, in the order in which they were asked for."""
         self.stops: tuple[Stopped, ...] = ()
-        self.latched: tuple[BreakerState, ...] = ()
+        self.breakers: tuple[BreakerState, ...] = ()
         self.takeovers: tuple[Takeover, ...] = ()
         self._announced: set[str] = set()
         self._before_stops: _Halts | None = None
@@ -57,10 +57,10 @@ class Oversight:
         """A connection stands: the hub tells what there is, and nothing where there is nothing.
         What was known before is no news."""
         if self._before_stops is None:
-            self._before_stops = (self.stops, self.latched)
+            self._before_stops = (self.stops, self.breakers)
         if self._before_takeovers is None:
             self._before_takeovers = self.takeovers
-        self.approvals, self.stops, self.latched, self.takeovers = {}, (), (), ()
+        self.approvals, self.stops, self.breakers, self.takeovers = {}, (), (), ()
 
     @property
     def mine(self) -> list[Approval]:
@@ -83,9 +83,9 @@ class Oversight:
         return self.approvals.pop(approval.id, None) is not None
 
     def tells_end(self, scope: str, target: str | None) -> bool:
-        """Whether a signal will say that this stop, latch or take-over is over: it is known."""
+        """Whether a signal will say that this stop or take-over is over: it is known."""
         if scope == "breaker":
-            return any(latched.thread_id == target for latched in self.latched)
+            return any(each.thread_id == target for each in self.breakers)
         if scope == "takeover":
             return any(held.agent == target for held in self.takeovers)
         return any((stop.scope, stop.target) == (scope, target) for stop in self.stops)
@@ -98,8 +98,8 @@ class Oversight:
                 return self._approval(Approval.model_validate(signal.data), shown, typed)
             case "stops":
                 stops = Stops.model_validate(signal.data).stops
-                latched = Breakers.model_validate(signal.data).latched
-                return self._stops(stops, latched, shown, typed)
+                breakers = Breakers.model_validate(signal.data).breakers
+                return self._stops(stops, breakers, shown, typed)
             case "takeovers":
                 return self._takeovers(Takeovers.model_validate(signal.data).takeovers, typed)
             case _:
@@ -115,22 +115,22 @@ class Oversight:
     def _stops(
         self,
         stops: tuple[Stopped, ...],
-        latched: tuple[BreakerState, ...],
+        breakers: tuple[BreakerState, ...],
         shown: Shown,
         typed: Typed,
     ) -> Sequence[str]:
-        known_stops, known_latched = self._before_stops or (self.stops, self.latched)
+        known_stops, known_breakers = self._before_stops or (self.stops, self.breakers)
         self._before_stops = None
         before = {(s.scope, s.target): s for s in known_stops}
         after = {(s.scope, s.target): s for s in stops}
-        threads = {b.thread_id for b in known_latched}
+        threads = {b.thread_id for b in known_breakers}
         new = [s for k, s in after.items() if k not in before and s.by != self._me]
         lines = [stopped_words(s, shown, typed) for s in new]
         lines += [f"{_what(s, shown)} may go on" for k, s in before.items() if k not in after]
-        lines += [breaker_words(b, shown, typed) for b in latched if b.thread_id not in threads]
-        gone = threads - {b.thread_id for b in latched}
+        lines += [breaker_words(b, shown, typed) for b in breakers if b.thread_id not in threads]
+        gone = threads - {b.thread_id for b in breakers}
         lines += [f"{shown(thread)} may go on" for thread in sorted(gone)]
-        self.stops, self.latched = stops, latched
+        self.stops, self.breakers = stops, breakers
         return lines
 
     def _takeovers(self, takeovers: tuple[Takeover, ...], typed: Typed) -> Sequence[str]:
@@ -152,7 +152,7 @@ class Oversight:
         parts = []
         if count := len(self.mine):
             parts.append(("unread", f"{count} to approve"))
-        if self.stops or self.latched:
+        if self.stops or self.breakers:
             parts.append(("lost", ", ".join(self._stopped())))
         for held in self.takeovers:
             who = "you speak" if held.by == self._me else f"{held.by} speaks"
@@ -164,7 +164,7 @@ class Oversight:
             yield "everything is stopped"
         elif count := len(self.stops):
             yield f"{count} stopped"
-        if count := len(self.latched):
+        if count := len(self.breakers):
             yield counted(count, "breaker open", "breakers open")
 
 
@@ -240,10 +240,10 @@ def stopped_words(stop: Stopped, shown: Shown, typed: Typed) -> str:
     return f"{stop.by} has stopped {_what(stop, shown)}{why}{done}{way}"
 
 
-def breaker_words(latched: BreakerState, shown: Shown, typed: Typed) -> str:
+def breaker_words(breaker: BreakerState, shown: Shown, typed: Typed) -> str:
     """`#desk is stopped by its breaker: 61 turns began in 60 s; /resume thread #desk …`."""
-    where = shown(latched.thread_id)
-    began = f"{latched.turns} turns began in {span_words(latched.within_s)}"
+    where = shown(breaker.thread_id)
+    began = f"{breaker.turns} turns began in {span_words(breaker.within_s)}"
     way = typed(f"resume thread {typed.name(where)}")
     return f"{where} is stopped by its breaker: {began}; {way} lets it go on"
 

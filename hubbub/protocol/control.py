@@ -113,7 +113,7 @@ class BreakerState(Model):
 
 
 class Breakers(Model):
-    latched: tuple[BreakerState, ...]
+    breakers: tuple[BreakerState, ...]
 
 
 # Take-over --------------------------------------------------------------------------------

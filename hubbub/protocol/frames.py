@@ -250,7 +250,7 @@ class Signal(Model):
     such as `stopped` or `taken_over`, `by` and `reason`): whatever runs for them is cancelled.
 
     `stops`: people are told what is stopped (data: `stops`, as `list_stops` tells them, and
-    `latched`, as `list_breakers` does) whenever that changes, and when they join while there is
+    `breakers`, as `list_breakers` does) whenever that changes, and when they join while there is
     anything.
 
     `takeovers`: people are told who speaks for which agent (data: `takeovers`), in the same way.

@@ -1,4 +1,4 @@
-"""Stopping agents, resuming them, and threads that the breaker has latched."""
+"""Stopping agents, resuming them, and threads that the breaker has stopped."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_th
         await expect(bob.main).to_contain_text("Agents may work")
 
 
-async def test_a_latched_thread_is_released(desks: Desks) -> None:
+async def test_a_thread_that_the_breaker_has_stopped_is_released(desks: Desks) -> None:
     async with (
         Room.open({"breaker": {"turns": 1, "within": "1h"}}) as room,
         at_work(desks, room) as (desk, clerk),

@@ -17,17 +17,17 @@ Section = dict[str, Any]
 def limited(
     *,
     daily: Section | None = None,
-    dampener: Section | None = None,
+    loop_limit: Section | None = None,
     breaker: Section | None = None,
     sections: Section | None = None,
     **budgets: Any,
 ) -> NetworkFile:
-    """A network with these budgets, whose dampener holds nobody unless told to."""
+    """A network with these budgets, whose loop limit holds nobody unless told to."""
     network: Section = {
         "budgets": {"hops": 1000, **budgets},
         "daily": daily or {},
         "breaker": breaker or {},
-        "wake": {"dampener": dampener or {"wakes": 10_000}},
+        "wake": {"loop_limit": loop_limit or {"wakes": 10_000}},
         "limits": {"calls_per_second": 10_000, "burst": 10_000},
     }
     return config(network=network, channels={"desk": {"members": "all"}}, **(sections or {}))

@@ -361,7 +361,7 @@ class TestHops:
                     return "started"
                 return f"{message.text}!"
 
-        only_hops = config(network={"wake": {"dampener": {"enabled": False}}})
+        only_hops = config(network={"wake": {"loop_limit": {"enabled": False}}})
         async with rig(in_memory, only_hops) as net:
             ann = await net.person()
             await net.python("ernie", Chatty())

@@ -53,7 +53,7 @@ CALL: dict[str, Any] = {"call": "1", "tool": "pay", "arguments": {}}
 
 
 @pytest.mark.behaviour("H-7", "H-27")
-async def test_nobody_reserves_from_or_latches_what_has_not_woken_it(in_memory: Networks) -> None:
+async def test_nobody_reserves_from_or_stops_what_has_not_woken_it(in_memory: Networks) -> None:
     file = limited(tokens=100, breaker={"turns": 1, "within": 60})
     async with in_memory.start(file) as network:
         ann, eve = await network.join("ann"), await network.join("eve", "agent", turns=True)
@@ -74,7 +74,7 @@ async def test_nobody_reserves_from_or_latches_what_has_not_woken_it(in_memory: 
         budget = await ann.call("read_budget", interaction=f"i{first['seq']}")
         assert (budget["used"]["tokens"], budget["reached"]) == (0, [])
         assert await notices(network, ann) == []
-        assert (await ann.call("list_breakers"))["latched"] == []
+        assert (await ann.call("list_breakers"))["breakers"] == []
 
 
 @pytest.mark.behaviour("H-47")
@@ -317,7 +317,7 @@ async def test_limits_hold_although_a_mod_lets_nobody_tell_of_them(
     held: dict[str, dict[str, Any]] = {
         "budget_wakes": {"wakes": 1},
         "daily_network": {"daily": {"network": {"wakes": 1}}},
-        "dampened": {"dampener": {"wakes": 1, "within": 60}},
+        "loop_limit": {"loop_limit": {"wakes": 1, "within": 60}},
         "budget_exhausted": {"tokens": 1},
     }
     for code, limits in held.items():
@@ -342,7 +342,7 @@ async def test_no_price_is_beyond_all_sums(in_memory: Networks) -> None:
 
 
 async def test_an_answer_frees_only_who_waits_for_it(in_memory: Networks) -> None:
-    async with in_memory.start(limited(dampener={"wakes": 3, "within": 60})) as network:
+    async with in_memory.start(limited(loop_limit={"wakes": 3, "within": 60})) as network:
         a, b, _ = [await network.join(name, "agent") for name in "abc"]
         woke = 0
         for n in range(6):

@@ -1,4 +1,4 @@
-"""The breaker: a thread in which very many turns begin is latched until a person releases it."""
+"""The breaker: a thread in which very many turns begin is stopped until a person releases it."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ async def asked(network: Network, times: int) -> tuple[Peer, Peer, list[Frame]]:
 
 
 @pytest.mark.behaviour("H-27")
-async def test_one_turn_more_than_the_limit_latches_the_thread(in_memory: Networks) -> None:
+async def test_one_turn_more_than_the_limit_stops_the_thread(in_memory: Networks) -> None:
     async with in_memory.start(three_turns(), clock=HandClock()) as network:
         ann, calc, wakes = await asked(network, LIMIT + 2)
         bob = await network.join("bob")
         for wake in wakes[:LIMIT]:
             await calc.call("begin_turn", start=beginning(wake))
-        assert (await ann.call("list_breakers"))["latched"] == []
+        assert (await ann.call("list_breakers"))["breakers"] == []
         codes = [
             (await calc.ask("begin_turn", start=beginning(wake)))["code"] for wake in wakes[LIMIT:]
         ]
         assert codes == ["stopped", "turn_over"]
         await settled(network)
-        (state,) = (await ann.call("list_breakers"))["latched"]
+        (state,) = (await ann.call("list_breakers"))["breakers"]
         assert (state["thread_id"], state["turns"]) == ("channel.desk", LIMIT + 1)
         assert state["within_s"] == 60
         ended = (await ann.call("list_turns"))["turns"]
@@ -55,14 +55,14 @@ async def test_one_turn_more_than_the_limit_latches_the_thread(in_memory: Networ
         halted = (await calc.signal("halt"))["data"]
         assert sorted(halted["turns"]) == sorted(wake["wake"]["turn"] for wake in wakes)
         assert (halted["code"], halted["by"]) == ("stopped", "hub")
-        assert (await bob.signal("stops"))["data"]["latched"][0]["thread_id"] == "channel.desk"
+        assert (await bob.signal("stops"))["data"]["breakers"][0]["thread_id"] == "channel.desk"
         sent = await ann.call("post_to_channel", channel="desk", text="@calc still there?")
-        assert sent["not_woken"] == {"calc": "latched"}
+        assert sent["not_woken"] == {"calc": "breaker_open"}
         error = await calc.ask("post_to_channel", channel="desk", text="yes")
         assert error["code"] == "stopped"
         assert not any(event.get("wake") for event in await calc.sync())
         await ann.call("release_breaker", thread="channel_desk")
-        assert (await ann.call("list_breakers"))["latched"] == []
+        assert (await ann.call("list_breakers"))["breakers"] == []
         for n in range(LIMIT):  # it counts from nothing
             await ann.call("post_to_channel", channel="desk", text=f"@calc {n}?")
             await calc.call("begin_turn", start=beginning(await woken(calc)))
@@ -87,16 +87,16 @@ async def test_turns_count_once_in_their_thread_and_window(in_memory: Networks) 
         clock.time += 60
         await ann.call("post_to_channel", channel="desk", text="@calc later?")
         await calc.call("begin_turn", start=beginning(await woken(calc)))
-        assert (await ann.call("list_breakers"))["latched"] == []
+        assert (await ann.call("list_breakers"))["breakers"] == []
 
 
 @pytest.mark.behaviour("H-27")
-async def test_a_breaker_that_is_off_latches_nothing(in_memory: Networks) -> None:
+async def test_a_breaker_that_is_off_stops_nothing(in_memory: Networks) -> None:
     async with in_memory.start(three_turns(enabled=False), clock=HandClock()) as network:
         ann, calc, wakes = await asked(network, LIMIT + 2)
         for wake in wakes:
             await calc.call("begin_turn", start=beginning(wake))
-        assert (await ann.call("list_breakers"))["latched"] == []
+        assert (await ann.call("list_breakers"))["breakers"] == []
 
 
 @pytest.mark.behaviour("H-22")
@@ -113,8 +113,8 @@ async def test_only_an_owner_releases_a_thread(in_memory: Networks) -> None:
             await bob.say("calc", f"{n}?")
             await calc.ask("begin_turn", start=beginning(await woken(calc)))
         await settled(network)
-        assert len((await bob.call("list_breakers"))["latched"]) == 1
-        assert (await eve.call("list_breakers"))["latched"] == []
+        assert len((await bob.call("list_breakers"))["breakers"]) == 1
+        assert (await eve.call("list_breakers"))["breakers"] == []
         release = {"thread": "dm.bob.calc"}
         for peer in (bob, calc):
             assert (await peer.ask("release_breaker", **release))["code"] == "forbidden"
@@ -124,7 +124,7 @@ async def test_only_an_owner_releases_a_thread(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-26")
-async def test_a_latch_holds_over_a_restart(in_memory: Networks, tmp_path: Path) -> None:
+async def test_an_open_breaker_holds_over_a_restart(in_memory: Networks, tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'hub.db'}"
     async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
         _ann, calc, wakes = await asked(network, LIMIT + 1)
@@ -134,16 +134,16 @@ async def test_a_latch_holds_over_a_restart(in_memory: Networks, tmp_path: Path)
     async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         assert calc.ready["pending"] == []
-        (state,) = (await ann.call("list_breakers"))["latched"]
+        (state,) = (await ann.call("list_breakers"))["breakers"]
         assert state["turns"] == LIMIT + 1
         await ann.call("release_breaker", thread="channel.desk")
     async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
         ann = await network.join("ann")
-        assert (await ann.call("list_breakers"))["latched"] == []
+        assert (await ann.call("list_breakers"))["breakers"] == []
 
 
 @pytest.mark.behaviour("H-25")
-async def test_a_breaker_that_is_not_written_latches_at_the_next_turn(in_memory: Networks) -> None:
+async def test_a_breaker_that_is_not_written_stops_at_the_next_turn(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(three_turns(), store=store, clock=HandClock()) as network:
         ann, calc, wakes = await asked(network, LIMIT + 1)
@@ -153,8 +153,8 @@ async def test_a_breaker_that_is_not_written_latches_at_the_next_turn(in_memory:
         error = await calc.ask("begin_turn", start=beginning(wakes[-1]))
         assert error["code"] == "stopped"
         await settled(network)
-        assert (await ann.call("list_breakers"))["latched"] == []
+        assert (await ann.call("list_breakers"))["breakers"] == []
         error = await calc.ask("begin_turn", start=beginning(wakes[-1]))
         assert error["code"] == "stopped"
         await settled(network)
-        assert len((await ann.call("list_breakers"))["latched"]) == 1
+        assert len((await ann.call("list_breakers"))["breakers"]) == 1

@@ -147,7 +147,7 @@ async def test_who_merely_overhears_uses_the_interactions_budget(
             assert (budget["used"]["wakes"], budget["used"]["agents"]) == (2, 2)
 
 
-# The dampener ---------------------------------------------------------------------------------
+# The loop limit ---------------------------------------------------------------------------------
 
 
 async def volley(one: Peer, two: Peer, count: int) -> list[dict[str, str]]:
@@ -163,28 +163,28 @@ async def volley(one: Peer, two: Peer, count: int) -> list[dict[str, str]]:
 async def test_two_agents_wake_each_other_so_often(
     in_memory: Networks, snapshot: SnapshotAssertion
 ) -> None:
-    async with in_memory.start(limited(dampener={"wakes": 3})) as network:
+    async with in_memory.start(limited(loop_limit={"wakes": 3})) as network:
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
-        assert await volley(one, two, 5) == [{}, {}, {}, {"a": "dampened"}, {"b": "dampened"}]
+        assert await volley(one, two, 5) == [{}, {}, {}, {"a": "loop_limit"}, {"b": "loop_limit"}]
         await agents(network, "c")
         assert not kept(await one.say("c", "hello")), "others are not held by that"
         heard = [event["message"] for event in await two.sync()]
         said = [each for each in heard if each["sender_kind"] == "agent"]
         assert len(said) == 3, "everything is delivered"
         (notice,) = (each["content"] for each in heard if each["sender_kind"] == "system")
-        assert (notice["code"], notice["agents"]) == ("dampened", ["b", "a"]), "and told once"
+        assert (notice["code"], notice["agents"]) == ("loop_limit", ["b", "a"]), "and told once"
         assert notice["interaction"] == "i4"
         (told,) = (each["text_representation"] for each in heard if each["content"] is notice)
         assert told == snapshot
         for to in ("a", "b"):
             await ann.say(to, "go on")
-            assert await volley(one, two, 4) == [{}, {}, {}, {"a": "dampened"}]
+            assert await volley(one, two, 4) == [{}, {}, {}, {"a": "loop_limit"}]
 
 
 @pytest.mark.behaviour("H-14")
 async def test_many_people_ask_one_agent_that_asks_another_for_each(in_memory: Networks) -> None:
-    async with in_memory.start(limited(dampener={"wakes": 2})) as network:
+    async with in_memory.start(limited(loop_limit={"wakes": 2})) as network:
         people = [await network.join(f"p{n}") for n in range(4)]
         one, two = await agents(network, "a", "b")
         asked = [await person.say("a", "what is it?") for person in people]
@@ -193,7 +193,7 @@ async def test_many_people_ask_one_agent_that_asks_another_for_each(in_memory: N
             assert not kept(passed_on)
             assert not kept(await two.say("a", "it is this", cause=passed_on["id"]))
         again = await one.say("b", "and this?", cause=asked[0]["id"])
-        assert kept(again) == {"b": "dampened"}, "in one interaction they are held all the same"
+        assert kept(again) == {"b": "loop_limit"}, "in one interaction they are held all the same"
         for part in range(3):
             task = {"to": "b", "task": f"part {part}", "cause": asked[0]["id"]}
             assert not kept(await one.call("delegate", **task)), "tasks of a plan are not"
@@ -202,18 +202,18 @@ async def test_many_people_ask_one_agent_that_asks_another_for_each(in_memory: N
 @pytest.mark.behaviour("H-5")
 async def test_old_wakes_of_a_pair_no_longer_count(in_memory: Networks) -> None:
     clock = HandClock()
-    async with in_memory.start(limited(dampener={"wakes": 2}), clock=clock) as network:
+    async with in_memory.start(limited(loop_limit={"wakes": 2}), clock=clock) as network:
         one, two = await agents(network, "a", "b")
         await volley(one, two, 2)
         clock.wall += 299
-        assert await volley(one, two, 1) == [{"b": "dampened"}]
+        assert await volley(one, two, 1) == [{"b": "loop_limit"}]
         clock.wall += 1
         assert await volley(one, two, 1) == [{}]
 
 
 @pytest.mark.behaviour("H-5")
-async def test_a_dampener_that_is_off_holds_nobody(in_memory: Networks) -> None:
-    async with in_memory.start(limited(dampener={"wakes": 1, "enabled": False})) as network:
+async def test_a_loop_limit_that_is_off_holds_nobody(in_memory: Networks) -> None:
+    async with in_memory.start(limited(loop_limit={"wakes": 1, "enabled": False})) as network:
         one, two = await agents(network, "a", "b")
         assert await volley(one, two, 4) == [{}] * 4
 
@@ -271,7 +271,7 @@ async def test_an_agents_own_limit_takes_the_place_of_the_common_one(in_memory: 
 @pytest.mark.behaviour("H-10")
 async def test_what_is_not_kept_uses_nothing_and_repeats_count_once(in_memory: Networks) -> None:
     store = MoodyStore()
-    file = limited(wakes=2, agents=2, dampener={"wakes": 2}, daily={"agent": {"wakes": 2}})
+    file = limited(wakes=2, agents=2, loop_limit={"wakes": 2}, daily={"agent": {"wakes": 2}})
     async with in_memory.start(file, store=store) as network:
         ann = await network.join("ann")
         one, _ = await agents(network, "a", "b")
@@ -432,7 +432,7 @@ async def test_content_from_outside_stays_marked_as_it_is_passed_on(in_memory: N
 
 @pytest.mark.behaviour("H-1", "H-5")
 async def test_what_ends_a_request_wakes_however_many_wakes_there_were(in_memory: Networks) -> None:
-    file = limited(wakes=2, agents=2, fan_out=1, dampener={"wakes": 1})
+    file = limited(wakes=2, agents=2, fan_out=1, loop_limit={"wakes": 1})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
@@ -448,8 +448,8 @@ async def test_what_ends_a_request_wakes_however_many_wakes_there_were(in_memory
 
 
 @pytest.mark.behaviour("H-1", "H-5")
-async def test_neither_awaited_answers_nor_people_are_dampened(in_memory: Networks) -> None:
-    file = limited(wakes=4, fan_out=1, dampener={"wakes": 1})
+async def test_neither_awaited_answers_nor_people_are_held_as_a_loop(in_memory: Networks) -> None:
+    file = limited(wakes=4, fan_out=1, loop_limit={"wakes": 1})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
@@ -457,7 +457,7 @@ async def test_neither_awaited_answers_nor_people_are_dampened(in_memory: Networ
             asked = await one.say("b", "how much?", awaits=True)
             assert not kept(asked)
             assert not kept(await two.say("a", "this much", cause=asked["id"]))
-        assert await volley(one, two, 2) == [{}, {"a": "dampened"}]
+        assert await volley(one, two, 2) == [{}, {"a": "loop_limit"}]
         await ann.call("take_over", agent="a")
         said = await ann.say(["b"], "it is me", speak_as="a")
         assert not kept(said)

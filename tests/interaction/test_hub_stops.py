@@ -312,7 +312,7 @@ async def test_people_are_told_what_is_stopped(in_memory: Networks) -> None:
         told = (await ann.signal("stops"))["data"]
         (stop,) = told["stops"]
         assert (stop["scope"], stop["target"], stop["reason"]) == ("agent", "calc", "lunch")
-        assert told["latched"] == []
+        assert told["breakers"] == []
         bob = await network.join("bob")
         assert (await bob.signal("stops"))["data"] == told
         await ann.call("resume", scope="agent", target="calc")

@@ -94,7 +94,7 @@ async def test_the_hop_limit_is_told_once(in_memory: Networks, hops: int, told: 
 @pytest.mark.behaviour("H-5")
 async def test_a_pair_without_breath_is_told_of_once_in_its_time(in_memory: Networks) -> None:
     clock = HandClock()
-    file = limited(dampener={"wakes": 1, "within": "100s"})
+    file = limited(loop_limit={"wakes": 1, "within": "100s"})
     async with in_memory.start(file, clock=clock) as network:
         ann = await network.join("ann")
         one, _ = await crowd(network, "one", "two")

@@ -38,7 +38,7 @@ FILE = config(
         "budgets": {
             "hops": HOPS, "wakes": None, "fan_out": None, "agents": None, "wall_clock": None,
         },
-        "wake": {"dampener": {"enabled": False}},
+        "wake": {"loop_limit": {"enabled": False}},
     },
 )  # fmt: skip
 

@@ -72,6 +72,7 @@ def migrate(db: sqlite3.Connection, name: str, steps: Mapping[int, str] | None =
     todo = scripts() if steps is None else steps
     db.create_function("entry_sum", 8, _first_sum, deterministic=True)
     db.create_function("renewed_sum", 9, _renewed_sum, deterministic=True)
+    db.create_function("sum_for_reason", 13, _sum_for_reason, deterministic=True)
     version = check_version(db, name, len(todo))
     if 0 < version < len(todo):
         log.info(
@@ -103,6 +104,15 @@ def _renewed_sum(*columns: object) -> int:
     *row, body, found = columns
     whole = _first_sum(*row, body) == found
     return entry_sum((*row, None, None, None, body, found)) if whole else -1
+
+
+def _sum_for_reason(*columns: object) -> int:
+    """The checksum of a message with another reason for its wake; -1 if it was damaged."""
+    *entry, reason = columns
+    if entry_sum(entry) != entry[-1]:
+        return -1
+    entry[8] = reason
+    return entry_sum(entry)
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:

@@ -169,7 +169,7 @@ def _stops(word: str, name: str, given: list[str], state: ClientState) -> Iterab
     if word == "resume":
         stops = [s for s in state.oversight.stops if s.scope == scope and s.target]
         found = [(_target(state, s.target or ""), s.reason) for s in stops]
-        breakers = state.oversight.latched if scope == "thread" else ()
+        breakers = state.oversight.breakers if scope == "thread" else ()
         return [*found, *((state.shown(b.thread_id), "its breaker is open") for b in breakers)]
     match name, scope:
         case "target", "agent":

@@ -28,7 +28,7 @@ async def stops(person: PersonClient, given: dict[str, Any]) -> Shown:
     held = await person.call("list_takeovers")
     shown, typed = person.shown, person.typed
     lines = [stopped_words(each, shown, typed) for each in Stops.model_validate(stopped).stops]
-    open_ = Breakers.model_validate(breakers).latched
+    open_ = Breakers.model_validate(breakers).breakers
     lines += [breaker_words(each, shown, typed) for each in open_]
     taken = Takeovers.model_validate(held).takeovers
     lines += [takeover_words(each, person.me, typed) for each in taken]

@@ -104,7 +104,7 @@ async def resume(person: PersonClient, given: dict[str, Any]) -> Shown:
     """Lift a stop, or close a breaker; none named: the only one that there is."""
     scope, target = given.get("scope"), given.get("target")
     stops = (await person.ask(Stops, "list_stops")).stops
-    open_ = [each.thread_id for each in (await person.ask(Breakers, "list_breakers")).latched]
+    open_ = [each.thread_id for each in (await person.ask(Breakers, "list_breakers")).breakers]
     if scope is None:
         scope, what = _only([(s.scope, s.target) for s in stops], open_, person)
     else:

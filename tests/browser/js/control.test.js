@@ -111,10 +111,10 @@ test("a thread is held by stops of it, of its agents, and of everything", () => 
     { scope: "thread", target: "channel.desk" }, { scope: "agent", target: "bot" }, { scope: "all" },
     { scope: "agent", target: "other" }, { scope: "thread", target: "channel.desks" },
   ];
-  state.signal({ type: "stops", data: { stops, latched: [{ thread_id: "channel.desk" }] } });
+  state.signal({ type: "stops", data: { stops, breakers: [{ thread_id: "channel.desk" }] } });
   const held = state.control.holding("channel.desk");
   equal(held.stops, stops.slice(0, 3));
-  equal(held.latched.length, 1);
+  equal(held.breakers.length, 1);
   equal(state.control.holding("channel.desk.t4").stops.length, 3, "replies there as well");
   equal(state.control.holding("dm.ann.bob").stops, [{ scope: "all" }]);
 });

@@ -78,16 +78,16 @@ def says(name: str) -> Callable[[Message], bool]:
     return lambda message: message.sender_id == name
 
 
-@pytest.mark.parametrize("dampened", [True, False], ids=["dampened", "to-the-limit"])
-async def test_two_agents_that_always_answer_each_other(tmp_path: Path, dampened: bool) -> None:
+@pytest.mark.parametrize("limited", [True, False], ids=["limited", "to-the-limit"])
+async def test_two_agents_that_always_answer_each_other(tmp_path: Path, limited: bool) -> None:
     greets = does("send_text_message", to="{{ other }}", text="hello, {{ other }}")
     answers = does("send_text_message", to="{{ thread }}", text="hello again")
     script = scripted(
         rule(greets, incoming=r"^greet (?P<other>\w+)$"), rule(answers, incoming="hel")
     )
     agents = model_agents(["ping", "pong"], ["send_text_message"])
-    network = {"wake": {"dampener": {"enabled": dampened}}}
-    limit = {"dampened" if dampened else "budget_hops": 1}
+    network = {"wake": {"loop_limit": {"enabled": limited}}}
+    limit = {"loop_limit" if limited else "budget_hops": 1}
     async with brewing(tmp_path, agents, script=script, network=network) as storm:
         await rages(storm, "ping", "greet pong", until=says("pong"), serves="ping", notices=limit)
 
@@ -149,16 +149,16 @@ async def test_an_agent_that_sets_itself_going_through_a_tool(tmp_path: Path) ->
         turns = [w for m in there for w in await storm.wakes(m.interaction_id)]
         assert len([wake for wake in turns if wake.agent == "busy"]) <= 14
         owner = (await storm.network.join("eve")).client
-        latched = Breakers.model_validate(await owner.call("list_breakers")).latched
-        assert [each.thread_id for each in latched] == ["dm.busy.timer"]
+        breakers = Breakers.model_validate(await owner.call("list_breakers")).breakers
+        assert [each.thread_id for each in breakers] == ["dm.busy.timer"]
         await owner.call("release_breaker", thread="dm.busy.timer")
-        assert await owner.call("list_breakers") == {"latched": []}
+        assert await owner.call("list_breakers") == {"breakers": []}
 
 
 async def test_two_agents_that_thank_each_other_for_every_mention(tmp_path: Path) -> None:
     agents, spark = python_agents("Polite", ["dee", "dum"]), "@dee please thank dum"
     async with brewing(tmp_path, agents, channels=["desk"]) as storm:
-        limit = {"dampened": 1}
+        limit = {"loop_limit": 1}
         await rages(storm, "#desk", spark, until=says("dum"), serves="dum", notices=limit)
 
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 NO_LIMIT: Mapping[str, JsonValue] = {"calls_per_second": 1_000_000, "burst": 1_000_000}
 """The limiter counts, but does not stop a test's load."""
 UNBOUND: Mapping[str, JsonValue] = {
-    "wake": {"dampener": {"enabled": False}},
+    "wake": {"loop_limit": {"enabled": False}},
     "breaker": {"enabled": False},
 }
 """Agents that are at it for long."""

@@ -235,7 +235,7 @@ def test_agents_turns_threads_and_everything_are_stopped_and_go_on(
 
 
 @pytest.mark.behaviour("H-123")
-def test_a_latched_thread_is_listed_and_released(
+def test_a_thread_of_the_breaker_is_listed_and_released(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     async def storm(ann: Client, bot: Client) -> None:

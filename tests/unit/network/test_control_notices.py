@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.config.models import Budgets, DampenerConfig
+from hubbub.config.models import Budgets, LoopLimitConfig
 from hubbub.network.services.budgets.account import BudgetAccount, Cost, Limits
 from hubbub.network.services.budgets.daily import Reached
 from hubbub.network.services.budgets.notices import Notice, Notices, reached_text
@@ -37,7 +37,7 @@ def test_every_limit_has_its_notice_where_it_stood_in_the_way(snapshot: Snapshot
     posted: list[Notice] = []
     threads = Threads()
     thread = threads.ensure("channel.dev")
-    notices = Notices(threads, posted.append, DampenerConfig())
+    notices = Notices(threads, posted.append, LoopLimitConfig())
     budgets = Budgets(
         hops=8, wakes=64, fan_out=4, agents=3, wall_clock=30.0, tokens=12_345, usd=0.123456
     )

@@ -9,7 +9,8 @@ from importlib import resources
 import pytest
 
 from hubbub.errors import LogDamaged, StoreVersionError
-from hubbub.network.store.checksums import check_end, log_end
+from hubbub.network.records import MessageRow
+from hubbub.network.store.checksums import check_end, checksum, log_end
 from hubbub.network.store.control import control_state
 from hubbub.network.store.events import events
 from hubbub.network.store.migrate import check_version, latest_version, migrate, scripts
@@ -149,3 +150,26 @@ def test_an_old_database_gets_what_came_later_and_keeps_what_it_has(
     assert db.execute("SELECT * FROM mod_schema").fetchall() == []
     bring_up(db, "polls", {1: "CREATE TABLE polls_vote (who);"})
     assert db.execute("SELECT * FROM mod_schema").fetchall() == [("polls", 1)]
+
+
+@pytest.mark.behaviour("S-10")
+def test_reasons_that_have_other_names_now_are_renamed_and_messages_stay_whole(
+    db: sqlite3.Connection,
+) -> None:
+    migrate(db, "x", {n: scripts()[n] for n in range(1, 10)})
+    rows = [
+        MessageRow(seq, 1, seq, None, "ann", "c", 7, "bot", reason, None, b"{}")
+        for seq, reason in enumerate(("dampened", "latched", "direct", "dampened"), 1)
+    ]
+    marks = ", ".join("?" * 12)
+    db.executemany(f"INSERT INTO message VALUES ({marks})", [(*row, checksum(row)) for row in rows])
+    db.execute("UPDATE message SET body = CAST('[]' AS BLOB) WHERE seq = 4")
+    db.execute("INSERT INTO delivery VALUES (1, 'cy', 'latched', NULL)")
+    migrate(db, "x")
+    assert [message(db, seq) for seq in (1, 2, 3)] == [b"{}"] * 3
+    with pytest.raises(LogDamaged):
+        message(db, 4)
+    found = db.execute("SELECT reason FROM message UNION ALL SELECT reason FROM delivery")
+    assert [reason for (reason,) in found] == [
+        "loop_limit", "breaker_open", "direct", "loop_limit", "breaker_open",
+    ]  # fmt: skip

@@ -145,7 +145,7 @@ def stopped(scope: StopScope, target: str | None = None, by: str = "eve") -> Sto
     return Stopped(scope=scope, target=target, by=by, reason="too loud", at=NOON)
 
 
-def latched(thread: str) -> BreakerState:
+def breaker(thread: str) -> BreakerState:
     return BreakerState(thread_id=thread, at=NOON, turns=61, within_s=60)
 
 

@@ -39,8 +39,8 @@ from tests.unit.people.chatting import (
     NOON,
     approval,
     begun,
+    breaker,
     event,
-    latched,
     ready,
     said,
     shown,
@@ -178,7 +178,7 @@ def asks(session: ChatSession, told: Approval) -> list[str]:
 def stops(
     session: ChatSession, found: Sequence[Stopped], broken: Sequence[BreakerState] = ()
 ) -> list[str]:
-    data = {"stops": dumped(found), "latched": dumped(broken)}
+    data = {"stops": dumped(found), "breakers": dumped(broken)}
     return shown(session.signalled(signal("stops", data)))
 
 
@@ -217,17 +217,17 @@ def test_an_approval_is_told_once_with_what_to_type_and_then_how_it_was_decided(
 
 
 @pytest.mark.behaviour("H-129")
-def test_stops_latches_takeovers_and_what_goes_on_again_are_told_once() -> None:
+def test_stops_breakers_takeovers_and_what_goes_on_again_are_told_once() -> None:
     session = begun()
     found = [stopped("agent", "bob"), stopped("thread", "channel.general"), stopped("all")]
-    assert stops(session, found, [latched("channel.desk")]) == [
+    assert stops(session, found, [breaker("channel.desk")]) == [
         "eve has stopped bob: too loud; /resume agent bob lets it go on",
         "eve has stopped #general: too loud; /resume thread #general lets it go on",
         "eve has stopped everything: too loud; /resume all lets it go on",
         "#desk is stopped by its breaker: 61 turns began in 60 s; "
         "/resume thread #desk lets it go on",
     ]
-    assert stops(session, found, [latched("channel.desk")]) == []
+    assert stops(session, found, [breaker("channel.desk")]) == []
     assert ("lost", "everything is stopped, 1 breaker open") in session.oversight.status()
     assert stops(session, found[:1]) == [
         "#general may go on",

@@ -25,8 +25,8 @@ from hubbub.protocol.messages import Attachment, Channel, OperationInfo
 from tests.unit.people.chatting import (
     approval,
     begun,
+    breaker,
     event,
-    latched,
     person,
     ready,
     said,
@@ -174,7 +174,7 @@ def in_charge() -> ChatSession:
     session = offering(begun(thread(said(1), answer)))
     session.oversight.note(approval())
     session.oversight.stops = (stopped("agent", "bob"),)
-    session.oversight.latched = (latched("channel.desk"),)
+    session.oversight.breakers = (breaker("channel.desk"),)
     session.oversight.takeovers = (takeover("bob", "ann"), takeover("concierge", "eve"))
     doing = {"state": "thinking", "turn": "bob-m4", "step": 1}
     session.hear(signal("activity", doing, sender="bob", thread="channel.general"), 0)

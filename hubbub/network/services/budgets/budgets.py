@@ -4,7 +4,7 @@ What the rules would let wake is asked about in this order, and the first that s
 reason why the message is delivered and wakes nobody:
 
     stop -> breaker -> take-over -> wall clock, tokens, money, wakes, agents and fan-out of the
-    interaction -> the day's limits of network, thread and agent -> dampener
+    interaction -> the day's limits of network, thread and agent -> loop limit
 
 A person's message is held by stops and the day's limits alone: it wakes as many as it names, and
 that is counted. What ends a request wakes whom waits for it, however many wakes there were.
@@ -30,10 +30,10 @@ from hubbub.network.service import Service
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.accounts import BudgetAccounts
 from hubbub.network.services.budgets.daily import Daily, Reached
-from hubbub.network.services.budgets.dampener import Dampener
 from hubbub.network.services.budgets.leases import Leases
+from hubbub.network.services.budgets.loop_limiter import LoopLimiter
 from hubbub.network.services.budgets.notices import Notice, Notices
-from hubbub.network.services.budgets.policy import Policies, PolicyCheck, is_dampened
+from hubbub.network.services.budgets.policy import Policies, PolicyCheck, may_loop
 from hubbub.network.services.budgets.policy_result import PolicyResult
 from hubbub.network.services.budgets.turn_account import TurnAccount
 from hubbub.network.services.budgets.unsaved import Unsaved
@@ -84,11 +84,11 @@ class BudgetService(Service):
         self.daily = Daily(config.daily, own, clock.now())
         self._plain = not self.daily.limited
         self._standing = state.halts.standing
-        self._dampener = Dampener(config.wake.dampener)
-        self._notices = Notices(state.threads, self._post, config.wake.dampener)
+        self._limiter = LoopLimiter(config.wake.loop_limit)
+        self._notices = Notices(state.threads, self._post, config.wake.loop_limit)
         self._unsaved = Unsaved(kernel.log, clock.now)
         self._judges = Policies(
-            state.halts, self.daily, self._dampener, self._unsaved, kernel.queues
+            state.halts, self.daily, self._limiter, self._unsaved, kernel.queues
         )
         self._judgements: dict[Entry, PolicyResult] = {}
         """Of the entries on their way that move an account, or were kept from waking somebody."""
@@ -137,13 +137,13 @@ class BudgetService(Service):
                 agent, _, reply = decisions[0]
                 if reply is None:
                     return
-                if is_dampened(entry, None):
+                if may_loop(entry, None):
                     now = self._monotonic()
-                    if self._dampener.wake(draft.sender_id, agent, now):
+                    if self._limiter.wake(draft.sender_id, agent, now):
                         self._unsaved.wake(agent, thread.no)
                         return
-                    if self._dampener.was_told(draft.sender_id, agent, now):
-                        decisions[0] = Decision(agent, Reason.DAMPENED, None)
+                    if self._limiter.was_told(draft.sender_id, agent, now):
+                        decisions[0] = Decision(agent, Reason.LOOP_LIMIT, None)
                         return
         judgement = self._weigh(entry)
         if judgement is not None:
@@ -155,7 +155,7 @@ class BudgetService(Service):
 
     def _let_wake(self, agent: str, thread_no: int) -> None:
         """A person's words wake the agent, with nothing in their way."""
-        self._dampener.person(agent)
+        self._limiter.person(agent)
         self._unsaved.wake(agent, thread_no)
 
     def _weigh(self, entry: Entry) -> PolicyResult | None:
@@ -248,9 +248,9 @@ class BudgetService(Service):
         ledger = judgement.ledger if judgement is not None else None
         for agent, _, reply in entry.decisions:
             if reply is not None:
-                if is_dampened(entry, ledger):
+                if may_loop(entry, ledger):
                     of = ledger.of_person if ledger is not None else 0
-                    self._dampener.take_back(draft.sender_id, agent, of)
+                    self._limiter.take_back(draft.sender_id, agent, of)
                 if not self.daily.limits_wakes:
                     self._unsaved.wake(agent, entry.thread.no, -1)
                 self.daily.wake(agent, entry.thread.no, -1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
-from hubbub.config.budgets import DampenerConfig
+from hubbub.config.budgets import LoopLimitConfig
 from hubbub.ids import interaction_id, message_id
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Reached
@@ -36,7 +36,7 @@ _AFTER: dict[LimitName, str] = {
 }
 _REMEDIES: dict[Reason, str] = {
     Reason.STOPPED: "Write again once it is resumed.",
-    Reason.LATCHED: "Write again once an owner has released the breaker.",
+    Reason.BREAKER_OPEN: "Write again once an owner has released the breaker.",
     Reason.TAKEN_OVER: "That person has your message.",
     Reason.DAILY_AGENT: "Write again tomorrow, or raise the agent's `daily`.",
     Reason.DAILY_THREAD: "Write again tomorrow, or raise `network.daily.thread`.",
@@ -57,8 +57,8 @@ class Notice(NamedTuple):
 class Notices:
     """Says what stands in the way, each thing once."""
 
-    def __init__(self, threads: Threads, post: Callable[[Notice], None], dampener: DampenerConfig):
-        self._threads, self._post, self._dampener = threads, post, dampener
+    def __init__(self, threads: Threads, post: Callable[[Notice], None], limiter: LoopLimitConfig):
+        self._threads, self._post, self._limiter = threads, post, limiter
 
     def limit(self, ledger: BudgetAccount, limit: LimitName, now: float) -> None:
         """An interaction has run into a limit: told where it was opened, to who opened it."""
@@ -96,22 +96,22 @@ class Notices:
     def breathless(self, entry: Entry, judgement: PolicyResult) -> None:
         """Two agents have woken each other as often as they may: told where the interaction was
         opened, and to nobody by name."""
-        sender, config, ledger = entry.draft.sender_id, self._dampener, judgement.ledger
+        sender, config, ledger = entry.draft.sender_id, self._limiter, judgement.ledger
         interaction = entry.interaction or interaction_id(entry.seq)
         for agent in judgement.breathless:
             text = (
                 f"{sender} and {agent} have woken each other {config.wakes} times within "
-                f"{_span(config.within)}, and no person spoke between (dampened). What they say to "
-                "each other still arrives, and wakes neither of them. A person who writes to one "
-                "of them sets them going again, or raise network.wake.dampener.wakes."
+                f"{_span(config.within)}, and no person spoke between (loop_limit). What they "
+                "say to each other still arrives, and wakes neither of them. A person who writes "
+                "to one of them sets them going again, or raise network.wake.loop_limit.wakes."
             )
             details: dict[str, JsonValue] = {
-                "code": Reason.DAMPENED.value,
+                "code": Reason.LOOP_LIMIT.value,
                 "interaction": interaction,
                 "agents": [sender, agent],
             }
             thread_id = self._threads.by_no(ledger.thread_no).id
-            once = f"dampened:m{entry.seq}:{agent}"
+            once = f"loop_limit:m{entry.seq}:{agent}"
             self._post(Notice(thread_id, text, details, once))
 
     def unheard(self, entry: Entry, judgement: PolicyResult) -> None:

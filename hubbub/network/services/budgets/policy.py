@@ -11,14 +11,14 @@ from hubbub.network.log import Entry
 from hubbub.network.queues import Queues
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Daily
-from hubbub.network.services.budgets.dampener import Dampener
+from hubbub.network.services.budgets.loop_limiter import LoopLimiter
 from hubbub.network.services.budgets.policy_result import PolicyResult
 from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.spending import LimitName
 
-__all__ = ["Policies", "PolicyCheck", "is_dampened"]
+__all__ = ["Policies", "PolicyCheck", "may_loop"]
 
 _REASONS: dict[LimitName, Reason] = {
     "hops": Reason.HOP_LIMIT,
@@ -31,7 +31,7 @@ _REASONS: dict[LimitName, Reason] = {
 }
 
 
-def is_dampened(entry: Entry, ledger: BudgetAccount | None) -> bool:
+def may_loop(entry: Entry, ledger: BudgetAccount | None) -> bool:
     """Whether its wakes count as those of two agents that wake each other. Questions whose senders
     do nothing until they are answered do not, nor do the answers: circles of them are refused. Nor
     do the tasks of a plan that works for a person: each ends once, and the budget holds them."""
@@ -47,7 +47,7 @@ class Policies(NamedTuple):
 
     halts: Halts
     daily: Daily
-    dampener: Dampener
+    limiter: LoopLimiter
     unsaved: Unsaved
     queues: Queues
 
@@ -150,10 +150,10 @@ class PolicyCheck:
         else:
             self._judges.unsaved.wake(agent, thread_no)
         if self._person:
-            self._judges.dampener.person(agent)
+            self._judges.limiter.person(agent)
 
     def _in_the_way(self, agent: str) -> Reason | None:
-        halts, daily, dampener, *_ = self._judges
+        halts, daily, limiter, *_ = self._judges
         halted = halts.of(agent, self._thread.id) if halts.standing else None
         if halts.standing and halted is None and self._draft.timer_of is not None:
             halted = halts.of(self._draft.timer_of, self._thread.id)  # nor do its timers go on
@@ -167,14 +167,14 @@ class PolicyCheck:
         if spent is not None:
             self._judgement.days.append(spent)
             return spent.reason
-        if not is_dampened(self._entry, self._ledger):
+        if not may_loop(self._entry, self._ledger):
             return None
         sender, now, of = self._draft.sender_id, self._monotonic, self._ledger.of_person
-        if dampener.wake(sender, agent, now, of):
+        if limiter.wake(sender, agent, now, of):
             return None
-        if dampener.tells(sender, agent, now, of):
+        if limiter.tells(sender, agent, now, of):
             self._judgement.breathless.append(agent)
-        return Reason.DAMPENED
+        return Reason.LOOP_LIMIT
 
     def _limit(self, agent: str) -> LimitName | None:
         """The limit of the interaction that keeps the message from waking the agent."""

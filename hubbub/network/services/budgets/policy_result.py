@@ -49,7 +49,7 @@ class PolicyResult:
         self.reached: list[LimitName] = []
         """Limits of the interaction that stood in the way."""
         self.breathless: list[str] = []
-        """Agents that the dampener keeps from being woken by the sender, and that is to be told."""
+        """Agents that the loop limiter lets the sender wake no more, and that is to be told."""
         self.days: list[Reached] = []
         """Limits of the day that stood in the way."""
 

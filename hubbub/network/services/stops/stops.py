@@ -102,12 +102,12 @@ class StopService(Service):
 
     @operation(tool=False)
     async def list_breakers(self, call: Caller, args: ListBreakers) -> Breakers:
-        """List the threads that the breaker has latched because too many turns began there."""
-        return Breakers(latched=self._latched(call))
+        """List the threads that the breaker has stopped because too many turns began there."""
+        return Breakers(breakers=self._breakers(call))
 
     @operation(permission="admin", tool=False, idempotent=True)
     async def release_breaker(self, call: Caller, args: ReleaseBreaker) -> Done:
-        """Release a thread that the breaker has latched: what is said there wakes again."""
+        """Release a thread that the breaker has stopped: what is said there wakes again."""
         _check_person(call)
         thread = self._any_thread(call, args.thread)
         await self._lift(BREAKER, thread.id)
@@ -202,10 +202,10 @@ class StopService(Service):
             return
         halt = StoredHalt(BREAKER, thread_id, "hub", "", clock.now(), turns)
         self._halts.put(halt)
-        self.kernel.spawn(self._latch(halt))
+        self.kernel.spawn(self._open(halt))
         raise refusal(halt)
 
-    async def _latch(self, halt: StoredHalt) -> None:
+    async def _open(self, halt: StoredHalt) -> None:
         why = Why.of(halt, within_s=self.kernel.config.breaker.within)
         within, agents = self._halts.stopper(halt), tuple(self.state.agents)
         try:
@@ -213,7 +213,7 @@ class StopService(Service):
                 await self._ending.end(agents, within, why, [HaltSet(*halt)])
         except StoreUnavailable:
             self._halts.lift(halt.scope, halt.target)
-            log.warning("the breaker could not latch", thread=halt.target)
+            log.warning("the breaker could not stop a thread", thread=halt.target)
         else:
             self._changed()
 
@@ -224,17 +224,17 @@ class StopService(Service):
             self._tell(session)
 
     def _changed(self) -> None:
-        """Something was stopped, latched or lifted, and that is durable."""
+        """Something was stopped or lifted, and that is durable."""
         for session in self.kernel.fanout.sessions_of_people():
             self._tell(session)
 
     def _tell(self, session: Session) -> None:
         if session.caller is None:
             return
-        stops, latched = self._stops(session.caller), self._latched(session.caller)
+        stops, breakers = self._stops(session.caller), self._breakers(session.caller)
         data: dict[str, JsonValue] = {
             "stops": [stop.model_dump(mode="json", exclude_none=True) for stop in stops],
-            "latched": [state.model_dump(mode="json") for state in latched],
+            "breakers": [state.model_dump(mode="json") for state in breakers],
         }
         signal = Signal(type="stops", sender="hub", data=data)
         session.write(signal.model_dump_json(exclude_none=True).encode())
@@ -245,7 +245,7 @@ class StopService(Service):
         halts = (halt for halt in self._halts if halt.scope != BREAKER)
         return tuple(_described(halt) for halt in halts if _concerns(call, halt))
 
-    def _latched(self, call: Caller) -> tuple[BreakerState, ...]:
+    def _breakers(self, call: Caller) -> tuple[BreakerState, ...]:
         """The threads that the breaker has stopped, in the same way."""
         within_s = self.kernel.config.breaker.within
         return tuple(

@@ -68,7 +68,7 @@ class _Found(NamedTuple):
 
 
 class Ending:
-    """Ends turns for stops, latches and take-overs, one after the other."""
+    """Ends turns for stops, breakers and take-overs, one after the other."""
 
     def __init__(self, kernel: Kernel):
         self._kernel, self._state, self._store = kernel, kernel.state, kernel.store

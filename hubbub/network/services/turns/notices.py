@@ -44,7 +44,7 @@ class Why:
 
     @classmethod
     def of(cls, halt: StoredHalt, *, within_s: float = 0.0, again: bool = False) -> Self:
-        """For a stop or a latch; `again`: the thread has had its notice."""
+        """For a stop of people or of the breaker; `again`: the thread has had its notice."""
         scope, target, by, reason, at, turns = halt
         words = f": {reason}" if reason else ""
         if scope == BREAKER:

@@ -21,7 +21,7 @@ export class Control {
   }
 
   forget() {
-    const empty = { stops: [], latched: [], takeovers: [], approvals: new Map(), overheard: [] };
+    const empty = { stops: [], breakers: [], takeovers: [], approvals: new Map(), overheard: [] };
     for (const [name, value] of Object.entries(empty)) {
       if (this[name]) this[name].value = value;
       else this[name] = signal(value);
@@ -33,7 +33,7 @@ export class Control {
     const ask = async (operation, take) => client.may(operation) && take(await client.call(operation));
     await Promise.all([
       ask("list_stops", ({ stops }) => (this.stops.value = stops)),
-      ask("list_breakers", ({ latched }) => (this.latched.value = latched)),
+      ask("list_breakers", ({ breakers }) => (this.breakers.value = breakers)),
       ask("list_takeovers", ({ takeovers }) => (this.takeovers.value = takeovers)),
       ask("list_approvals", ({ approvals }) => this.pending(approvals)),
     ]);
@@ -51,7 +51,7 @@ export class Control {
 
   on_stops({ data }) {
     this.stops.value = data.stops;
-    this.latched.value = data.latched;
+    this.breakers.value = data.breakers;
   }
 
   on_takeovers({ data }) {
@@ -97,7 +97,7 @@ export class Control {
     return this.state.channels.value.get(root.slice("channel.".length))?.members.includes(agent) ?? false;
   }
 
-  /** What keeps agents from being woken in a thread: {stops, latched, takeovers}, lists of each. */
+  /** What keeps agents from being woken in a thread: {stops, breakers, takeovers}, lists of each. */
   holding(thread) {
     const isOf = (id) => id === thread || thread.startsWith(`${id}.t`);
     return {
@@ -106,7 +106,7 @@ export class Control {
           scope === "all" || (scope === "thread" && isOf(target)) ||
           (scope === "agent" && this.reads(target, thread)),
       ),
-      latched: this.latched.value.filter((each) => isOf(each.thread_id)),
+      breakers: this.breakers.value.filter((each) => isOf(each.thread_id)),
       takeovers: this.takeovers.value.filter(({ agent }) => this.reads(agent, thread)),
     };
   }

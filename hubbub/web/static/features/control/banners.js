@@ -11,11 +11,11 @@ import { Remaining } from "./remaining.js";
 
 export function Banners({ app, thread }) {
   const { control } = app.state;
-  const { stops, latched, takeovers } = control.holding(thread.id);
+  const { stops, breakers, takeovers } = control.holding(thread.id);
   return html`<div class="banners">
     ${control.askedIn(thread.id).map((each) => html`<${Asked} key=${each.id} app=${app} approval=${each} />`)}
     ${stops.map((each) => html`<${StoppedNote} key=${`${each.scope} ${each.target}`} app=${app} stop=${each} />`)}
-    ${latched.map((each) => html`<${Latched} key=${each.thread_id} app=${app} latch=${each} />`)}
+    ${breakers.map((each) => html`<${OpenBreaker} key=${each.thread_id} app=${app} breaker=${each} />`)}
     ${takeovers.map(
       (each) => html`<${SpokenFor} key=${each.agent} app=${app} takeover=${each} thread=${thread.id} />`,
     )}
@@ -51,12 +51,12 @@ function StoppedNote({ app, stop }) {
   <//>`;
 }
 
-function Latched({ app, latch }) {
-  const { turns, within_s: within, at } = latch;
+function OpenBreaker({ app, breaker }) {
+  const { turns, within_s: within, at } = breaker;
   return html`<${Banner} mood="warn" icon="warning"
     buttons=${app.state.owner.value &&
-    html`<${Choice} title=${later.held.release} run=${() => release(app, latch)} />`}>
-    <b>${later.held.latched}</b>, <${Moment} at=${at} />: ${later.held.latch(turns, duration(within * 1000))}
+    html`<${Choice} title=${later.held.release} run=${() => release(app, breaker)} />`}>
+    <b>${later.held.breakers}</b>, <${Moment} at=${at} />: ${later.held.breaker(turns, duration(within * 1000))}
   <//>`;
 }
 

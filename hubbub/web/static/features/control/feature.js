@@ -132,8 +132,8 @@ function addToThreads(app) {
 /** Whether there is anything to say above the composer. */
 function isHeld(app, thread) {
   const { control } = app.state;
-  const { stops, latched, takeovers } = control.holding(thread);
-  return stops.length + latched.length + takeovers.length + control.askedIn(thread).length > 0;
+  const { stops, breakers, takeovers } = control.holding(thread);
+  return stops.length + breakers.length + takeovers.length + control.askedIn(thread).length > 0;
 }
 
 function isMarked(app, message) {
@@ -160,8 +160,8 @@ function Waiting({ app }) {
 
 /** In the bar, while anything is stopped or somebody speaks for an agent. */
 function Held({ app }) {
-  const { stops, latched, takeovers } = app.state.control;
-  const n = stops.value.length + latched.value.length + takeovers.value.length;
+  const { stops, breakers, takeovers } = app.state.control;
+  const n = stops.value.length + breakers.value.length + takeovers.value.length;
   if (!n) return null;
   return html`<a class="button danger small" href=${app.router.href("control")} title=${t.control.held}
     aria-label=${`${t.control.held}: ${n}`}><${Icon} name="stop" size=${14} />${n}</a>`;

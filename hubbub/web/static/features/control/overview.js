@@ -12,8 +12,8 @@ import { Remaining } from "./remaining.js";
 const words = later.held;
 
 export function InCharge({ app }) {
-  const { stops, latched, takeovers } = app.state.control;
-  const isEmpty = stops.value.length + latched.value.length + takeovers.value.length === 0;
+  const { stops, breakers, takeovers } = app.state.control;
+  const isEmpty = stops.value.length + breakers.value.length + takeovers.value.length === 0;
   const isOwner = app.state.owner.value;
   return html`
     <header class="title"><h1 tabindex="-1" data-focus>${t.control.title}</h1>
@@ -24,7 +24,7 @@ export function InCharge({ app }) {
       ${isEmpty && html`<div class="empty"><${Icon} name="check" size=${32} />
         <h2>${words.nothing.title}</h2><p>${words.nothing.text}</p></div>`}
       <${Part} title=${words.stopped} items=${stops.value.map((each) => stopRow(app, each))} />
-      <${Part} title=${words.latched} items=${latched.value.map((each) => latchRow(app, each))} />
+      <${Part} title=${words.breakers} items=${breakers.value.map((each) => breakerRow(app, each))} />
       <${Part} title=${words.spokenFor} items=${takeovers.value.map((each) => takeoverRow(app, each))} />
       ${!isEmpty && !isOwner && html`<p class="quiet">${words.ownersOnly}</p>`}
     </div>
@@ -57,12 +57,12 @@ function stopRow(app, stop) {
   <//>`;
 }
 
-function latchRow(app, latch) {
-  const { thread_id: thread, at, turns, within_s: within } = latch;
-  const action = app.state.owner.value && { title: words.release, run: () => release(app, latch) };
+function breakerRow(app, breaker) {
+  const { thread_id: thread, at, turns, within_s: within } = breaker;
+  const action = app.state.owner.value && { title: words.release, run: () => release(app, breaker) };
   return html`<${Row} key=${thread} icon="warning" mood="warn" title=${app.state.titleOf(thread)}
     href=${app.router.href("thread", [thread])} action=${action}>
-    <${Moment} at=${at} />: ${words.latch(turns, duration(within * 1000))}
+    <${Moment} at=${at} />: ${words.breaker(turns, duration(within * 1000))}
   <//>`;
 }
 

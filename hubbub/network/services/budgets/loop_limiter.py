@@ -1,4 +1,4 @@
-"""The dampener: two agents that only wake each other run out of breath. Pure.
+"""The loop limiter: two agents that only wake each other run out of breath. Pure.
 
 a wakes b, b wakes a, a wakes b     three wakes of the pair, as many as it has
 b wakes a                           kept from it until the oldest is old enough
@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 
-from hubbub.config.models import DampenerConfig
+from hubbub.config.models import LoopLimitConfig
 
-__all__ = ["Dampener"]
+__all__ = ["LoopLimiter"]
 
 MOST_PAIRS = 8192
 """Pairs that are remembered: then those whose wakes no longer count are looked for."""
@@ -23,13 +23,13 @@ Pair = tuple[str, str, int]
 """Two agents, and the interaction of a person in which they wake each other; 0: of no person."""
 
 
-class Dampener:
+class LoopLimiter:
     """Counts the wakes between any two agents. Times are seconds of a clock that only goes on.
 
     Kept in memory alone: a hub that starts anew gives every pair a fresh breath.
     """
 
-    def __init__(self, config: DampenerConfig):
+    def __init__(self, config: LoopLimitConfig):
         self._most, self._within, self._enabled = config.wakes, config.within, config.enabled
         self._pairs: dict[Pair, _Wakes] = {}
         self._spoken: dict[str, int] = {}
