@@ -40,7 +40,7 @@ OWN: Mapping[str, tuple[str, str, str]] = {
     "network": ("Run", "network", GROUPS["network"].about),
     "tokens": ("Run", "tokens", "Make, list and revoke tokens."),
     "chat": ("Talk", "talk", "Take part as a person: read, write, switch threads."),
-    "ask": ("Talk", "ask", "Ask an agent, wait for its answer and print it."),
+    "ask": ("Talk", "talk", "Ask an agent, wait for its answer and print it."),
     "send": ("Talk", "talk", "Send a message: to somebody, to a channel, or to everybody."),
     "messages": ("Talk", "transcripts", GROUPS["messages"].about),
     "agents": ("Look", "agents", GROUPS["agents"].about),

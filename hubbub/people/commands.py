@@ -22,7 +22,7 @@ from hubbub.people.client import PersonClient
 from hubbub.people.figures import Typed
 from hubbub.people.names import find_thread
 from hubbub.people.parameters import OperationSpec, Parameter, known_operations
-from hubbub.people.shown import NoteLine, Shown, by_shape
+from hubbub.people.shown import NoteLine, Shown, by_shape, listing
 
 __all__ = [
     "CHAT",
@@ -60,6 +60,8 @@ class Command:
     """That it is about: without it in the network there is no such command."""
     show: Show | None = None
     """How its answer is shown; None: by its shape."""
+    columns: tuple[str, ...] = ()
+    """Of a list: what `listing` shows of each thing."""
     do: Do | None = None
     """In place of one call."""
     about: str = ""
@@ -248,9 +250,12 @@ async def perform(command: Command, person: PersonClient, given: Given) -> Shown
 
 def shown(command: Command, value: JsonValue, person: PersonClient) -> list[NoteLine]:
     """An answer in the view of its command."""
+    if command.columns:
+        pages = {"before", "after"} & {parameter.name for parameter in command.parameters}
+        return listing(value, command.columns, person.shown, next(iter(pages), ""))
     shape = command.answer
     if command.show is None or shape is None:
-        return by_shape(value)
+        return by_shape(value, person.shown)
     return command.show(shape.model_validate(value), person)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
-from hubbub.people.text import aligned, one_line
+from hubbub.people.figures import moment, size_words
+from hubbub.people.text import aligned, clip, one_line
 from hubbub.protocol.messages import Message
 
 if TYPE_CHECKING:
@@ -29,12 +31,18 @@ __all__ = [
     "Tone",
     "by_shape",
     "done",
+    "listing",
     "notes",
     "paged",
     "table",
     "text_notes",
 ]
 
+Thread = Callable[[str], str]
+"""A thread's canonical id as the reader is shown it."""
+WIDEST = 80
+"""Columns of one cell."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 Tone = Literal["info", "good", "error", "plain", "removed"]
 """plain: what somebody wants to read. removed: what is not there any more."""
 
@@ -132,21 +140,46 @@ def text_notes(text: str) -> list[NoteLine]:
 # By shape -----------------------------------------------------------------------------------------
 
 
-def by_shape(value: JsonValue) -> list[NoteLine]:
+def by_shape(value: JsonValue, thread: Thread = str) -> list[NoteLine]:
     """An answer whose operation says nothing of how it is shown: a list of things as a table,
     everything else name by name."""
     if not isinstance(value, dict):
-        return [NoteLine(_cell(value), "plain")]
+        return [NoteLine(_cell("", value, thread), "plain")]
     if value == {"done": True}:
         return done("done")
     found: list[NoteLine] = []
-    rows = [(name, _cell(each)) for name, each in value.items() if not _things(each)]
+    rows = [(name, _cell(name, each, thread)) for name, each in value.items() if not _things(each)]
     if rows != [("more", "no")] and rows:
         found += table((), rows)
     for name, each in value.items():
         if things := _things(each):
-            found += [*([NoteLine(f"{name}:")] if rows and len(value) > 2 else []), *_table(things)]
+            names = dict.fromkeys(name for thing in things for name in thing)
+            found += [NoteLine(f"{name}:")] if rows and len(value) > 2 else []
+            found += _columns(things, {name.replace("_", " "): name for name in names}, thread)
     return found or [NoteLine("nothing")]
+
+
+def listing(value: JsonValue, columns: Iterable[str], thread: Thread, page: str) -> list[NoteLine]:
+    """The things of an answer, a row each. `columns` are names of their fields (`card.skills`: of a
+    field of a field), with another heading before a `=`; `page` is the option that asks for more
+    than this, if there is one."""
+    assert isinstance(value, dict), "an answer is an object"
+    name, things = next((name, _things(each)) for name, each in value.items() if name != "more")
+    if not things:
+        return [NoteLine(f"no {name}")]
+    fields = {}
+    for column in columns:
+        heading, same, field = column.partition("=")
+        fields[heading if same else _heading(column)] = field or column
+    found = _columns(things, fields, thread)
+    if not value.get("more"):
+        return found
+    last = things[-1][next(iter(fields.values()))]
+    return [*found, NoteLine(f"there are others: {f'--{page} {last}' if page else 'see --limit'}")]
+
+
+def _heading(field: str) -> str:
+    return field.rpartition(".")[2].removesuffix("_id").removesuffix("_at").replace("_", " ")
 
 
 def _things(value: JsonValue) -> list[Mapping[str, JsonValue]]:
@@ -156,20 +189,38 @@ def _things(value: JsonValue) -> list[Mapping[str, JsonValue]]:
     return []
 
 
-def _table(things: Sequence[Mapping[str, JsonValue]]) -> list[NoteLine]:
-    names = list(dict.fromkeys(name for each in things for name in each))
-    head = [name.replace("_", " ").upper() for name in names]
-    return table(head, ([_cell(each.get(name)) for name in names] for each in things))
+def _columns(
+    things: Sequence[Mapping[str, JsonValue]], fields: Mapping[str, str], thread: Thread
+) -> list[NoteLine]:
+    """A table of these fields by their headings, without columns in which nothing stands."""
+    columns = {
+        heading: [_cell(field, _value(each, field), thread) for each in things]
+        for heading, field in fields.items()
+    }
+    columns = {heading.upper(): cells for heading, cells in columns.items() if any(cells)}
+    return table(list(columns), zip(*columns.values(), strict=True))
 
 
-def _cell(value: JsonValue) -> str:
+def _value(thing: Mapping[str, JsonValue], field: str) -> JsonValue:
+    name, _, rest = field.partition(".")
+    value = thing.get(name)
+    return _value(value, rest) if rest and isinstance(value, dict) else value
+
+
+def _cell(field: str, value: JsonValue, thread: Thread) -> str:
     match value:
         case None | [] | {}:
             return ""
         case bool():
             return "yes" if value else "no"
+        case int() if field == "size":
+            return size_words(value)
+        case str() if _MOMENT.match(value):
+            return moment(datetime.fromisoformat(value))
+        case str() if field in ("thread", "thread_id"):
+            return thread(value)
         case str() | int() | float():
-            return one_line(str(value))
+            return clip(one_line(str(value)), WIDEST)
         case list() if not any(isinstance(each, dict | list) for each in value):
-            return ", ".join(map(_cell, value))
+            return ", ".join(_cell(field, each, thread) for each in value)
     return one_line(json.dumps(value, ensure_ascii=False))

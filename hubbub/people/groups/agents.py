@@ -13,30 +13,13 @@ from hubbub.people.commands import Command
 from hubbub.people.figures import delivery_notes
 from hubbub.people.oversight import takeover_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import NoteLine, Shown, done, notes, paged, table
-from hubbub.people.text import clip, one_line
+from hubbub.people.shown import NoteLine, Shown, done, notes, table
+from hubbub.people.text import one_line
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Takeover, Takeovers
-from hubbub.protocol.operations import Done, Participants, SendResult
+from hubbub.protocol.operations import Done, SendResult
 
 __all__ = ["COMMANDS"]
-
-ABOUT = 60
-"""Columns of a description in a list."""
-
-
-def listed(found: Participants, person: PersonClient) -> list[NoteLine]:
-    rows = (
-        (
-            p.id,
-            p.kind,
-            "present" if p.present else "away",
-            clip(one_line(p.card.description), ABOUT),
-        )
-        for p in found.participants
-    )
-    more = f"there are others: --after {found.participants[-1].id}" if found.more else ""
-    return paged(table(("NAME", "KIND", "", "ABOUT"), rows), found.more, more)
 
 
 def fitting(found: FoundAgents, person: PersonClient) -> list[NoteLine]:
@@ -124,7 +107,8 @@ async def speak_as(person: PersonClient, given: dict[str, Any]) -> Shown:
 
 
 COMMANDS = (
-    Command("agents list", "list_participants", listed, operator=True,
+    Command("agents list", "list_participants", operator=True,
+            columns=("name=id", "kind", "here=present", "about=card.description"),
             about="List who is in the network, and whether they are here."),
     Command("agents find", "find_agent", fitting,
             about="Find who can do something, the best first."),

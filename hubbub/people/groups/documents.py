@@ -5,25 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from hubbub.errors import UserError
-from hubbub.mods.documents.schemas import DocumentDiff, Documents, DocumentText
+from hubbub.mods.documents.schemas import DocumentDiff, DocumentText
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
-from hubbub.people.figures import moment
-from hubbub.people.shown import NoteLine, Shown, Tone, paged, table, text_notes
+from hubbub.people.shown import NoteLine, Shown, Tone, text_notes
 from hubbub.people.text import one_line
 
 __all__ = ["COMMANDS"]
-
-
-def listed(found: Documents, person: PersonClient) -> list[NoteLine]:
-    if not found.documents:
-        return [NoteLine("no documents")]
-    rows = [
-        (each.id, str(each.version), each.created_by, moment(each.created_at), each.title)
-        for each in found.documents
-    ]
-    notes = table(("DOCUMENT", "VERSION", "BY", "FROM", ""), rows)
-    return paged(notes, found.more, f"there are earlier ones: --before {found.documents[-1].id}")
 
 
 def text(found: DocumentText, person: PersonClient) -> list[NoteLine]:
@@ -72,7 +60,8 @@ async def diff(person: PersonClient, given: dict[str, Any]) -> Shown:
 
 
 COMMANDS = (
-    Command("documents list", "list_documents", listed, here=True),
+    Command("documents list", "list_documents", here=True,
+            columns=("document=id", "version", "by=created_by", "from=created_at", "title")),
     Command("documents show", "read_document", text, fixed={"numbers": False}),
     Command("documents comment", "comment_on_document"),
     Command("documents comments", "read_document_comments"),

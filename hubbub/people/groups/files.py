@@ -11,36 +11,17 @@ from typing import Any
 from pydantic import JsonValue
 
 from hubbub.errors import UserError
-from hubbub.mods.files.schemas import File, Files, FileText
+from hubbub.mods.files.schemas import File, FileText
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
-from hubbub.people.figures import moment, size_words
+from hubbub.people.figures import size_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import NoteLine, Shown, done, notes, paged, table, text_notes
+from hubbub.people.shown import NoteLine, Shown, done, notes, text_notes
 from hubbub.people.text import one_line
 from hubbub.people.transfer import bring, fetch, free_place, local_file, save
 from hubbub.protocol.operations import SendResult
 
 __all__ = ["COMMANDS"]
-
-
-def listed(found: Files, person: PersonClient) -> list[NoteLine]:
-    if not found.files:
-        return [NoteLine("no files")]
-    rows = [
-        (
-            file.id,
-            file.name,
-            "deleted" if file.deleted_by is not None else file.media_type,
-            size_words(file.size),
-            file.uploaded_by,
-            moment(file.at),
-            "" if file.thread is None else person.shown(file.thread),
-        )
-        for file in found.files
-    ]
-    lines = table(("FILE", "NAME", "TYPE", "SIZE", "BY", "AT", "THREAD"), rows)
-    return paged(lines, found.more, f"there are earlier ones: --before {found.files[-1].id}")
 
 
 def text(found: FileText, person: PersonClient) -> list[NoteLine]:
@@ -106,7 +87,9 @@ async def _replace(person: PersonClient, file: File, place: Path) -> None:
 
 THREAD = Parameter("thread", "Somebody, a #channel or another thread: who reads it may fetch them.")
 COMMANDS = (
-    Command("files list", "list_files", listed, here=True),
+    Command("files list", "list_files", here=True, columns=(
+        "file=id", "name", "type=media_type", "size", "by=uploaded_by", "at", "thread",
+        "deleted_by")),
     Command("files put", do=put, where="shell", about="Bring files of this machine, for yourself "
             "or for those who read a thread.", order=("paths",), more=(
                 Parameter("paths", "Files of this machine.", many=True, required=True), THREAD,

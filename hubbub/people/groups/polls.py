@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hubbub.mods.polls.schemas import Poll, Polls, PollSummary, Voted
+from hubbub.mods.polls.schemas import Poll, PollSummary, Voted
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
 from hubbub.people.figures import moment
-from hubbub.people.shown import NoteLine, Shown, done, paged, table
+from hubbub.people.shown import NoteLine, Shown, done, table
 from hubbub.people.text import counted, one_line
 
 __all__ = ["COMMANDS"]
-
-
-def listed(found: Polls, person: PersonClient) -> list[NoteLine]:
-    if not found.polls:
-        return [NoteLine("no polls")]
-    rows = [
-        (poll.id, poll.state, str(poll.voters), _until(poll), person.shown(poll.thread_id),
-         poll.question)
-        for poll in found.polls
-    ]  # fmt: skip
-    notes = table(("POLL", "STATE", "VOTERS", "UNTIL", "THREAD", ""), rows)
-    return paged(notes, found.more, f"there are earlier ones: --before {found.polls[-1].id}")
 
 
 def _until(poll: PollSummary) -> str:
@@ -75,7 +63,8 @@ async def vote(person: PersonClient, given: dict[str, Any]) -> Shown:
 
 
 COMMANDS = (
-    Command("polls list", "list_polls", listed),
+    Command("polls list", "list_polls", columns=(
+        "poll=id", "state", "voters", "deadline", "closed_at", "thread_id", "question")),
     Command("polls show", "read_poll", result),
     Command("polls ask", "create_poll", asked, here=True),
     Command("polls vote", "vote", do=vote,

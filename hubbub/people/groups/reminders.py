@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from hubbub.mods.schedule.schemas import Reminder, Reminders
+from hubbub.mods.schedule.schemas import Reminder
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import moment
-from hubbub.people.shown import NoteLine, done, paged, table
+from hubbub.people.shown import NoteLine, done
 
 __all__ = ["COMMANDS"]
-
-
-def listed(found: Reminders, person: PersonClient) -> list[NoteLine]:
-    if not found.reminders:
-        return [NoteLine("no reminders")]
-    rows = [
-        (each.id, each.of, _next(each), each.when, person.shown(each.thread_id), each.text)
-        for each in found.reminders
-    ]
-    notes = table(("REMINDER", "OF", "NEXT", "WHEN", "THREAD", ""), rows)
-    return paged(notes, found.more, f"there are later ones: --after {found.reminders[-1].id}")
 
 
 def set_(found: Reminder, person: PersonClient) -> list[NoteLine]:
@@ -37,7 +26,8 @@ def _next(reminder: Reminder) -> str:
 
 
 COMMANDS = (
-    Command("reminders list", "list_reminders", listed),
+    Command("reminders list", "list_reminders", columns=(
+        "reminder=id", "of", "state", "next", "when", "thread_id", "text", "problem")),
     Command("reminders set", "remind", set_, order=("when", "text"),
             about="Set a reminder, for yourself or for others, once or again and again."),
     Command("reminders pause", "pause_reminder", set_),

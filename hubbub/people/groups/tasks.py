@@ -7,32 +7,14 @@ from typing import Any
 from pydantic import JsonValue
 
 from hubbub.errors import UserError
-from hubbub.mods.tasks.schemas import Boards, BoardText, Task, TaskDetails, Tasks
+from hubbub.mods.tasks.schemas import Boards, BoardText, Task, TaskDetails
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import moment
-from hubbub.people.shown import NoteLine, Shown, done, paged, table, text_notes
+from hubbub.people.shown import NoteLine, Shown, done, table, text_notes
 from hubbub.people.text import one_line
 
 __all__ = ["COMMANDS"]
-
-
-def listed(found: Tasks, person: PersonClient) -> list[NoteLine]:
-    if not found.tasks:
-        return [NoteLine("no tasks")]
-    rows = [
-        (
-            task.id,
-            "overdue" if task.overdue else task.state,
-            task.owner or "",
-            "" if task.due is None else moment(task.due),
-            person.shown(task.thread_id),
-            task.title,
-        )
-        for task in found.tasks
-    ]
-    notes = table(("TASK", "STATE", "OWNER", "DUE", "THREAD", ""), rows)
-    return paged(notes, found.more, f"there are earlier ones: --before {found.tasks[-1].id}")
 
 
 def _line(task: Task) -> str:
@@ -86,7 +68,8 @@ async def _only_board(person: PersonClient, thread: JsonValue) -> str:
 
 
 COMMANDS = (
-    Command("tasks list", "list_tasks", listed),
+    Command("tasks list", "list_tasks", columns=(
+        "task=id", "state", "owner", "due", "thread_id", "title")),
     Command("tasks show", "read_task", details),
     Command("tasks add", "create_task", changed, here=True),
     Command("tasks claim", "claim_task", changed),

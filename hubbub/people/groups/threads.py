@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hubbub.mods.threads.schemas import ThreadChoice, ThreadInfo, ThreadInfos, ThreadState
+from hubbub.mods.threads.schemas import ThreadChoice, ThreadState
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import moment
@@ -32,28 +32,6 @@ def listed(found: Threads, person: PersonClient) -> list[NoteLine]:
     return paged(notes, found.more, "there are others; see --limit")
 
 
-def replies(found: ThreadInfos, person: PersonClient) -> list[NoteLine]:
-    """Reply threads with their titles and states."""
-    rows = (
-        (
-            person.shown(each.thread_id),
-            _state(each),
-            str(each.replies),
-            "" if each.last_at is None else moment(each.last_at),
-            each.title or each.automatic or "",
-        )
-        for each in found.threads
-    )
-    notes = table(("THREAD", "STATE", "REPLIES", "LAST", ""), rows)
-    return paged(notes, found.more, "there are others; see --limit")
-
-
-def _state(info: ThreadInfo) -> str:
-    words = ["resolved" if info.resolved_by is not None else "open"]
-    words += [word for word, holds in (("followed", info.followed), ("muted", info.muted)) if holds]
-    return ", ".join(words)
-
-
 def state(found: ThreadState, person: PersonClient) -> list[NoteLine]:
     is_ = "open" if found.resolved_by is None else f"resolved by {found.resolved_by}"
     called = f": {one_line(found.title)}" if found.title else ""
@@ -71,7 +49,9 @@ def choice(found: ThreadChoice, person: PersonClient) -> list[NoteLine]:
 COMMANDS = (
     Command("threads list", "list_threads", listed, where="shell",
             about="List your threads, most recently active first."),
-    Command("threads replies", "list_thread_info", replies, here=True,
+    Command("threads replies", "list_thread_info", here=True, columns=(
+        "thread_id", "title", "begins=automatic", "replies", "last_at", "resolved_by", "followed",
+        "muted"),
             about="List reply threads: titles, and which are resolved, followed or muted."),
     Command("threads title", "set_thread_title", state, here=True, order=("thread", "title")),
     Command("threads resolve", "resolve_thread", state, here=True, order=("thread",)),

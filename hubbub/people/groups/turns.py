@@ -14,9 +14,8 @@ from hubbub.people.commands import Command
 from hubbub.people.figures import dollars, left_words, moment, sums_words, thousands, took_words
 from hubbub.people.parameters import Parameter
 from hubbub.people.shown import NoteLine, Shown, notes, paged, table
-from hubbub.people.text import clip, one_line, visible
+from hubbub.people.text import clip, visible
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.control import Requests
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Turns, TurnSummary
 from hubbub.protocol.spending import Spending, SpendingRow
@@ -159,23 +158,6 @@ def _cost(usd: float | None) -> str:
 # What work was asked for, and what it has cost ----------------------------------------------------
 
 
-def requests(found: Requests, person: PersonClient) -> list[NoteLine]:
-    if not found.requests:
-        return [NoteLine("no requests")]
-    rows = (
-        (
-            each.id,
-            f"{each.requester} → {each.worker}",
-            f"failed: {each.outcome}" if each.state == "failed" and each.outcome else each.state,
-            moment(each.deadline),
-            person.shown(each.thread_id),
-            clip(one_line(each.task), REASON),
-        )
-        for each in found.requests
-    )
-    return table(("REQUEST", "WHO", "STATE", "DEADLINE", "THREAD", "TASK"), rows)
-
-
 def spending(spent: Spending, person: PersonClient) -> list[NoteLine]:
     """A row for each day, agent and thread, the sum, and the day's limits."""
     head = ("DAY", "AGENT", "THREAD", "TURNS", "WAKES", "TOKENS", "COST")
@@ -241,7 +223,9 @@ COMMANDS = (
     Command("turns interaction", "read_interaction", do=interaction, operator=True, order=("id?",),
             without=("after",),
             about="Draw who caused what: messages, whom they woke, what that cost, the budget."),
-    Command("turns requests", "list_requests", requests, operator=True,
+    Command("turns requests", "list_requests", operator=True, columns=(
+        "request=id", "from=requester", "to=worker", "state", "outcome", "deadline", "thread_id",
+        "task"),
             about="List the work that agents have asked of each other."),
     Command("turns spending", "read_spending", spending, operator=True,
             about="Show what agents have spent: turns, tokens, money; what is left of today."),

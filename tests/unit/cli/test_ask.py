@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.cli.ask import AnswerPrinter
+from hubbub.cli.talk import AnswerPrinter
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Message

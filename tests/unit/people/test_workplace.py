@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -251,7 +253,8 @@ def _evil_notes() -> list[NoteLine]:
         "agents find": {"agents": [agent], "more": False},
     }  # fmt: skip
     commands = {command.path: command for command in all_commands()}
-    notes = [n for path, value in answers.items() for n in viewed(commands[path], value, person)]
+    told = json.loads(json.dumps(answers, default=datetime.isoformat))
+    notes = [n for path, value in told.items() for n in viewed(commands[path], value, person)]
     model = DocumentDiff.model_validate(diff)
     return [*notes, *difference(model), *_hits(SearchHits.model_validate(hits), person),
             *_digest(Digest.model_validate(digest), person, marked=False)]  # fmt: skip
