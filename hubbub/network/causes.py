@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from hubbub.network.lineage import Ancestor, Recent
 from hubbub.network.log import Entry, Log
 from hubbub.network.ports import Store
 from hubbub.network.routing import Router
 from hubbub.network.state import NetworkState
+from hubbub.network.trace_context import Ancestor, Recent
 
 __all__ = ["Causes"]
 

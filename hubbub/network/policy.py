@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
+from hubbub.network.trace_context import Ancestor
 
 __all__ = ["Gate"]
 

@@ -1,7 +1,7 @@
 """From what somebody says to a draft: where it stands, who reads it, whom it mentions.
 
 resolve thread -> may speak there? -> limits -> mentions -> draft
-draft -> mods -> lineage -> wakes -> entry for the log
+draft -> mods -> trace context -> wakes -> entry for the log
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pydantic_core import to_json
 from hubbub.config.models import NetworkConfig
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
-from hubbub.network.lineage import Ancestor, Lineage, descend, opening
 from hubbub.network.log import Entry
 from hubbub.network.state import NetworkState
 from hubbub.network.targets import HUB, check_readers, find_mentions, resolve_target
 from hubbub.network.threads import Thread
+from hubbub.network.trace_context import Ancestor, TraceContext, descend, opening
 from hubbub.network.wakes import (
     Decision,
     Facts,
@@ -208,14 +208,14 @@ class Router:
             )
             entry.interaction, entry.hop, entry.hop_limit = opening(human, self._hops)
         else:
-            entry.interaction, entry.hop, entry.hop_limit = self._lineage(entry, cause)
+            entry.interaction, entry.hop, entry.hop_limit = self._context(entry, cause)
         decisions = entry.decisions = self.decisions(entry)
         entry.wakes = False
         for _, _, reply in decisions:
             if reply is not None:
                 entry.wakes = True
 
-    def _lineage(self, entry: Entry, cause: Ancestor) -> Lineage:
+    def _context(self, entry: Entry, cause: Ancestor) -> TraceContext:
         draft, amends = entry.draft, entry.draft.amends
         thread = self._state.threads.by_no(cause.thread_no)
         known = draft.sender_kind == "system" or cause.sender == draft.sender_id
@@ -225,7 +225,7 @@ class Router:
                 ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
             )
         if amends is not None:  # it belongs to what caused it, and is no step in that
-            return Lineage(cause.interaction, cause.hop, cause.hop_limit)
+            return TraceContext(cause.interaction, cause.hop, cause.hop_limit)
         return opening(True, self._hops) if entry.by_person else descend(cause)
 
     def decisions(self, entry: Entry) -> list[Decision]:

@@ -1,5 +1,5 @@
-"""Everything between an operation's answer and the log: mods, lineage, wakes, gates, idempotent
-cids."""
+"""Everything between an operation's answer and the log: mods, trace context, wakes, gates,
+idempotent cids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.causes import Causes
-from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Change, Entry, Log, RowsOf, Waiter
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.policy import Gate
@@ -27,6 +26,7 @@ from hubbub.network.repeats import conflict, first_result
 from hubbub.network.routing import Router, cause_position
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
+from hubbub.network.trace_context import Ancestor
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, History, RequestMark

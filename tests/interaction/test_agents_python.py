@@ -127,7 +127,7 @@ class TestHandlers:
             await ann.call("reply", message_id=first["id"], text="go on")
             assert await heard(ann) == "mention: go on"
 
-    async def test_a_broadcast_of_an_agent_is_overheard_and_what_it_causes_is_lineage(
+    async def test_a_broadcast_of_an_agent_is_overheard_and_what_it_causes_belongs_to_it(
         self, in_memory: Networks
     ) -> None:
         class Crier(Agent):

@@ -239,7 +239,7 @@ class HubModel:
             raise Refused("unknown_participant")
         named = list(dict.fromkeys(re.findall(r"@(\w+)", re.sub("`.*?`", "", text))))
         resolved = list(dict.fromkeys([*mentions, *(name for name in named if name in readers)]))
-        interaction, hop = self._lineage(who, cause)
+        interaction, hop = self._context(who, cause)
         if hop == 0:
             self.hop_limits[interaction] = self.hops if kind == "human" else max(1, self.hops // 2)
         message: Data = {
@@ -297,7 +297,7 @@ class HubModel:
         self.log.append(notice)
         self.reached.append({*readers})
 
-    def _lineage(self, who: str, cause: str | None) -> tuple[str, int]:
+    def _context(self, who: str, cause: str | None) -> tuple[str, int]:
         """The interaction that a message belongs to, and how far it is from its beginning."""
         own = f"i{len(self.log) + 1}"
         if cause is None:

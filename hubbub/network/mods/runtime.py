@@ -17,7 +17,6 @@ from hubbub.mods.loader import scripts_of
 from hubbub.mods.operation import Operation
 from hubbub.network.caller import OPERATOR
 from hubbub.network.kernel import Kernel
-from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.failures import Failures
@@ -30,6 +29,7 @@ from hubbub.network.registry import Registry
 from hubbub.network.service import Service
 from hubbub.network.session import Session
 from hubbub.network.store.backups import files_of
+from hubbub.network.trace_context import Ancestor
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode

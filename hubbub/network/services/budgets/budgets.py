@@ -21,7 +21,6 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.queries import InteractionMessages, SpendingSince, TurnsById, WakeOf, WakesAt
 from hubbub.network.records import Record
@@ -39,6 +38,7 @@ from hubbub.network.services.budgets.turn_account import TurnAccount
 from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.services.threads import find_thread
 from hubbub.network.stored import StoredSpending
+from hubbub.network.trace_context import Ancestor
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message

@@ -23,7 +23,6 @@ from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.lineage import Ancestor
 from hubbub.network.log import Entry
 from hubbub.network.queries import LatestRequests, RequestAt, TurnById, WakeOf
 from hubbub.network.records import Record
@@ -43,6 +42,7 @@ from hubbub.network.services.requests.waits import Wait, Waits
 from hubbub.network.stored import StoreState
 from hubbub.network.targets import nearest
 from hubbub.network.timer import Timer
+from hubbub.network.trace_context import Ancestor
 from hubbub.network.wakes import SENTENCES, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import (

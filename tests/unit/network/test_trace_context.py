@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
-from hubbub.network.lineage import Ancestor, Recent, descend, opening
+from hubbub.network.trace_context import Ancestor, Recent, descend, opening
 from hubbub.protocol.codes import ErrorCode
 
 pytestmark = pytest.mark.behaviour("W-11")
@@ -23,16 +23,16 @@ def test_a_person_opens_an_interaction_with_all_hops_and_an_agent_with_half() ->
 
 @given(st.integers(1, 50), st.booleans())
 def test_every_chain_of_causes_ends_at_its_limit(hops: int, human: bool) -> None:
-    lineage = opening(human, hops)
-    for expected in range(1, lineage.hop_limit + 1):
-        assert not lineage.at_limit
-        lineage = descend(Ancestor(1, "a", "i1", lineage.hop, lineage.hop_limit))
-        assert (lineage.interaction, lineage.hop) == ("i1", expected)
-    assert lineage.at_limit
+    context = opening(human, hops)
+    for expected in range(1, context.hop_limit + 1):
+        assert not context.at_limit
+        context = descend(Ancestor(1, "a", "i1", context.hop, context.hop_limit))
+        assert (context.interaction, context.hop) == ("i1", expected)
+    assert context.at_limit
     with pytest.raises(OperationError) as caught:
-        descend(Ancestor(1, "a", "i1", lineage.hop, lineage.hop_limit))
+        descend(Ancestor(1, "a", "i1", context.hop, context.hop_limit))
     assert caught.value.code == ErrorCode.HOP_LIMIT
-    assert caught.value.details == {"interaction_id": "i1", "hops": lineage.hop_limit}
+    assert caught.value.details == {"interaction_id": "i1", "hops": context.hop_limit}
 
 
 def test_recent_ancestors_are_found_and_old_ones_forgotten() -> None:

@@ -1,4 +1,4 @@
-"""Lineage: which interaction a message belongs to, and how far it is from what opened it."""
+"""Trace context: which interaction a message belongs to, and how far it is from what opened it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hubbub.errors import OperationError
 from hubbub.ids import interaction_id
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["Ancestor", "Lineage", "Recent", "descend", "opening"]
+__all__ = ["Ancestor", "Recent", "TraceContext", "descend", "opening"]
 
 
-class Lineage(NamedTuple):
+class TraceContext(NamedTuple):
     """`interaction` is None for a message that opens one: it is named after its own position."""
 
     interaction: str | None
@@ -38,16 +38,16 @@ class Ancestor(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def opening(human: bool, hops: int) -> Lineage:
-    """The lineage of a message without a cause.
+def opening(human: bool, hops: int) -> TraceContext:
+    """The trace context of a message without a cause.
 
     An agent that speaks up by itself opens an interaction with half the hops: nobody waits for it.
     """
-    return Lineage(None, 0, hops if human else max(1, hops // 2))
+    return TraceContext(None, 0, hops if human else max(1, hops // 2))
 
 
-def descend(cause: Ancestor) -> Lineage:
-    """The lineage of a message caused by `cause`. Raises `OperationError` past the hop limit."""
+def descend(cause: Ancestor) -> TraceContext:
+    """That of a message caused by `cause`. Raises `OperationError` past the hop limit."""
     if cause.hop >= cause.hop_limit:
         raise OperationError(
             ErrorCode.HOP_LIMIT,
@@ -55,7 +55,7 @@ def descend(cause: Ancestor) -> Lineage:
             "a person may go on by sending a new message",
             details={"interaction_id": cause.interaction, "hops": cause.hop_limit},
         )
-    return Lineage(cause.interaction, cause.hop + 1, cause.hop_limit)
+    return TraceContext(cause.interaction, cause.hop + 1, cause.hop_limit)
 
 
 _Slot = tuple[int, int, str, str | None, int, int, bool]
