@@ -624,6 +624,7 @@ CHARGE: dict[str, str] = {
     "H-141": "The page stops and resumes what agents do where it shows, and releases the breaker.",
     "H-142": "In the page a person chooses how the next word reaches who is at work.",
     "H-143": "In the page a person speaks for an agent, marked so, hears it, and hands it back.",
+    "H-145": "In the page calls of one tool in one turn are approved together, by keys alone too.",
     "H-144": "The page shows budgets, costs, whom a limit keeps asleep, and marks of messages.",
 }
 

@@ -41,10 +41,8 @@ async def test_a_person_sees_exactly_what_is_asked_and_approves_or_denies_it(
 ) -> None:
     async with asked(desks, room) as (desk, clerk, approval):
         await expect(waiting(desk)).to_contain_text("1 call needs your approval")
-        hint = desk.banner("needs a person's approval")
-        await expect(hint).to_contain_text("delete_file")
-        await hint.get_by_role("button", name="Review").click()
-        await expect(desk.details.get_by_role("button", name="Approve")).to_be_visible()
+        here = desk.main.get_by_role("article", name="clerk: delete_file")
+        await expect(here.get_by_role("button", name="Approve")).to_be_visible()
         await waiting(desk).click()
         it = desk.main.get_by_role("article", name="clerk: delete_file")
         await expect(it).to_contain_text("it cannot be taken back")
@@ -100,6 +98,14 @@ async def test_arguments_are_edited_within_their_schema_and_a_reload_loses_nothi
         await desk.page.keyboard.press("Escape")
         await expect(deny).to_be_visible()
         await it.get_by_role("button", name="Edit…").press("Enter")
+        await expect(it.get_by_label("path")).to_be_focused()
+        await it.get_by_label("times").fill("7")
+        await expect(it).to_contain_text("times: must be at most 5")
+        await it.get_by_label("times").fill("4")
+        await expect(it.locator("del")).to_have_text("3")
+        await expect(it.locator("ins")).to_have_text("4")
+        await audit(desk.page)
+        await it.get_by_role("button", name="Edit as JSON").click()
         field = it.get_by_label("Arguments as JSON")
         await expect(field).to_be_focused()
         await field.fill(json.dumps({"path": "/srv/old.md", "times": 9, "force": True}))
@@ -113,7 +119,7 @@ async def test_arguments_are_edited_within_their_schema_and_a_reload_loses_nothi
         await expect(send).to_be_disabled()
         changed = json.dumps({"path": "/srv/other.md", "times": 3})
         await field.fill(changed)
-        await expect(it).to_contain_text("Changed: path")
+        await expect(it.locator("ins")).to_have_text("/srv/other.md")
         await desk.page.reload()
         await desk.is_joined()
         await expect(field).to_have_value(changed)
@@ -124,6 +130,23 @@ async def test_arguments_are_edited_within_their_schema_and_a_reload_loses_nothi
         await desk.page.reload()
         await expect(it).to_contain_text("Approved by ann with changes")
         await expect(waiting(desk)).to_have_count(0)
+
+
+@pytest.mark.behaviour("H-145")
+async def test_calls_of_one_tool_in_one_turn_are_approved_together_by_the_keyboard_alone(
+    desks: Desks, room: Room
+) -> None:
+    async with asked(desks, room) as (desk, clerk, approval):
+        others = [await clerk.asks(arguments={"path": f"/srv/{n}.md"}) for n in (1, 2)]
+        every = desk.main.get_by_role("button", name="Approve all 3 calls of delete_file")
+        await expect(every).to_be_visible()
+        await desk.composer.press("Escape")
+        while not await every.evaluate("(it) => it === document.activeElement"):
+            await desk.page.keyboard.press("Tab")
+        await desk.page.keyboard.press("Enter")
+        for each in (approval, *others):
+            assert (await clerk.decision(each)).state == "approved"
+        await expect(card(desk)).to_have_count(0)
 
 
 async def test_what_nobody_decides_in_time_is_a_no(desks: Desks) -> None:
@@ -174,18 +197,17 @@ async def test_an_agent_runs_what_was_approved_also_after_a_restart_of_everythin
             desk = await desks.sit(room, "ann")
             await desk.talk_to("clerk")
             await desk.says("pay bob")
-            await desk.page.get_by_role("button", name="Review").click()
-            await desk.details.get_by_role("button", name="Edit…").click()
-            arguments = desk.details.get_by_label("Arguments as JSON")
-            await arguments.fill('{"amount": 7, "to": "bob"}')
+            it = desk.main.get_by_role("article", name="clerk: pay")
+            await it.get_by_role("button", name="Edit…").click()
+            await it.get_by_label("amount").fill("7")
             desk.expect_losses()
         await desk.notices_the_loss()
-        send = desk.details.get_by_role("button", name="Approve with changes")
+        send = it.get_by_role("button", name="Approve with changes")
         await send.click()  # said again till answered
         async with Room.open(plan=plan, model=model, store=store, port=room.port):
             await desk.sees("paid 7 to bob")
             assert (tmp_path / "paid.txt").read_text() == "7 to bob"
-            await expect(desk.details).to_contain_text("Approved and run")
+            await expect(it).to_have_count(0)
             await desk.visit("turn", "clerk-m1")
             paid = desk.main.get_by_role("region", name="Call of pay")
             await expect(paid).to_contain_text("Approved by ann with changes: amount")

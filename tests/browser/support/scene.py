@@ -146,10 +146,9 @@ async def _is_asked(desk: Desk, scene: Scene) -> None:
 
 
 async def _edits_arguments(desk: Desk, scene: Scene) -> None:
-    await desk.banner("delete_file").get_by_role("button", name="Review").click()
-    await expect(desk.details).to_contain_text("/srv/old.md")
-    await desk.details.get_by_role("button", name="Edit…").click()
-    await expect(desk.details.get_by_label("Arguments as JSON")).to_be_focused()
+    await expect(desk.main).to_contain_text("/srv/old.md")
+    await desk.main.get_by_role("button", name="Edit…").click()
+    await expect(desk.main.get_by_label("path")).to_be_focused()
 
 
 async def _speaks_for_archivist(desk: Desk, scene: Scene) -> None:

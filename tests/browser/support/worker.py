@@ -40,6 +40,7 @@ class Worker:
         self.thread = ""
         """Where it works."""
         self._events = client.events()
+        self._asked = 0
 
     async def _next(self, fits: Callable[[object], bool]) -> Any:
         """The next item that fits: an event or a signal."""
@@ -78,8 +79,9 @@ class Worker:
         self, tool: str = "delete_file", arguments: Mapping[str, JsonValue] = ARGUMENTS
     ) -> str:
         """Asks whether a call may run. Returns the approval's id."""
+        self._asked += 1
         asked = await self.client.call(
-            "request_approval", turn=self.turn, call=f"1.{tool}", tool=tool,
+            "request_approval", turn=self.turn, call=f"1.{self._asked}", tool=tool,
             description="Deletes a file for good.", arguments=dict(arguments), schema=dict(SCHEMA),
             reason="it cannot be taken back",
         )  # fmt: skip

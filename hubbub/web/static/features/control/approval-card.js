@@ -1,16 +1,45 @@
 // One approval: who asks for what, with which arguments, why; and the decision.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Moment } from "../../parts/moment.js";
 import { TurnLink } from "../../parts/turn-link.js";
 import { later } from "../../texts-later.js";
 import { Arguments, changedNames } from "./arguments.js";
+import { Changes } from "./changes.js";
 import { Deciding } from "./deciding.js";
 import { Remaining, useRemaining } from "./remaining.js";
 
 const words = later.approvals;
 const MOODS = { approved: "ok", started: "ok", denied: "danger", expired: "warn", pending: "accent" };
+
+/** Several, those of one tool in one turn with a button for all of them. */
+export function ApprovalCards({ app, approvals }) {
+  const groups = new Map();
+  for (const each of approvals.filter((one) => one.state === "pending" && app.state.control.mayDecide(one))) {
+    const key = `${each.turn} ${each.tool}`;
+    groups.set(key, [...(groups.get(key) ?? []), each]);
+  }
+  return html`
+    ${[...groups].filter(([, all]) => all.length > 1).map(([key, all]) => html`<p class="all-at-once" key=${key}>
+      <button type="button" class="primary" onClick=${() => approveAll(app, all)}>
+        <${Icon} name="checks" size=${16} />${words.approveAll(all.length, visible(all[0].tool))}</button></p>`)}
+    ${approvals.map((each) => html`<${ApprovalCard} key=${each.id} app=${app} approval=${each} />`)}
+  `;
+}
+
+async function approveAll(app, approvals) {
+  try {
+    for (const { id, hash } of approvals) {
+      const decided = await app.client.write("approve", { id, hash });
+      if (decided?.state) app.state.control.note(decided);
+    }
+    app.say(words.done.approve(approvals[0].tool));
+  } catch (error) {
+    app.say(error.message);
+  }
+}
 
 export function ApprovalCard({ app, approval }) {
   const { description, reason, state, final } = approval;
@@ -22,7 +51,6 @@ export function ApprovalCard({ app, approval }) {
     <${Card} app=${app} approval=${approval}>
       ${reason && html`<p class="why"><b>${words.why}</b> ${visible(reason)}</p>`}
       ${description && html`<p class="quiet does" title=${words.does}>${visible(description)}</p>`}
-      <${Arguments} title=${words.arguments} value=${approval.arguments} />
       <${Pending} app=${app} approval=${approval} />
     <//>
   `;
@@ -39,7 +67,7 @@ function DecidedCard({ app, approval, wasChanged }) {
         <summary>${words.details}</summary>
         ${reason && html`<p class="quiet small"><b>${words.why}</b> ${visible(reason)}</p>`}
         <${Arguments} title=${wasChanged ? words.asAsked : words.arguments} value=${asked} />
-        ${wasChanged && html`<${Arguments} title=${words.ranWith} value=${final} before=${asked} />`}
+        ${wasChanged && html`<${Changes} before=${asked} after=${final} />`}
       </details>
     <//>
   `;
@@ -59,7 +87,7 @@ function Head({ app, approval: { agent, tool, thread_id: thread, turn, asked_at,
   return html`<header>
     <${Avatar} app=${app} id=${agent} size=${2} />
     <div>
-      <h3><button type="button" class="who" onClick=${() => app.open("participant", agent)}>${agent}</button>
+      <h3><button type="button" class="who" onClick=${() => app.open("participant", agent)}>${app.state.nameOf(agent)}</button>
         ${" "}${state === "pending" ? words.asks : words.asked}${" "}<code>${visible(tool)}</code></h3>
       <p class="quiet small">
         <a href=${app.router.href("thread", [thread])}>${app.state.titleOf(thread)}</a>
@@ -76,6 +104,7 @@ function Pending({ app, approval }) {
   const mayDecide = app.state.control.mayDecide(approval);
   const approvers = approval.approvers?.length ? approval.approvers.join(", ") : words.owners;
   return html`
+    ${!(mayDecide && left > 0) && html`<${Arguments} title=${words.arguments} value=${approval.arguments} />`}
     <p class="quiet small expiry">
       <${Remaining} until=${approval.expires_at} say=${words.expires} over=${words.over} />
     </p>

@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
-import { ApprovalCard } from "./approval-card.js";
+import { ApprovalCard, ApprovalCards } from "./approval-card.js";
 
 const words = later.approvals;
 const PAGE = 20;
@@ -36,9 +36,7 @@ function List({ app, title, approvals }) {
   return html`
     <section aria-label=${title}>
       <div class="section"><h2>${title}</h2></div>
-      <ul>
-        ${approvals.map((each) => html`<li key=${each.id}><${ApprovalCard} app=${app} approval=${each} /></li>`)}
-      </ul>
+      <${ApprovalCards} app=${app} approvals=${approvals} />
     </section>
   `;
 }

@@ -3,16 +3,15 @@ import { html, useEffect, useRef, useState } from "../../core/ui.js";
 import { highlight } from "../../parts/highlight.js";
 import { later } from "../../texts-later.js";
 
-/** Each by its name, text as it is, the rest as JSON; `before` are those that others were asked for. */
-export function Arguments({ title, value, before = null }) {
+/** Each by its name, text as it is, the rest as JSON. */
+export function Arguments({ title, value }) {
   const names = Object.keys(value);
-  const isNew = (name) => before && JSON.stringify(before[name]) !== JSON.stringify(value[name]);
   return html`
     <section class="arguments" aria-label=${title}>
       <h4>${title}</h4>
       ${!names.length && html`<p class="quiet">${later.approvals.noArguments}</p>`}
       <dl>
-        ${names.map((name) => html`<div key=${name} data-changed=${isNew(name) ? "" : null}>
+        ${names.map((name) => html`<div key=${name}>
           <dt>${seen(name)}</dt><dd><${Value} value=${value[name]} /></dd>
         </div>`)}
       </dl>

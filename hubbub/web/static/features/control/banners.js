@@ -6,6 +6,7 @@ import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { later } from "../../texts-later.js";
+import { ApprovalCards } from "./approval-card.js";
 import { handBack, release, resume, takeOver } from "./deeds.js";
 import { Remaining } from "./remaining.js";
 
@@ -13,7 +14,7 @@ export function Banners({ app, thread }) {
   const { control } = app.state;
   const { stops, breakers, takeovers } = control.holding(thread.id);
   return html`<div class="banners">
-    ${control.askedIn(thread.id).map((each) => html`<${Asked} key=${each.id} app=${app} approval=${each} />`)}
+    <${ApprovalCards} app=${app} approvals=${control.askedIn(thread.id)} />
     ${stops.map((each) => html`<${StoppedNote} key=${`${each.scope} ${each.target}`} app=${app} stop=${each} />`)}
     ${breakers.map((each) => html`<${OpenBreaker} key=${each.thread_id} app=${app} breaker=${each} />`)}
     ${takeovers.map(
@@ -29,16 +30,8 @@ function Banner({ mood, icon, children, buttons }) {
 }
 
 /** One thing to press in a banner. */
-export function Choice({ title, label = title, run, className = "small" }) {
-  return html`<button type="button" class=${className} aria-label=${label} onClick=${run}>${title}</button>`;
-}
-
-function Asked({ app, approval: { id, agent, tool } }) {
-  const open = () => app.open("approval", id);
-  const look = html`<${Choice} title=${later.approvals.look} className="small primary" run=${open} />`;
-  return html`<${Banner} mood="info" icon="hand" buttons=${look}>
-    ${later.approvals.waitsHere(agent, visible(tool))}
-  <//>`;
+function Choice({ title, run }) {
+  return html`<button type="button" class="small" onClick=${run}>${title}</button>`;
 }
 
 function StoppedNote({ app, stop }) {

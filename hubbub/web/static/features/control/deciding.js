@@ -3,7 +3,9 @@
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { later } from "../../texts-later.js";
-import { changedNames, isRounded, seen } from "./arguments.js";
+import { ArgumentForm } from "./argument-form.js";
+import { Arguments, changedNames, isRounded, seen } from "./arguments.js";
+import { Changes } from "./changes.js";
 import { readArguments } from "./schema.js";
 
 const words = later.approvals;
@@ -36,6 +38,7 @@ export function Deciding({ app, approval, busy, setBusy }) {
   };
   const props = { approval, busy, draft, change, decide };
   return html`
+    ${draft.way !== "edit" && html`<${Arguments} title=${words.arguments} value=${approval.arguments} />`}
     ${draft.way === null && html`<${Choices} ...${props} />`}
     ${draft.way === "deny" && html`<${Denying} ...${props} />`}
     ${draft.way === "edit" && html`<${Editing} ...${props} />`}
@@ -72,11 +75,11 @@ function Denying({ busy, draft, change, decide }) {
     event.preventDefault();
     decide("deny", { reason: draft.text.trim() });
   };
-  return html`<form class="deciding" onSubmit=${submit}>
+  const leave = () => change({ way: null, text: "" });
+  return html`<form class="deciding" onSubmit=${submit} onKeyDown=${(event) => keyed(event, leave, submit)}>
     <label class="field">${words.reason}
       <${Field} value=${draft.text} name="reason" maxlength="1000" rows="2"
-        change=${(text) => change({ ...draft, text })} leave=${() => change({ way: null, text: "" })}
-        submit=${submit} />
+        change=${(text) => change({ ...draft, text })} />
       <small>${words.reasonHint}</small>
     </label>
     <div class="buttons">
@@ -94,17 +97,25 @@ function Editing({ approval, busy, draft, change, decide }) {
     event.preventDefault();
     if (isReady) decide("approve", { hash: approval.hash, arguments: value });
   };
-  return html`<form class="deciding" onSubmit=${submit}>
-    <label class="field">${words.editing}
-      <${Field} value=${draft.text} name="arguments" className="mono" spellcheck="false"
-        rows=${Math.min(MOST_ROWS, draft.text.split("\n").length + 1)}
-        invalid=${problems.length > 0} change=${(text) => change({ ...draft, text })}
-        leave=${() => change({ way: null, text: "" })} submit=${submit} />
-    </label>
+  const leave = () => change({ way: null, text: "" });
+  const asForm = value !== null && !draft.json;
+  const form = useRef(null);
+  useLayoutEffect(() => form.current.querySelector("[data-focus]")?.focus(), [asForm]);
+  return html`<form class="deciding" ref=${form} onSubmit=${submit} onKeyDown=${(event) => keyed(event, leave, submit)}>
+    ${asForm
+      ? html`<${ArgumentForm} value=${value} schema=${approval.schema}
+          change=${(next) => change({ ...draft, text: seen(JSON.stringify(next, null, 2)) })} />`
+      : html`<label class="field">${words.editing}
+          <${Field} value=${draft.text} name="arguments" className="mono" spellcheck="false"
+            rows=${Math.min(MOST_ROWS, draft.text.split("\n").length + 1)} invalid=${problems.length > 0}
+            change=${(text) => change({ ...draft, text })} />
+        </label>`}
+    <button type="button" class="plain small" disabled=${value === null}
+      onClick=${() => change({ ...draft, json: !draft.json })}>${asForm ? words.toJson : words.toForm}</button>
     <div class="checked" role="status">
       ${problems.length > 0
         ? html`<ul class="problems">${problems.slice(0, 6).map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
-        : html`<p class="quiet small">${names.length ? words.changed(names) : words.unchanged}</p>`}
+        : html`<${Changes} before=${approval.arguments} after=${value} />`}
     </div>
     <div class="buttons">
       <button type="submit" class="primary" disabled=${busy || !isReady}>
@@ -115,17 +126,18 @@ function Editing({ approval, busy, draft, change, decide }) {
 }
 
 /** Control and Enter sends, Escape leaves. */
-function Field({ value, name, rows, className, invalid, spellcheck, maxlength, change, leave, submit }) {
+function keyed(event, leave, submit) {
+  if (event.key === "Escape") {
+    event.stopPropagation();
+    event.preventDefault();
+    leave();
+  } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
+}
+
+function Field({ value, name, rows, className, invalid, spellcheck, maxlength, change }) {
   const field = useRef(null);
   useLayoutEffect(() => field.current.focus(), []);
-  const key = (event) => {
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      event.preventDefault();
-      leave();
-    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
-  };
   return html`<textarea ref=${field} name=${name} rows=${rows} class=${className} spellcheck=${spellcheck}
-    maxlength=${maxlength} dir="auto" aria-invalid=${invalid ? "true" : null} value=${value} onKeyDown=${key}
+    maxlength=${maxlength} dir="auto" aria-invalid=${invalid ? "true" : null} value=${value}
     onInput=${(event) => change(event.target.value)} />`;
 }

@@ -175,5 +175,5 @@ function StopTool({ app, thread }) {
   const isBusy = control.workIn(thread.id).length > 0;
   return html`<button type="button" class=${isBusy ? "icon danger" : "icon"} aria-label=${t.control.stop}
     title=${t.control.stopKeys} onClick=${() => app.run("stop", { thread: thread.id })}>
-    <${Icon} name="stop" /></button>`;
+    <${Icon} name="stop" /><span class="word">${t.control.stop}</span></button>`;
 }

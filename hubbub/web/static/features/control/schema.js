@@ -25,7 +25,7 @@ export function problemsOf(value, schema) {
 function check(value, schema, at) {
   if (schema === true || schema == null || at.depth > DEEPEST) return [];
   if (schema === false) return [words.at(at.path, words.none)];
-  const whole = schema.$ref ? { ...resolve(schema.$ref, at.root), ...schema } : schema;
+  const whole = resolved(schema, at.root);
   const kind = kindOf(value);
   const types = whole.type === undefined ? null : [whole.type].flat();
   if (types && !types.some((type) => isOf(value, kind, type))) {
@@ -48,6 +48,11 @@ function kindOf(value) {
 
 function isOf(value, kind, type) {
   return type === "integer" ? Number.isInteger(value) : kind === type;
+}
+
+/** The schema with what it refers to. */
+export function resolved(schema, root) {
+  return schema?.$ref ? { ...resolve(schema.$ref, root), ...schema } : schema;
 }
 
 /** `#/$defs/Name`, and nothing outside of the schema. */

@@ -2,7 +2,7 @@
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
-import { ApprovalCard } from "./approval-card.js";
+import { ApprovalCards } from "./approval-card.js";
 
 export function TurnControls({ app, id }) {
   const { control, activities } = app.state;
@@ -11,7 +11,7 @@ export function TurnControls({ app, id }) {
   const doing = all.find(([, { turn }]) => turn === id);
   const stop = () => app.run("stop", { thread: doing?.[0] ?? null, turn: id });
   return html`
-    ${asked.map((each) => html`<${ApprovalCard} key=${each.id} app=${app} approval=${each} />`)}
+    <${ApprovalCards} app=${app} approvals=${asked} />
     <div class="buttons"><button type="button" class="danger" onClick=${stop}>
       <${Icon} name="stop" size=${16} />${t.control.stop}</button></div>
   `;

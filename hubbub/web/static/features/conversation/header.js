@@ -24,7 +24,7 @@ export function Header({ app, thread }) {
         )}
         <${More} app=${app} thread=${thread} />
         <button type="button" class="icon" aria-label=${details} title=${details}
-          onClick=${() => app.open("thread", thread.id)}><${Icon} name="info" /></button>
+          onClick=${() => app.open("thread", thread.id)}><${Icon} name="info" /><span class="word">${t.details}</span></button>
       </div>
     </header>
   `;

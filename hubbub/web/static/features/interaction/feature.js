@@ -35,7 +35,7 @@ function AsDiagram({ app, thread }) {
   return html`
     <a class="icon" href=${app.router.href("sequence", [thread.id])}
       aria-label=${t.interaction.threadAsDiagram} title=${t.interaction.threadAsDiagram}>
-      <${Icon} name="sequence" />
+      <${Icon} name="sequence" /><span class="word">${t.interaction.asDiagram}</span>
     </a>
   `;
 }
