@@ -13,13 +13,13 @@ for name; do
     case $name in
     fast) markers="not slow and not browser" what="what runs within one process" time="a minute" ;;
     slow) markers="(slow or hypothesis) and not browser" what="processes, and properties at length" time="2 minutes and a half" \
-        profile=full prepare=tests.interaction.nginx ;;
+        profile=full prepare="tests.interaction.nginx tests.e2e.support.opencode" ;;
     page) markers=browser what="the page in Chromium" time="2 minutes and a half" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
     *) echo "no such part: $name (fast, slow, page)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"
-    [ -z "$prepare" ] || "$python" -m "$prepare" # says what is missing, and how to get it
+    for each in $prepare; do "$python" -m "$each"; done # says what is missing, and how to get it
     status=0
     HYPOTHESIS_PROFILE=${HYPOTHESIS_PROFILE:-$profile} \
         "$python" -m pytest -q -n "$workers" --dist worksteal -m "$markers" || status=$?

@@ -6,7 +6,7 @@ design; `issue` is the first capability as it was asked for.
 
     P protocol   W wakes    B bounds        D doors      S store     C client
     A agents     T turns    M mods          L launch     R reliability    U using it
-    K tools    Q prompts    H people in charge
+    K tools    Q prompts    H people in charge    I what speaks a standard
 """
 
 from __future__ import annotations
@@ -628,6 +628,19 @@ CHARGE: dict[str, str] = {
     "H-144": "The page shows budgets, costs, whom a limit keeps asleep, and marks of messages.",
 }
 
+INTEROP = {
+    "I-1": "A coding agent's turn has its plan, thoughts, calls, diffs, tokens and cost.",
+    "I-2": "A coding agent's last words answer who wrote, and link the files that it has changed.",
+    "I-3": "What a coding agent asks permission for people decide: once, and also after its death.",
+    "I-4": "A coding agent has a session for each thread, which goes on after a restart.",
+    "I-5": "Stops, interruptions, timeouts and budgets cancel what a coding agent does.",
+    "I-6": "A coding agent that dies, floods, writes garbage or never ends harms nobody else.",
+    "I-7": "A coding agent has the network's tools; what it sends by them is not said twice.",
+    "I-8": "opencode writes in the shipped team what a person has approved, and others read it.",
+    "I-9": "A door adds nothing to the start of a network that does not use it.",
+    "I-10": "What a coding agent lacks on a machine is told before a network starts.",
+}
+
 BEHAVIOURS = [
     *_of("2-protocol", PROTOCOL),
     *_of("2-protocol", BOUNDS),
@@ -647,4 +660,5 @@ BEHAVIOURS = [
     *_of("3-agents, issue", ROLES),
     *_of("3-agents, issue", KNOWLEDGE),
     *_of("4-wakes, issue", CHARGE),
+    *_of("8-interop", INTEROP),
 ]

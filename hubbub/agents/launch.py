@@ -43,7 +43,16 @@ from hubbub.protocol.frames import Ready
 from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.thread_ids import BROADCAST
 
-__all__ = ["greet", "load_agent_class", "load_hooks", "run_agent", "run_python_agent"]
+__all__ = [
+    "conversation_template",
+    "greet",
+    "inbox_of",
+    "load_agent_class",
+    "load_hooks",
+    "run_agent",
+    "run_brain",
+    "run_python_agent",
+]
 
 _NO_SERVERS: Mapping[str, McpServerConfig] = MappingProxyType({})
 
@@ -91,12 +100,12 @@ async def run_agent(
             agent, client, config, grace_s=grace_s, greet_cid=greet_cid, program=program
         )
         return
-    inbox = _inbox(config, name)
+    inbox = inbox_of(config, name)
     voice = Voice(client, inbox)
     servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
     conduct = conduct_of(config, approver=approver or HubApprover(client))
     conduct = replace(conduct, perform=performer)
-    template = _template(config, base_dir)
+    template = conversation_template(config, base_dir)
     hooks = [*load_hooks(config, base_dir), *objects.hooks, *hooks]
     if config.kind != "llm":
         given = (client, inbox, voice, base_dir, models, template, servers, conduct)
@@ -104,7 +113,7 @@ async def run_agent(
             servers,
             role_brain(config, name, *given, hooks, mods, objects, program) as roles,
         ):
-            await _run(client, inbox, roles, config, grace_s, greet_cid, program=program)
+            await run_brain(client, inbox, roles, config, grace_s, greet_cid, program=program)
         return
     model_config = _model_config(config, name, models)
     if config.final_text == "send" and "tool_choice" not in model_config.model_fields_set:
@@ -143,7 +152,7 @@ async def run_agent(
             )  # fmt: skip
             bench = Workbench(config, models, tools, briefing.scratchpad)
             trials = TurnTrials(client, bench)
-            await _run(client, inbox, brain, config, grace_s, greet_cid, trials, program)
+            await run_brain(client, inbox, brain, config, grace_s, greet_cid, trials, program)
     finally:
         await model.close()
 
@@ -162,11 +171,11 @@ async def run_python_agent(
     Raises what `on_start` raises, and `ConnectionLost` when the hub closes for good.
     """
     config = config or AgentConfig(kind="python")
-    inbox = _inbox(config, client.participant)
+    inbox = inbox_of(config, client.participant)
     link = Link(Voice(client, inbox), inbox)
     agent._join(link, config.settings)
     brain = HandlerBrain(agent, link, timeout=config.turn_timeout)
-    await _run(client, inbox, brain, config, grace_s, greet_cid, program=program)
+    await run_brain(client, inbox, brain, config, grace_s, greet_cid, program=program)
 
 
 def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
@@ -190,7 +199,7 @@ def load_hooks(config: AgentConfig, base_dir: Path) -> list[Hooks]:
     return made
 
 
-async def _run(
+async def run_brain(
     client: Client,
     inbox: Inbox,
     brain: Brain,
@@ -200,6 +209,10 @@ async def _run(
     trials: TurnTrials | None = None,
     program: Program | None = None,
 ) -> None:
+    """Run the agent whose turns `brain` takes until cancelled; the arguments are `run_agent`'s.
+
+    Raises `ConnectionLost` when the hub closes for good.
+    """
     if config.greet is not None:
         await greet(client, config.greet, greet_cid)
     runner = AgentRunner(
@@ -232,11 +245,13 @@ async def greet(client: Client, text: str, cid: str | None = None) -> None:
             raise  # else: in this life of the network it has greeted
 
 
-def _inbox(config: AgentConfig, name: str) -> Inbox:
+def inbox_of(config: AgentConfig, name: str) -> Inbox:
+    """The inbox of an agent with this section."""
     return Inbox(name, concurrency=config.concurrency, ignore_senders=config.ignore_senders)
 
 
-def _template(config: AgentConfig, base_dir: Path) -> ConversationTemplate:
+def conversation_template(config: AgentConfig, base_dir: Path) -> ConversationTemplate:
+    """The shipped template, or the agent's own. Raises `ConfigError`."""
     if config.template is None:
         return ConversationTemplate.shipped()
     return ConversationTemplate.load(base_dir / config.template)

@@ -167,17 +167,21 @@ async def _run(job: AgentsJob, agent: AgentJob) -> None:
     try:
         async with client:
             cid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{job.run}/{agent.name}/greet"))
-            await run_agent(
-                config,
-                agent.name,
-                client,
-                job.folder,
-                job.models,
-                greet_cid=cid if job.run is not None else None,
-                mods=job.mods,
-                mcp_servers=job.mcp_servers,
-                objects=agent.objects,
-            )
+            greet = cid if job.run is not None else None
+            given, servers = (config, agent.name, client, job.folder), job.mcp_servers
+            if config.kind == "acp":
+                from hubbub.interop.acp.agent import run_acp_agent  # an extra
+
+                await run_acp_agent(*given, greet_cid=greet, mods=job.mods, mcp_servers=servers)
+            else:
+                await run_agent(
+                    *given,
+                    job.models,
+                    greet_cid=greet,
+                    mods=job.mods,
+                    mcp_servers=servers,
+                    objects=agent.objects,
+                )
     except ConnectionLost as error:
         if error.code == _ABNORMAL:
             raise HubbubError(

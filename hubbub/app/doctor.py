@@ -13,9 +13,10 @@ from typing import Literal
 from hubbub.agents.asking import DIALECTS
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.models.base import Answer, Model, ToolSpec
-from hubbub.app.preflight import check_port, lacks_key, load_valid
+from hubbub.app.preflight import check_port, lacks_key, load_valid, programs_of
 from hubbub.app.providers import ModelProposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
+from hubbub.config.acp import AcpConfig
 from hubbub.config.agents import DialectName
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import ModelConfig
@@ -72,6 +73,8 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
         findings += [_port(config, running), await _store(config, running), await _tokens(config)]
         models = config.file.models
     findings += [await _model(name, model) for name, model in models.items()]
+    if config is not None:
+        findings += [await _program(name, acp) for name, acp in programs_of(config)]
     proposals = [] if models else await find_models(environ)
     return Diagnosis(tuple(findings), tuple(proposals))
 
@@ -187,6 +190,15 @@ async def _model(name: str, model: ModelConfig) -> Symptom:
         return Symptom(what, "ok", await probe_model(name, model))
     except ModelError as error:
         return Symptom(what, "problem", str(error))
+
+
+async def _program(agent: str, config: AcpConfig) -> Symptom:
+    from hubbub.interop.acp.program import ProgramFailed, probe  # an extra
+
+    try:
+        return Symptom(f"agent {agent}", "ok", await probe(config))
+    except ProgramFailed as error:
+        return Symptom(f"agent {agent}", "problem", str(error))
 
 
 async def probe_model(name: str, model: ModelConfig) -> str:

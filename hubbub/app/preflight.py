@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from hubbub.agents.tools.naming import (
 )
 from hubbub.app.prompts import check_prompts, check_skills
 from hubbub.app.window_check import check_windows
+from hubbub.config.acp import AcpConfig
 from hubbub.config.address import Address
 from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
@@ -41,10 +44,12 @@ __all__ = [
     "check_models",
     "check_mods",
     "check_port",
+    "check_programs",
     "check_tools",
     "lacks_key",
     "load_checked",
     "load_valid",
+    "programs_of",
     "without_key",
 ]
 
@@ -81,7 +86,7 @@ def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> Loaded
     check_mods(config)
     check_tools(config, check_imports(config))
     problems = [*check_prompts(config), *check_skills(config), *check_windows(config)]
-    problems += _check_mcp(config)
+    problems += [*_check_mcp(config), *_check_acp(config)]
     if problems:
         raise ConfigProblems(problems)
     return config
@@ -91,6 +96,7 @@ def load_checked(path: Path, overrides: Mapping[str, str] | None = None) -> Load
     """The config at `path`, if it can run here and now. Raises UserError."""
     config = load_valid(path, overrides)
     check_models(config)
+    check_programs(config)
     check_port(config.address)
     return config
 
@@ -208,6 +214,37 @@ def check_models(config: LoadedConfig) -> None:
         f"{place} needs a model and none can be reached: {without_key(without[0])}; "
         "`hubbub up configs/quickstart.yaml` works without any model"
     )
+
+
+def programs_of(config: LoadedConfig) -> Sequence[tuple[str, AcpConfig]]:
+    """The agents that are programs of their own, and their programs."""
+    agents = config.file.agents.items()
+    return [(name, agent.acp) for name, agent in agents if agent.kind == "acp" and agent.acp]
+
+
+def _check_acp(config: LoadedConfig) -> Iterator[ConfigError]:
+    """What agents of the kind `acp` need, told once."""
+    for name, _ in programs_of(config)[:1]:
+        from hubbub.interop.extra import missing as missing_door
+
+        if (wrong := missing_door("acp")) is not None:
+            yield config.problem(("agents", name, "kind"), f"agents.{name}: {wrong}")
+
+
+def check_programs(config: LoadedConfig) -> None:
+    """The programs of coding agents are on this machine. Raises ConfigProblems."""
+    problems: list[ConfigError] = []
+    for name, acp in programs_of(config):
+        program = acp.command[0]
+        if shutil.which(program if os.sep not in program else os.path.join(acp.cwd, program)):
+            continue
+        text = f"agents.{name}.acp.command: there is no program '{program}'"
+        where = "" if os.sep in program else " on the PATH"
+        problems.append(
+            config.problem(("agents", name, "acp", "command"), f"{text}{where}: install it")
+        )
+    if problems:
+        raise ConfigProblems(problems)
 
 
 def lacks_key(model: ModelConfig) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from hubbub.config.acp import USUAL_OF_ACP, AcpConfig
 from hubbub.config.budgets import DailyBudget
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
@@ -82,9 +83,11 @@ class History(Section):
 
 
 class AgentConfig(Section):
-    kind: Literal["llm", "python", "router", "planner", "executor", "reflector", "pipeline"] = "llm"
-    """llm: a model decides; python: a class does; the others are roles of models, and the pipeline
-    that joins them."""
+    kind: Literal[
+        "llm", "python", "acp", "router", "planner", "executor", "reflector", "pipeline"
+    ] = "llm"
+    """llm: a model decides; python: a class does; acp: a coding agent's own program does; the
+    others are roles of models, and the pipeline that joins them."""
     object: str | None = None
     """`file.py:name`, an agent that Python declares (`LlmAgent`, or an `Agent`); the other keys of
     this section are laid over it. What the hub itself heeds stands here: `daily`, `approvers`,
@@ -104,7 +107,7 @@ class AgentConfig(Section):
     final_text: Literal["record", "send"] = "record"
     """llm: what becomes of text without a tool call. record: it stands in the turn's record, and
     the model is asked for a call; send: it is the answer to whoever wrote, as with `finish`, and
-    the turn ends."""
+    the turn ends. acp: what becomes of the text that a turn ends with, `send` if left out."""
     begin_with: str | None = None
     """llm: a tool that the model must call first in each turn, for example `search_knowledge`;
     calls of others before it are refused."""
@@ -124,7 +127,8 @@ class AgentConfig(Section):
     permission_mode: PermissionModeName = "full"
     """llm and roles: read_only: tools that change something are not there; ask: a person approves
     each of their calls; full: they run. Messages may be sent in every mode; what the agent
-    remembers is a change."""
+    remembers is a change. acp: the answer to what the program asks permission for, `ask` if left
+    out."""
     tool_settings: dict[str, ToolConfig] = {}
     """llm and roles: about single tools, by the names that models see."""
     sandbox: SandboxConfig = SandboxConfig()
@@ -148,18 +152,20 @@ class AgentConfig(Section):
     context: ContextConfig = ContextConfig()
     """llm and roles: how questions are made to fit the model's context window."""
     max_steps: Annotated[int, Field(ge=1, le=100)] = 10
-    """llm: answers of the model in one turn."""
+    """llm: answers of the model in one turn. acp: likewise, 100 if left out."""
     max_tokens: Size | None = None
     """llm and roles: tokens of one turn, read and written together; the answer under way is
     finished. Left out: no bound."""
     turn_timeout: Span = 300.0
-    """Of one turn."""
+    """Of one turn; the time in which it waits for a person does not count. acp: 1h if left out."""
     tool_timeout: Span = 60.0
     """llm and roles: of one tool call."""
     class_: Annotated[str | None, Field(alias="class")] = None
     """python: file.py:ClassName"""
     settings: dict[str, JsonValue] = {}
     """python: handed to the class as `self.settings`."""
+    acp: AcpConfig | None = None
+    """acp: the program."""
     steer: Literal["steer", "queue", "interrupt"] = "steer"
     """llm and roles: what a person says in the thread of a turn that runs. steer: the model is
     shown it with its next question; queue: it waits for the next turn; interrupt: the turn ends,
@@ -185,6 +191,12 @@ class AgentConfig(Section):
     again.` if it stands among the last 20 broadcasts."""
 
     model_config = ConfigDict(populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_of_its_kind(cls, said: JsonValue) -> JsonValue:
+        usual = isinstance(said, dict) and said.get("kind") == "acp"
+        return {**USUAL_OF_ACP, **said} if usual and isinstance(said, dict) else said
 
     @property
     def role_models(self) -> dict[Role, str]:

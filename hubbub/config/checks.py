@@ -40,6 +40,21 @@ _OF_A_MODEL: Mapping[str, str] = MappingProxyType(
     }
 )
 """Keys that mean something for a single model only; what agents with roles have instead."""
+_OWN_MODEL = "the program has a model of its own, which its own config chooses"
+_OF_ACP: Mapping[str, str] = MappingProxyType(
+    {
+        "model": _OWN_MODEL,
+        "models": _OWN_MODEL,
+        "roles": "the program works alone",
+        "mode": "see `permission_mode`",
+        "begin_with": "say it in `instruction`",
+        "fork": "the program may have sub-agents of its own",
+        "skills": "put them where the program looks for its own",
+        "select_over": "name the few that it needs in `tools`",
+        "context": "the program fills its context window itself",
+    }
+)
+"""Keys that mean something for agents of models only; what a program of ACP has instead."""
 
 
 def cross_check(document: Document, mods: Collection[str] | None) -> None:
@@ -169,13 +184,15 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
             _check_spec(document, (*loc, "class"), class_, "ClassName")
         elif _left_out(agent, "class"):
             document.report(loc, f"{dotted(loc)} is a python agent: it needs the key 'class'")
+    elif kind == "acp":
+        _check_acp(document, loc, agent)
     elif kind == "llm" or kind in ROLES_OF:
         if class_:
             document.report((*loc, "class"), f"{dotted(loc)} has a class: add `kind: python`")
         else:
             _check_llm(document, loc, agent)
     if kind in ROLES_OF:
-        _check_roles(document, loc, agent)
+        _check_ignored(document, loc, agent, _OF_A_MODEL)
     _check_servers(document, loc, agent)
     check_knowledge(document, loc, agent)
     check_skills(document, loc, agent)
@@ -189,9 +206,24 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
             _check_spec(document, (*loc, "hooks", n), hook, "ClassName")
 
 
-def _check_roles(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+def _check_acp(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+    program = agent.get("acp")
+    if program is None and _left_out(agent, "acp"):
+        text = f"{dotted(loc)} is a coding agent: it needs `acp: {{command: [opencode, acp]}}`"
+        document.report(loc, text)
+    folder = program.get("cwd") if isinstance(program, dict) else None
+    if isinstance(folder, str) and not Path(folder).is_dir():
+        text = f"the workspace {shown_path(Path(folder))} does not exist: make the folder"
+        document.report((*loc, "acp", "cwd"), text)
+    _check_template(document, (*loc, "template"), _text(agent, "template"))
+    _check_ignored(document, loc, agent, _OF_ACP)
+
+
+def _check_ignored(
+    document: Document, loc: Loc, agent: Mapping[str, JsonValue], ignored: Mapping[str, str]
+) -> None:
     """What would be ignored. A key that says what holds anyway does no harm."""
-    for key, instead in _OF_A_MODEL.items():
+    for key, instead in ignored.items():
         if key in agent and agent[key] != _USUAL[key].get_default(call_default_factory=True):
             text = f"{dotted(loc)} is of the kind {agent['kind']}, where `{key}` has no effect"
             document.report((*loc, key), f"{text}: {instead}")

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from hubbub.config.acp import AcpConfig
 from hubbub.config.agents import AgentConfig, History, ModelConfig, Price
 from hubbub.config.budgets import (
     ApprovalsConfig,
@@ -33,6 +34,7 @@ from hubbub.config.units import HostName, Id, Section, Size, Span
 from hubbub.protocol.messages import Card
 
 __all__ = [
+    "AcpConfig",
     "AgentConfig",
     "ApprovalsConfig",
     "BreakerConfig",

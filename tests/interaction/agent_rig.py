@@ -127,6 +127,20 @@ class Rig:
 
         await self._start(name, run_with=run)
 
+    async def acp(
+        self, name: str, command: Sequence[str], folder: Path, **config: JsonValue
+    ) -> None:
+        """Start a coding agent whose program works in the folder."""
+        from hubbub.interop.acp.agent import run_acp_agent
+
+        program = {"command": list(command), "cwd": str(folder)}
+        settings = AgentConfig.model_validate({"kind": "acp", "acp": program, **config})
+
+        async def run(client: Client) -> None:
+            await run_acp_agent(settings, name, client, folder, grace_s=0)
+
+        await self._start(name, run_with=run)
+
     async def _start(self, name: str, *, run_with: object, card: Card | None = None) -> None:
         joined = asyncio.Event()
 

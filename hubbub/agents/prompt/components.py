@@ -17,6 +17,7 @@ from hubbub.config.prompting import COMPONENTS, CONDITIONS
 __all__ = [
     "CONDITIONS_BY_NAME",
     "DEFAULTS",
+    "FOR_PROGRAMS",
     "NOT_PLAIN",
     "condition",
     "default_builder",
@@ -118,6 +119,16 @@ _ANSWERING = (
 )
 _SPEAKING = f"Nobody reads what you write outside tool calls. {_ANSWERING}"
 _SENT = f"Text that you write without a tool call is sent as your answer. {_ANSWERING}"
+_PROGRAM_SENT = (
+    "What you write last in your turn is sent as your answer to whoever wrote to you, with the "
+    "files that you have changed; what you write before that stands in the turn's record. If you "
+    "must know something before you can go on, end with your question."
+)
+_PROGRAM_RECORDED = "Nobody reads what you write: it stands in the turn's record."
+_PROGRAM_TOOLS = (
+    "The MCP server `hubbub` has the network's tools, `send_text_message` and others: call them to "
+    "say something before you are done, or to somebody else."
+)
 _TASKS = (
     ' A message with `request_kind="task"` is work that somebody waits for until its `deadline`: '
     "end it with `report`, giving its `request`, before you finish, or once you have what others "
@@ -144,6 +155,11 @@ def _speaking(context: PromptContext) -> str:
     files = _FILES if _has(context, "read_file") else ""
     speaking = _SENT if context.final_text == "send" else _SPEAKING
     return speaking + (_TASKS if _has(context, "report") else "") + files
+
+
+def _program_speaking(context: PromptContext) -> str:
+    answer = _PROGRAM_SENT if context.final_text == "send" else _PROGRAM_RECORDED
+    return f"{answer} {_PROGRAM_TOOLS}"
 
 
 def _delegation(context: PromptContext) -> str:
@@ -272,6 +288,9 @@ DEFAULTS: tuple[Component, ...] = (
 )
 
 assert [component.name for component in DEFAULTS] == list(COMPONENTS), "as the config names them"
+
+FOR_PROGRAMS: tuple[Component, ...] = (Component("speaking", _program_speaking, 80),)
+"""What a program that asks a model by itself (`kind: acp`) is told instead: it has no `finish`."""
 
 NOT_PLAIN = ("delegation", "tools", "mods", "capabilities")
 """What an agent with nothing but an `instruction` is not told."""

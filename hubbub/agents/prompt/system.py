@@ -13,7 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from hubbub.agents.prompt.builder import DEFAULT_PRIORITY, Component, PromptBuilder, Render
-from hubbub.agents.prompt.components import condition, default_builder, plain_builder
+from hubbub.agents.prompt.components import (
+    FOR_PROGRAMS,
+    condition,
+    default_builder,
+    plain_builder,
+)
 from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.files import read_prompt_file
 from hubbub.agents.prompt.versions import SUFFIX, PromptLibrary, PromptTemplate, compile_prompt
@@ -152,11 +157,13 @@ def load_system_prompts(config: AgentConfig, name: str, base_dir: Path) -> Syste
     Raises `ConfigError` when a file does not exist or a variable is missing.
     """
     settings = config.prompt
+    builder = plain_builder() if settings is None else default_builder()
+    for told in FOR_PROGRAMS if config.kind == "acp" else ():
+        builder.replace(told)
     if settings is None:
-        return SystemPrompts(config.instruction, plain_builder(), PromptConfig())
+        return SystemPrompts(config.instruction, builder, PromptConfig())
     choice = _choice(settings, config.instruction, name, base_dir)
     templates = list(choice.versions.values()) if choice else []
-    builder = default_builder()
     for component in settings.components.remove:
         if component in builder:  # named twice is removed once
             builder.unregister(component)

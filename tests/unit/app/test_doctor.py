@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -51,6 +52,22 @@ async def test_a_network_is_looked_at_without_making_anything(write: Write, tmp_
     tokens = finding(await diagnose(write("net.yaml", text), {}), "tokens")
     assert tokens.verdict == "warning"
     assert tokens.text.startswith("bob can join only on this machine: `hubbub tokens add bob`")
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("I-10")
+async def test_the_program_of_a_coding_agent_is_tried(write: Write) -> None:
+    pytest.importorskip("acp", reason="needs the extra `acp`")
+    program = Path(__file__).parents[2] / "interaction" / "acp_program.py"
+    text = "agents:\n" + "".join(
+        f"  {name}: {{kind: acp, acp: {{command: {command}}}}}\n"
+        for name, command in {"good": [sys.executable, str(program)], "bad": ["false"]}.items()
+    )
+    found = await diagnose(write("net.yaml", NETWORK + text), {})
+    assert finding(found, "agent good").verdict == "ok"
+    assert finding(found, "agent good").text.endswith("speaks ACP 1 and keeps its sessions")
+    assert finding(found, "agent bad").verdict == "problem"
+    assert finding(found, "agent bad").text == "false has ended (exit code 1)"
 
 
 async def test_what_keeps_a_network_from_starting_is_a_problem(write: Write) -> None:

@@ -117,6 +117,28 @@ def test_the_missing_extra_of_mcp_is_told_once_with_its_line(
     load_valid(write("net.yaml", f"{SERVERS}{CLERK}    model: default\n"))
 
 
+@pytest.mark.behaviour("I-10")
+def test_what_a_coding_agent_lacks_is_told_with_its_line(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("acp", reason="needs the extra `acp`")
+    text = "network: {auth: open, listen: '127.0.0.1:0'}\nagents:\n  a:\n    kind: acp\n"
+    for command, lacks in {
+        "no-such-program": "no program 'no-such-program' on the PATH: install it",
+        "./bin/agent": "no program './bin/agent': install it",
+    }.items():
+        path = write("net.yaml", f"{text}    acp: {{command: [{command}]}}\n")
+        load_valid(path)
+        with pytest.raises(ConfigProblems) as caught:
+            load_checked(path)
+        assert str(caught.value) == f"net.yaml:5: agents.a.acp.command: there is {lacks}"
+    path = write("net.yaml", f"{text}    acp: {{command: [sh]}}\n")
+    load_checked(path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigProblems, match=r"net.yaml:4: agents.a: `kind: acp` needs an extra"):
+        load_valid(path)
+
+
 @pytest.mark.behaviour("L-10")
 def test_without_a_key_one_sentence_says_what_is_missing_and_what_works(
     loading: Loading, write: Write

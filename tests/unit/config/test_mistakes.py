@@ -182,6 +182,12 @@ agents: {a: {history: {mesages: 3}}}
 ---
 agents: {a: {kind: python, class: bots/calculater.py:Calculator}}
 ---
+agents: {a: {kind: acp}}
+---
+agents: {a: {kind: acp, acp: {command: []}}}
+---
+agents: {a: {kind: acp, acp: {command: [sh], cwd: nowhere}, model: small, fork: {}}}
+---
 agents: {a: {kind: python, class: nowhere/x.py:X}}
 ---
 agents: {a: {kind: python, class: bots/calculator.py:Calculater}}

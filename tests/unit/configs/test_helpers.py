@@ -123,7 +123,15 @@ ELSEWHERE = {"HUBBUB_LISTEN": "127.0.0.1:7", "HUBBUB_STORE": "sqlite::memory:"}
 
 
 def test_the_shipped_networks_are_there() -> None:
-    with_models = ["debate", "newsroom", "pipeline", "software-team", "support-desk", "team"]
+    with_models = [
+        "coding-team",
+        "debate",
+        "newsroom",
+        "pipeline",
+        "software-team",
+        "support-desk",
+        "team",
+    ]
     assert sorted(f.stem for f in FILES) == sorted([*with_models, "quickstart"])
 
 

@@ -1,0 +1,1 @@
+"""Doors for what speaks a standard: each an adapter above `hubbub.client`, each an extra."""

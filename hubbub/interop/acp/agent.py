@@ -1,0 +1,187 @@
+"""A coding agent on the network: from its section of the YAML to the turns that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio
+
+from hubbub.agents.asking import DIALECTS
+from hubbub.agents.brain import Brain
+from hubbub.agents.briefing import Briefing
+from hubbub.agents.inbox import Inbox, TurnPlan, Woken
+from hubbub.agents.launch import conversation_template, inbox_of, load_hooks, run_brain
+from hubbub.agents.prompt.context import Note
+from hubbub.agents.prompt.render import Conversation, ConversationTemplate
+from hubbub.agents.prompt.system import load_system_prompts
+from hubbub.agents.runner import GRACE_S
+from hubbub.agents.tools.approval import HubApprover
+from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
+from hubbub.agents.tools.registry import SELECT
+from hubbub.agents.tools.tidy import TIDY_STEPS
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FINISH, SHOW_PLAN
+from hubbub.agents.turn.activity import Activities
+from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
+from hubbub.agents.turn.hooks import HookChain, Hooks
+from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.voice import Voice
+from hubbub.client import Client
+from hubbub.config.agents import AgentConfig
+from hubbub.config.tooling import McpServerConfig
+from hubbub.errors import ConfigError
+from hubbub.interop.acp.answer import ANSWER, AnswerTool
+from hubbub.interop.acp.network import NetworkTools, OfferedTool
+from hubbub.interop.acp.program import Program, Server
+from hubbub.interop.acp.sessions import Sessions
+from hubbub.interop.acp.turn import AcpTurn, Workplace
+from hubbub.protocol.frames import Ready
+
+__all__ = ["run_acp_agent"]
+
+_NOT_OFFERED = frozenset({ANSWER, ASK_HUMAN, DECLINE, FINISH, SELECT, SHOW_PLAN, TIDY_STEPS})
+"""Tools of loops that ask a model: a program ends its turn, and asks, by what it says."""
+
+
+class _Unsteered(Helm):
+    """A program takes one prompt at a time: what people say meanwhile waits for the next turn."""
+
+    def waiting(self) -> tuple[Woken, ...]:
+        return ()
+
+
+class AcpBrain(Brain):
+    """Takes turns by giving prompts to a program.
+
+    `tools` makes the toolbox from what the hub offers; it is called for every connection.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        inbox: Inbox,
+        place: Workplace,
+        template: ConversationTemplate,
+        briefing: Briefing,
+        tools: Callable[[Ready], Toolbox],
+        hooks: Sequence[Hooks] = (),
+    ):
+        self._inbox, self._place, self._template = inbox, place, template
+        self._briefing, self._make_tools, self._hooks = briefing, tools, hooks
+        self._ready, self._tools = client.ready, tools(client.ready)
+        self._activities = Activities(partial(client.signal, "activity"))
+        self._offer()
+
+    async def ready(self, ready: Ready) -> None:
+        self._ready, self._tools = ready, self._make_tools(ready)
+        self._offer()
+        await self._activities.repeat()
+
+    def _offer(self) -> None:
+        specs = (s for s in self._tools.specs if s.name not in _NOT_OFFERED)
+        writing = self._tools.writing
+        self._place.network.offered = [OfferedTool(s, s.name not in writing) for s in specs]
+
+    async def dropped(self, turn: str) -> None:
+        prompting = self._place.live.pop(turn, None)
+        if prompting is not None:
+            prompting.cancel()
+        self._place.sessions.release(turn)
+        await self._activities.drop(turn)
+
+    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+        plan = await journal.take_up()
+        sessions = self._place.sessions
+        try:
+            await sessions.hold(sessions.key(plan.thread_id), plan.id)
+            await self._take_turn(plan, journal)
+        finally:
+            if not journal.parked:
+                sessions.release(plan.id)
+
+    async def _take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+        place, inbox = self._place, self._inbox
+        history, threads = place.config.history, inbox.threads
+        conversation = Conversation.of(self._template, threads, plan, inbox.me, history)
+        toolbox, native = self._tools.for_turn(), DIALECTS["native"]
+        system = await self._briefing.of(plan, toolbox, native, self._ready, threads)
+        steps = await journal.begin(
+            model=self._briefing.model,
+            system_prompt=system.text,
+            prompt=conversation.text,
+            prompt_id=system.prompt_id,
+            components=system.components,
+            tools=tuple(tool.spec.name for tool in place.network.offered),
+        )
+        hooks = HookChain(self._hooks, plan, inbox.me)
+        journal.before_end = hooks.turn_ended
+        taint = Taint(bool(carriers(conversation.in_thread)), steps)
+        calls = Calls(toolbox, journal, hooks.around if hooks else None, taint)
+        async with self._activities.of(plan) as activity:
+            turn = AcpTurn(place, plan, calls, activity, steps, system.text, conversation.text)
+            helm = _Unsteered(inbox, plan.thread_id, "queue")
+            driver = TurnDriver(turn, calls, turn.ask, activity=activity, hooks=hooks, helm=helm)
+            await driver.run(place.config.turn_timeout)
+
+
+async def run_acp_agent(
+    config: AgentConfig,
+    name: str,
+    client: Client,
+    base_dir: Path,
+    *,
+    grace_s: float = GRACE_S,
+    greet_cid: str | None = None,
+    mods: Sequence[Note] = (),
+    mcp_servers: Mapping[str, McpServerConfig] | None = None,
+) -> None:
+    """Run the coding agent that `client` is connected as (with `turns=True`) until cancelled.
+
+    Its program starts with the first turn, and ends with the agent. The arguments, and what is
+    raised, are those of `hubbub.agents.launch.run_agent`.
+    """
+    if config.acp is None:
+        raise ConfigError(f"agents.{name}: a coding agent needs `acp: {{command: [...]}}`")
+    workspace = (base_dir / config.acp.cwd).resolve()
+    program = Program(config.acp.model_copy(update={"cwd": str(workspace)}))
+    inbox = inbox_of(config, name)
+    voice = Voice(client, inbox)
+    servers = list(_servers(servers_of(config, name, mcp_servers or {})))
+    conduct = replace(conduct_of(config), approver=HubApprover(client))
+    prompts = load_system_prompts(config, name, base_dir)
+    answer = AnswerTool(voice, client.offers, workspace)
+    kit = ToolKit(config, name, base_dir, conduct=conduct, more=[answer], words=prompts.words)
+    briefing = Briefing(prompts, config, client.network, config.acp.command[0], mods=mods)
+    template, hooks = conversation_template(config, base_dir), load_hooks(config, base_dir)
+    async with program, NetworkTools() as network:
+        place = Workplace(
+            name,
+            config,
+            Sessions(program, network, client, servers),
+            network,
+            HubApprover(client),
+            workspace,
+            client.hello.limits.text_bytes,
+        )
+        tools = partial(kit.toolbox, caller=voice)
+        brain = AcpBrain(client, inbox, place, template, briefing, tools, hooks)
+        await run_brain(client, inbox, brain, config, grace_s, greet_cid)
+
+
+def _servers(configs: Mapping[str, McpServerConfig]) -> Iterator[Server]:
+    """MCP servers as the program is told of them. Raises `ConfigError` for what it cannot be
+    told."""
+    for name, config in configs.items():
+        if config.tools is not None or config.cwd is not None:
+            what = "`tools` and `cwd` have no effect for a coding agent, which connects by itself"
+            raise ConfigError(f"mcp_servers.{name}: {what}: leave them out")
+        if config.command is not None:
+            program, *arguments = config.command
+            env = [EnvVariable(name=key, value=value) for key, value in config.env.items()]
+            yield McpServerStdio(name=name, command=program, args=arguments, env=env)
+        elif config.url is not None:
+            headers = [HttpHeader(name=key, value=v) for key, v in config.headers.items()]
+            yield HttpMcpServer(type="http", name=name, url=config.url, headers=headers)

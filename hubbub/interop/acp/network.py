@@ -1,0 +1,171 @@
+"""The network's tools, which a program has as those of an MCP server that this process is.
+
+Each session has a key of its own: whoever brings it speaks for the turn whose prompt runs in that
+session, and for nobody where none runs. The program starts `relay.py` as the server; that connects
+to a socket here, in a folder that nobody else may enter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import anyio
+from acp.schema import McpServerStdio
+from mcp.server.lowlevel import Server
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+    jsonrpc_message_adapter,
+)
+from pydantic import JsonValue, ValidationError
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.turn.loop import CallResult
+from hubbub.interop.acp.progress import SERVER
+
+__all__ = ["Caller", "NetworkTools", "OfferedTool"]
+
+_RELAY = Path(__file__).with_name("relay.py")
+_MOST_LINE = 1024 * 1024
+"""Bytes of a message of the program's MCP client."""
+_NO_TURN = "no turn runs in this session: the network's tools work while you answer a prompt"
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool as the program is told of it."""
+
+    spec: ToolSpec
+    reads: bool
+    """It changes nothing."""
+
+
+class Caller(Protocol):
+    """A prompt that runs in a session: `Prompting`."""
+
+    async def network_call(self, name: str, arguments: dict[str, JsonValue]) -> CallResult: ...
+
+
+class NetworkTools:
+    """A context, in which programs can connect. `offered` may change; programs ask for the list
+    when they begin a session."""
+
+    def __init__(self) -> None:
+        self.offered: Sequence[OfferedTool] = ()
+        self.callers: dict[str, Caller] = {}
+        """The prompts that run, by the key of their session."""
+        self._keys: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> NetworkTools:
+        self._folder = tempfile.TemporaryDirectory(prefix="hubbub-acp-")  # for its owner alone
+        self._path = Path(self._folder.name) / "mcp"
+        self._server = await asyncio.start_unix_server(
+            self._connected, self._path, limit=_MOST_LINE
+        )
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._folder.cleanup()
+
+    def server(self) -> tuple[str, McpServerStdio]:
+        """What a new session is told of the server, and the session's key."""
+        key = secrets.token_hex(16)
+        self._keys.add(key)
+        arguments = ["-I", str(_RELAY), str(self._path), key]
+        return key, McpServerStdio(name=SERVER, command=sys.executable, args=arguments, env=[])
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            key = (await reader.readline()).decode(errors="replace").strip()
+            if key in self._keys:
+                await self._speak(key, reader, writer)
+        except (ConnectionError, ValueError):
+            pass  # it has gone, or says more in one line than any call needs
+        finally:
+            writer.close()
+
+    async def _speak(
+        self, key: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        to_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+        server = self._mcp_server(key)
+
+        async def inwards() -> None:
+            async with to_server:
+                while line := await reader.readline():
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                    except ValidationError as exc:
+                        await to_server.send(exc)
+                    else:
+                        await to_server.send(SessionMessage(message))
+
+        async def outwards() -> None:
+            async with from_server:
+                async for said in from_server:
+                    text = said.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    writer.write(text.encode() + b"\n")
+                    await writer.drain()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(inwards())
+                group.create_task(outwards())
+                await server.run(read, write, server.create_initialization_options())
+                await write.aclose()
+        except* (ConnectionError, ValueError, anyio.BrokenResourceError):
+            pass
+
+    def _mcp_server(self, key: str) -> Server[Any]:
+        async def list_tools(context: object, params: object) -> ListToolsResult:
+            return ListToolsResult(tools=[_told(tool) for tool in self.offered])
+
+        async def call_tool(context: object, params: CallToolRequestParams) -> CallToolResult:
+            caller = self.callers.get(key)
+            if caller is None:
+                return _result(_NO_TURN, failed=True)
+            if not any(tool.spec.name == params.name for tool in self.offered):
+                return _result(f"there is no tool {params.name!r}", failed=True)
+            result = await caller.network_call(params.name, params.arguments or {})
+            return _result(result.result, failed=result.error is not None)
+
+        return Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def _told(tool: OfferedTool) -> Tool:
+    spec = tool.spec
+    annotations = ToolAnnotations(read_only_hint=tool.reads)
+    return Tool(
+        name=spec.name,
+        description=spec.description,
+        input_schema=spec.offered,
+        annotations=annotations,
+    )
+
+
+def _result(text: str, *, failed: bool) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
