@@ -12,7 +12,8 @@ __all__ = ["ROOT", "Block", "anchors", "blocks", "example", "links", "pages"]
 ROOT = Path(__file__).parents[1]
 
 _FENCE = re.compile(
-    r"(?:<!-- example: (?P<name>\S+) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    r"(?:<!-- (?:example: (?P<name>\S+)|edit: (?P<edited>\S+)) -->\n)?"
+    r"```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 _LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
@@ -20,12 +21,14 @@ _HEADING = re.compile(r"^#{1,6} +(?P<title>.+)$", re.MULTILINE)
 
 
 class Block(NamedTuple):
-    """A block of code in a page. `name` is the file that the reader is told to write."""
+    """A block of code in a page. `name` is the file that the reader is told to write, `edited` the
+    one that a change is told for."""
 
     page: Path
     language: str
     text: str
     name: str | None
+    edited: str | None = None
 
 
 def pages() -> list[Path]:
@@ -36,7 +39,7 @@ def pages() -> list[Path]:
 
 def blocks(page: Path) -> Iterator[Block]:
     for match in _FENCE.finditer(page.read_text("utf-8")):
-        yield Block(page, match["language"], match["text"], match["name"])
+        yield Block(page, match["language"], match["text"], match["name"], match["edited"])
 
 
 def example(page: str, name: str) -> str:

@@ -14,6 +14,7 @@ from hubbub.agents.declared import declared
 from hubbub.agents.fork import ForkTool
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.llm import LlmBrain
+from hubbub.agents.models.providers import open_model
 from hubbub.agents.program import Objects, Program
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
@@ -139,9 +140,7 @@ async def run_agent(
 
     # A wrong name is told before the model's library is imported.
     tools(client.ready)
-    from hubbub.agents.models.openai import OpenAIModel
-
-    model = OpenAIModel(model_config, config.model)
+    model = open_model(model_config, config.model)
     try:
         briefing = Briefing(prompts, config, client.network, model.name, mods=mods, memory=memory)
         choice = DialectChoice(model_config)

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from hubbub.agents.asking import DIALECTS, Asker, DialectChoice, Offers, beginning, first_tool
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.models.base import Answer, Model, Question, ToolSpec
+from hubbub.agents.models.providers import open_model
 from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.tools.toolbox import Toolbox
@@ -53,13 +54,11 @@ class Workbench:
 
         Raises `ModelError`, also for a model that does not exist and a record without a prompt.
         """
-        from hubbub.agents.models.openai import OpenAIModel
-
         label = trial.model or self.config.model
         if label not in self.models:
             raise ModelError(f"there is no model {label!r}{nearest(label, self.models)}")
         config = self.models[label]
-        model = OpenAIModel(config, label)
+        model = open_model(config, label)
         try:
             thinking = ThinkingModel(model) if self.scratchpad else model
             rules = await self._rules(turn.agent, label)

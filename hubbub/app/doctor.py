@@ -206,7 +206,8 @@ async def probe_model(name: str, model: ModelConfig) -> str:
 
     Raises ModelError when it cannot be used for agents, with the reason.
     """
-    from hubbub.agents.models.openai import OpenAIModel  # slow to import
+    from hubbub.agents.models.openai import Redaction
+    from hubbub.agents.models.providers import open_model
 
     tool = ToolSpec(
         "finish",
@@ -214,8 +215,8 @@ async def probe_model(name: str, model: ModelConfig) -> str:
         {"type": "object", "properties": {"reason": {"type": "string"}}, "required": ["reason"]},
     )
     tries: tuple[DialectName, ...] = (model.dialect,) if model.dialect else ("native", "tool_call")
-    endpoint = OpenAIModel(model.model_copy(update={"retries": 0}), name)
-    what = f"{model.model} at {endpoint.address}"
+    endpoint = open_model(model.model_copy(update={"retries": 0}), name)
+    what = f"{model.model} at {Redaction(model.base_url, model.api_key).address}"
     try:
         for dialect in tries:
             answer = await _probe(endpoint, DIALECTS[dialect], tool, last=dialect == tries[-1])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from hubbub.agents.models.base import Question
-from hubbub.agents.models.openai import OpenAIModel
+from hubbub.agents.models.providers import open_model
 from hubbub.agents.prompt.cases import Interval, Performance, failures, wilson
 from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.system import template_variables
@@ -197,7 +197,7 @@ class _PromptPlayer:
 
     async def play(self) -> Performance:
         message = self.placed.case.message or ""
-        model = OpenAIModel(self.loaded.file.models[self.model], self.model)
+        model = open_model(self.loaded.file.models[self.model], self.model)
         try:
             answer = await model.answer(
                 Question(

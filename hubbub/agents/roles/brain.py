@@ -13,6 +13,7 @@ from hubbub.agents.asking import DialectChoice
 from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing, Memory
 from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.models.providers import open_model
 from hubbub.agents.program import Objects, Program
 from hubbub.agents.prompt.context import Companion, Note
 from hubbub.agents.prompt.render import Conversation, ConversationTemplate
@@ -231,12 +232,10 @@ async def _role_models(
             where = f"agents.{name}.models.{role}" if role in config.models else f"agents.{name}"
             hint = nearest(model, models) or "; add it to `models`"
             raise ConfigError(f"{where}: there is no model {model!r}{hint}")
-    from hubbub.agents.models.openai import OpenAIModel
-
     async with contextlib.AsyncExitStack() as stack:
         made: dict[str, RoleModel] = {}
         for model in dict.fromkeys(chosen.values()):
-            endpoint = OpenAIModel(models[model], model)
+            endpoint = open_model(models[model], model)
             stack.push_async_callback(endpoint.close)
             rules = await context_rules(
                 config.model_copy(update={"model": model}), name, models[model]
