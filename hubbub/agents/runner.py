@@ -11,7 +11,7 @@ from functools import partial
 from hubbub.agents.brain import Brain, Overhearing
 from hubbub.agents.catching_up import CatchingUp
 from hubbub.agents.inbox import Inbox, StillOpen, TurnPlan, Woken, by_person
-from hubbub.agents.running import Ending, Halt, Parking, RunningTurns
+from hubbub.agents.running import Ending, Parking, RunningTurns, StopTurns
 from hubbub.agents.trials import TurnTrials
 from hubbub.agents.turn.driver import Steer, wished
 from hubbub.agents.turn.journal import Journal
@@ -251,8 +251,8 @@ class AgentRunner:
                 self._catching_up.end()
             case Signal(type="approval", sender="hub"):
                 self._decided(Approval.model_validate(item.data))
-            case Signal(type="halt", sender="hub"):
-                self._halt(Halt.model_validate(item.data))
+            case Signal(type="stop_turns", sender="hub"):
+                self._end_turns(StopTurns.model_validate(item.data))
             case Signal(type="try_turn", sender="hub"):
                 self._spawn(self._trials.take(item.data))
             case Signal():
@@ -430,12 +430,12 @@ class AgentRunner:
         """Stop a running turn; it is recorded as cancelled. False if it does not run."""
         return self._turns.end(turn, Ending(reason))
 
-    def _halt(self, halt: Halt) -> None:
+    def _end_turns(self, stopped: StopTurns) -> None:
         """The hub has ended turns: what runs for them ends, and what waits for them never begins.
         Nobody waits for a model to answer."""
-        over = frozenset(halt.turns)
+        over = frozenset(stopped.turns)
         for turn in over:
-            self._turns.end(turn, Ending(halt.told, halted=True))
+            self._turns.end(turn, Ending(stopped.told, by_hub=True))
             if self._parking.drop(turn):
                 self._spawn(self._brain.dropped(turn))
         self._inbox.drop(over)

@@ -12,7 +12,7 @@ from hubbub.agents.turn.journal import Journal
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Model
 
-__all__ = ["Ending", "Halt", "Parking", "RunningTurns"]
+__all__ = ["Ending", "Parking", "RunningTurns", "StopTurns"]
 
 # Turns that have stopped because a call of theirs waits for a person. Pure.
 #
@@ -75,19 +75,19 @@ class Ending:
     """Why a turn is cancelled."""
 
     reason: str
-    halted: bool = False
+    by_hub: bool = False
     """The hub has ended it: nothing more is recorded of it or said in it."""
 
     async def record(self, journal: Journal) -> None:
         """The turn is over for this reason."""
-        if self.halted:
-            await journal.halted(self.reason)
+        if self.by_hub:
+            await journal.ended_by_hub(self.reason)
         else:
             await journal.end("cancelled", self.reason)
 
 
-class Halt(Model):
-    """The data of the signal `halt`."""
+class StopTurns(Model):
+    """The data of the signal `stop_turns`."""
 
     turns: tuple[str, ...]
     code: str = ErrorCode.STOPPED
@@ -151,7 +151,7 @@ class RunningTurns:
         if running is None:
             return False
         first = running.ending is None
-        if first or ending.halted:
+        if first or ending.by_hub:
             running.ending = ending
         if first:
             # Not at once: a task that is cancelled before it has begun never comes to record it.
@@ -162,7 +162,7 @@ class RunningTurns:
         """End what the hub has ended while there was no connection to it."""
         for plan in self:
             if not any(map(still.has, plan.incoming)):
-                self.end(plan.id, Ending(_MEANWHILE, halted=True))
+                self.end(plan.id, Ending(_MEANWHILE, by_hub=True))
 
     def _cancel(self, running: _Running) -> None:
         if self._turns.get(running.plan.id) is running:  # else it only makes its end durable

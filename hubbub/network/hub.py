@@ -135,7 +135,7 @@ class Hub:
             await ending.start()
             await mods.start()
         except BaseException:
-            await mods.halt()
+            await mods.stop()
             kernel.log.stop()
             raise
         for service in services:
@@ -186,7 +186,7 @@ class Hub:
             recorded=(kernel.queues.recorded, services.mods.recorded),
             committed=(
                 # May take wakes away, of which nobody has heard yet.
-                (kernel.state.halts.standing, services.ending.committed),
+                (kernel.state.stops.standing, services.ending.committed),
                 (True, kernel.writes.committed),
                 (True, kernel.fanout.committed),
                 (True, kernel.writes.causes.committed),
@@ -222,7 +222,7 @@ class Hub:
         self.services.budgets.flush()
         if not self._writer.done():
             await self.kernel.log.settle()
-        await self.services.mods.halt()
+        await self.services.mods.stop()
         self.kernel.notifications.stop()
         for service in self.services:
             service.close()

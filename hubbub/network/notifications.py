@@ -31,10 +31,10 @@ HUB_SIGNALS = frozenset(
         "caught_up",
         "channel",
         "delivered",
-        "halt",
         "overheard",
         "presence",
         "read",
+        "stop_turns",
         "stops",
         "takeovers",
         "try_turn",
@@ -194,12 +194,12 @@ class Notifications:
         if ahead and self._pipeline.judges:
             return  # no mod has seen the words yet
         if signal.thread_id is None:
-            if not (ahead and state.halts.standing):
+            if not (ahead and state.stops.standing):
                 self._relay(session, signal, None)
             return
         canonical = thread_ids.canonical(signal.thread_id, caller.participant)
         thread = state.threads.get(canonical or "")
-        if thread is None or (ahead and state.halts.of(caller.participant, thread.id)):
+        if thread is None or (ahead and state.stops.of(caller.participant, thread.id)):
             return  # who is stopped says nothing, in whatever way
         if state.may_read(thread, caller.participant):
             self._relay(session, signal, thread)

@@ -19,8 +19,6 @@ __all__ = [
     "CursorMoved",
     "Delivery",
     "Forgotten",
-    "HaltLifted",
-    "HaltSet",
     "LedgerMoved",
     "MemberJoined",
     "MemberLeft",
@@ -33,6 +31,8 @@ __all__ = [
     "RequestKept",
     "Spent",
     "StepRecorded",
+    "StopLifted",
+    "StopSet",
     "TakeoverEnded",
     "TakeoverSet",
     "ThreadCreated",
@@ -248,7 +248,7 @@ class TokenRevoked:
 
 
 @dataclass(slots=True)
-class HaltSet:
+class StopSet:
     """A person has stopped an agent, a thread or everything, or the breaker a thread.
 
     Replaces an earlier one of the same scope and target.
@@ -266,7 +266,7 @@ class HaltSet:
 
 
 @dataclass(slots=True)
-class HaltLifted:
+class StopLifted:
     scope: str
     target: str
 
@@ -392,8 +392,8 @@ Record = (
     | CallSettled
     | TokenAdded
     | TokenRevoked
-    | HaltSet
-    | HaltLifted
+    | StopSet
+    | StopLifted
     | TakeoverSet
     | TakeoverEnded
     | ApprovalKept

@@ -9,11 +9,11 @@ from functools import lru_cache
 
 from hubbub.clock import SteadyClock
 from hubbub.errors import OperationError
-from hubbub.network.halts import Halts
 from hubbub.network.marks import ReadMarks
 from hubbub.network.memories import MemoryKeys
 from hubbub.network.presence import Presence
 from hubbub.network.running_turns import RunningTurns
+from hubbub.network.standing_stops import StandingStops
 from hubbub.network.stored import StoreState
 from hubbub.network.takeovers import Takeovers
 from hubbub.network.targets import nearest
@@ -69,7 +69,7 @@ class NetworkState:
         self.marks = ReadMarks(stored.marks)
         self.memories = MemoryKeys(stored.keys)
         self.takeovers = Takeovers(stored.takeovers, clock)
-        self.halts = Halts(stored.halts, self.takeovers)
+        self.stops = StandingStops(stored.stops, self.takeovers)
         self.turns = RunningTurns()
         self.revocations: Counter[str] = Counter()
         """How often a participant's tokens were revoked since the hub started."""

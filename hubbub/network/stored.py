@@ -15,7 +15,6 @@ __all__ = [
     "StoreState",
     "StoredChannel",
     "StoredEvent",
-    "StoredHalt",
     "StoredInteraction",
     "StoredKey",
     "StoredLedger",
@@ -26,6 +25,7 @@ __all__ = [
     "StoredParticipant",
     "StoredRun",
     "StoredSpending",
+    "StoredStop",
     "StoredTakeover",
     "StoredThread",
     "StoredTurn",
@@ -83,8 +83,8 @@ class StoredRun(NamedTuple):
     since: int
 
 
-class StoredHalt(NamedTuple):
-    """A stop of people, or of the breaker, that holds; the fields are those of `HaltSet`."""
+class StoredStop(NamedTuple):
+    """A stop of people, or of the breaker, that holds; the fields are those of `StopSet`."""
 
     scope: str
     target: str
@@ -92,7 +92,7 @@ class StoredHalt(NamedTuple):
     reason: str
     at: float
     turns: int
-    """`HaltSet.count`."""
+    """`StopSet.count`."""
 
 
 class StoredTakeover(NamedTuple):
@@ -139,7 +139,7 @@ class StoreState:
     members: Sequence[StoredMember]
     marks: Sequence[StoredMark]
     keys: Sequence[StoredKey]
-    halts: Sequence[StoredHalt] = ()
+    stops: Sequence[StoredStop] = ()
     takeovers: Sequence[StoredTakeover] = ()
     approvals: Sequence[bytes] = ()
     """Those that are pending, or decided and not used while their turn has not ended (`Approval` as

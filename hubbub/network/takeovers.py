@@ -20,7 +20,7 @@ class Takeovers:
         self._clock = clock
         self._held: dict[str, StoredTakeover] = {}
         self.standing: set[tuple[str, str]] = set()
-        """As in `Halts`, which shares it; those included whose time has passed."""
+        """As in `StandingStops`, which shares it; those included whose time has passed."""
         self._ends: dict[str, float] = {}
         """When they end, by the clock: the dates that they bear may come sooner or later."""
         for lease in stored:

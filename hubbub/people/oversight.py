@@ -36,7 +36,7 @@ ARGUMENT = 500
 """Columns of an argument."""
 Shown = Callable[[str], str]
 """A thread's canonical id as the reader is shown it."""
-_Halts = tuple[tuple[Stopped, ...], tuple[BreakerState, ...]]
+_Held = tuple[tuple[Stopped, ...], tuple[BreakerState, ...]]
 
 
 class Oversight:
@@ -50,7 +50,7 @@ class Oversight:
         self.breakers: tuple[BreakerState, ...] = ()
         self.takeovers: tuple[Takeover, ...] = ()
         self._announced: set[str] = set()
-        self._before_stops: _Halts | None = None
+        self._before_stops: _Held | None = None
         self._before_takeovers: tuple[Takeover, ...] | None = None
 
     def renew(self) -> None:

@@ -246,8 +246,9 @@ class Signal(Model):
     once more (data: `request`, `turn`, `within_s`, and `system_prompt` and `model` in place of the
     recorded ones), and to answer with `turn_tried`. Nothing else may come of it.
 
-    `halt`: an agent is told that turns of its have been ended (data: `turns`, their ids, `code`
-    such as `stopped` or `taken_over`, `by` and `reason`): whatever runs for them is cancelled.
+    `stop_turns`: an agent is told that turns of its have been ended (data: `turns`, their ids,
+    `code` such as `stopped` or `taken_over`, `by` and `reason`): whatever runs for them is
+    cancelled.
 
     `stops`: people are told what is stopped (data: `stops`, as `list_stops` tells them, and
     `breakers`, as `list_breakers` does) whenever that changes, and when they join while there is

@@ -16,17 +16,17 @@ from hubbub.network.queries import (
 )
 from hubbub.network.records import (
     ApprovalKept,
-    HaltLifted,
-    HaltSet,
     LedgerMoved,
     RequestKept,
     Spent,
+    StopLifted,
+    StopSet,
     TakeoverEnded,
     TakeoverSet,
     TurnBegun,
     TurnEnded,
 )
-from hubbub.network.stored import StoredHalt, StoredLedger, StoredSpending, StoredTakeover
+from hubbub.network.stored import StoredLedger, StoredSpending, StoredStop, StoredTakeover
 from hubbub.testing.store_contract_log import StoreMaker
 from hubbub.testing.store_rows import opened, write
 
@@ -143,30 +143,30 @@ class DurableControlContract(ControlContract):
     async def test_stops_and_takeovers_hold_until_they_are_lifted(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
         async with opened(store) as first:
-            assert [*first.halts, *first.takeovers] == []
+            assert [*first.stops, *first.takeovers] == []
             await write(
                 store,
-                HaltSet("all", "", "ann", "", 1.0),
-                HaltSet("agent", "bob", "ann", "first", 2.0),
-                HaltSet("thread", "bob", "ann", "", 4.0),
-                HaltSet("breaker", "broadcast", "hub", "", 5.0, 40),
+                StopSet("all", "", "ann", "", 1.0),
+                StopSet("agent", "bob", "ann", "first", 2.0),
+                StopSet("thread", "bob", "ann", "", 4.0),
+                StopSet("breaker", "broadcast", "hub", "", 5.0, 40),
                 TakeoverSet("bob", "ann", 9.5),
                 TakeoverSet("cy", "ann", 7.5),
             )
             await write(
                 store,
-                HaltSet("agent", "bob", "cy", "again", 3.0),
-                HaltLifted("all", ""),
-                HaltLifted("agent", "never"),
+                StopSet("agent", "bob", "cy", "again", 3.0),
+                StopLifted("all", ""),
+                StopLifted("agent", "never"),
                 TakeoverSet("bob", "dan", 8.5),
                 TakeoverEnded("cy"),
                 TakeoverEnded("eve"),
             )
         async with opened(store) as state:
-            assert sorted(state.halts) == [
-                StoredHalt("agent", "bob", "cy", "again", 3.0, 0),
-                StoredHalt("breaker", "broadcast", "hub", "", 5.0, 40),
-                StoredHalt("thread", "bob", "ann", "", 4.0, 0),
+            assert sorted(state.stops) == [
+                StoredStop("agent", "bob", "cy", "again", 3.0, 0),
+                StoredStop("breaker", "broadcast", "hub", "", 5.0, 40),
+                StoredStop("thread", "bob", "ann", "", 4.0, 0),
             ]
             assert list(state.takeovers) == [StoredTakeover("bob", "dan", 8.5)]
 

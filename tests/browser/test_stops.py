@@ -43,9 +43,9 @@ async def test_a_running_turn_is_stopped_from_where_it_shows_and_by_two_keys(
         await expect(dialog(desk).get_by_role("radio").first).to_be_focused()
         await dialog(desk).get_by_label("Why").fill("wrong folder")
         await desk.page.keyboard.press("Enter")
-        halt = await clerk.halted()
-        assert halt["turns"] == [clerk.turn]
-        assert (halt["by"], halt["reason"]) == ("ann", "wrong folder")
+        stop = await clerk.stopped()
+        assert stop["turns"] == [clerk.turn]
+        assert (stop["by"], stop["reason"]) == ("ann", "wrong folder")
         await desk.sees("wrong folder")  # the hub's notice
         await expect(desk.page.locator(".announcer")).to_contain_text("1 turn ended")
         await expect(desk.banner("stopped")).to_have_count(0)  # the next message wakes again
@@ -54,14 +54,14 @@ async def test_a_running_turn_is_stopped_from_where_it_shows_and_by_two_keys(
         await desk.page.keyboard.press("Control+.")
         await expect(dialog(desk).get_by_role("radio", name="What clerk does now")).to_be_focused()
         await desk.page.keyboard.press("Enter")
-        assert (await clerk.halted())["turns"] == [clerk.turn]
+        assert (await clerk.stopped())["turns"] == [clerk.turn]
         await expect(desk.composer).to_be_focused()
         await clerk.works_again(desk)
         await desk.visit("thread", "dm.ann.clerk", opened=("turn", clerk.turn))
         await desk.details.get_by_role("button", name="Stop…").click()
         await expect(dialog(desk).get_by_role("radio", name="What clerk does now")).to_be_checked()
         await confirms(desk)
-        assert (await clerk.halted())["turns"] == [clerk.turn]
+        assert (await clerk.stopped())["turns"] == [clerk.turn]
         await expect(desk.details).to_contain_text("Stopped")
 
 
@@ -70,7 +70,7 @@ async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_th
 ) -> None:
     async with at_work(desks, room) as (desk, clerk):
         await stops(desk, "This thread", "too loud")
-        await clerk.halted()
+        await clerk.stopped()
         held = desk.banner("Agents are stopped here")
         await expect(held).to_contain_text("by ann")
         await expect(held).to_contain_text("too loud")
@@ -88,7 +88,7 @@ async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_th
         await desk.details.get_by_role("button", name="Stop…").click()
         await dialog(desk).get_by_role("radio", name="clerk, everywhere").check()
         await confirms(desk)
-        await clerk.halted()
+        await clerk.stopped()
         held = desk.banner("clerk is stopped by ann", desk.details)
         await held.get_by_role("button", name="Resume").click()
         await expect(held).to_have_count(0)

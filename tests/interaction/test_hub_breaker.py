@@ -52,9 +52,9 @@ async def test_one_turn_more_than_the_limit_stops_the_thread(in_memory: Networks
         assert "hubbub resume thread channel.desk" in notice["text_representation"]
         assert notice["mentions"] == ["ann"], "she waits for answers"
         assert (notice["content"]["scope"], notice["content"]["agents"]) == ("breaker", ["calc"])
-        halted = (await calc.signal("halt"))["data"]
-        assert sorted(halted["turns"]) == sorted(wake["wake"]["turn"] for wake in wakes)
-        assert (halted["code"], halted["by"]) == ("stopped", "hub")
+        stopped = (await calc.signal("stop_turns"))["data"]
+        assert sorted(stopped["turns"]) == sorted(wake["wake"]["turn"] for wake in wakes)
+        assert (stopped["code"], stopped["by"]) == ("stopped", "hub")
         assert (await bob.signal("stops"))["data"]["breakers"][0]["thread_id"] == "channel.desk"
         sent = await ann.call("post_to_channel", channel="desk", text="@calc still there?")
         assert sent["not_woken"] == {"calc": "breaker_open"}

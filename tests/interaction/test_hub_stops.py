@@ -47,8 +47,8 @@ async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: 
         assert (done["turns"], done["wakes"]) == (1, 0)
         told = (await ann.signal("turn_ended"))["data"]
         assert told == {"turn": turn, "agent": "calc", "outcome": "cancelled"}
-        halt = {"turns": [turn], "code": "stopped", "by": "ann", "reason": "wrong question"}
-        assert (await calc.signal("halt"))["data"] == halt
+        stop = {"turns": [turn], "code": "stopped", "by": "ann", "reason": "wrong question"}
+        assert (await calc.signal("stop_turns"))["data"] == stop
         records: dict[str, dict[str, Any]] = {
             "begin_turn": {"start": {"id": turn, "thread_id": "dm.ann.calc", "messages": ["m1"]}},
             "record_step": {"turn": turn, "step": {"n": 1}},
@@ -99,7 +99,7 @@ async def test_a_turn_taken_up_into_another_is_stopped_with_it(in_memory: Networ
         await calc.call("begin_turn", start=start)
         done = await ann.call("stop", scope="turn", target=second["wake"]["turn"])
         assert (done["target"], done["turns"]) == (first["wake"]["turn"], 1)
-        assert (await calc.signal("halt"))["data"]["turns"] == ["calc-m1", "calc-m2"]
+        assert (await calc.signal("stop_turns"))["data"]["turns"] == ["calc-m1", "calc-m2"]
         assert (await calc.ask("record_step", turn="calc-m1", step={"n": 1}))["op"] == "error"
 
 
@@ -114,8 +114,8 @@ async def test_a_stop_ends_all_in_its_scope_until_it_is_resumed(
         waiting = await woken(calc)
         done = await ann.call("stop", **stop, reason="enough")
         assert (done["turns"], done["wakes"]) == (1, 1)
-        halted = [turn, waiting["wake"]["turn"]]
-        assert (await calc.signal("halt"))["data"]["turns"] == halted
+        stopped = [turn, waiting["wake"]["turn"]]
+        assert (await calc.signal("stop_turns"))["data"]["turns"] == stopped
         assert (await calc.ask("begin_turn", start=beginning(waiting)))["code"] == "turn_over"
         assert (await calc.ask("record_step", turn=turn, step={"n": 1}))["code"] == "turn_over"
         sent = await ann.say("calc", "still there?")
@@ -130,7 +130,7 @@ async def test_a_stop_ends_all_in_its_scope_until_it_is_resumed(
         assert back.ready["pending"] == []
         assert wakes(await back.sync()) == []
         # It may not have heard of it: it is told once more.
-        assert (await back.signal("halt"))["data"]["turns"] == halted
+        assert (await back.signal("stop_turns"))["data"]["turns"] == stopped
         await ann.call("resume", **stop)
         assert (await ann.call("list_stops"))["stops"] == []
         await ann.say("calc", "and now?")
@@ -328,7 +328,7 @@ async def under_way(network: Network, store: MoodyStore) -> None:
     """A commit waits at the closed gate, and the stop of calc has been heard."""
     async with soon():
         await store.waiting.wait()
-    await eventually(lambda: network.hub.kernel.state.halts.get("agent", "calc") is not None)
+    await eventually(lambda: network.hub.kernel.state.stops.get("agent", "calc") is not None)
 
 
 @pytest.mark.behaviour("H-24")
@@ -439,7 +439,7 @@ async def test_two_who_stop_the_same_at_once_stop_it_once(in_memory: Networks) -
         assert sorted(answers) == [0, 1]
         assert kinds(await notices(network, ann)) == ["stopped"]
         await calc.sync()
-        assert [s["type"] for s in calc.signals].count("halt") == 1
+        assert [s["type"] for s in calc.signals].count("stop_turns") == 1
 
 
 # Disks --------------------------------------------------------------------------------------
@@ -465,7 +465,7 @@ async def test_a_stop_that_the_disk_refuses_leaves_all_as_it_was(in_memory: Netw
         await calc.say("ann", "4", cause=turn)
         await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
         assert await notices(network, ann) == []
-        assert not any(signal["type"] == "halt" for signal in calc.signals)
+        assert not any(signal["type"] == "stop_turns" for signal in calc.signals)
         assert [(await ann.call("stop", **scope))["turns"] for scope in (TURN, *SCOPES)] == [0] * 5
         for scope in SCOPES[:2]:
             await ann.call("resume", **scope)
@@ -495,7 +495,7 @@ async def test_a_stop_holds_over_a_restart_until_it_is_resumed(
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         assert calc.ready["pending"] == []
         assert wakes(await calc.take(2)) == []
-        assert (await calc.signal("halt"))["data"]["turns"] == [turn]
+        assert (await calc.signal("stop_turns"))["data"]["turns"] == [turn]
         records: dict[str, dict[str, Any]] = {
             "record_step": {"turn": turn, "step": {"n": 1}},
             "end_turn": {"end": {"id": turn, "outcome": "finished"}},

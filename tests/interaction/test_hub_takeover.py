@@ -39,7 +39,7 @@ async def taken(network: Network) -> tuple[Peer, Peer, Peer]:
     ann, calc, _turn = await at_work(network)
     bob = await network.join("bob")
     await bob.call("take_over", agent="calc", minutes=10)
-    await calc.signal("halt")
+    await calc.signal("stop_turns")
     return ann, calc, bob
 
 
@@ -51,9 +51,9 @@ async def test_taking_over_ends_what_is_done_and_tells_who_waited(in_memory: Net
         await ann.say("calc", "3+3?")
         lease = await bob.call("take_over", agent="calc", minutes=10)
         assert (lease["agent"], lease["by"]) == ("calc", "bob")
-        halt = (await calc.signal("halt"))["data"]
-        assert halt["turns"] == [turn, "calc-m2"]
-        assert (halt["code"], halt["by"]) == ("taken_over", "bob")
+        stop = (await calc.signal("stop_turns"))["data"]
+        assert stop["turns"] == [turn, "calc-m2"]
+        assert (stop["code"], stop["by"]) == ("taken_over", "bob")
         (notice,) = await notices(network, ann)
         assert notice["text_representation"] == "bob has taken over calc before it answered."
         assert notice["content"]["messages"] == ["m1", "m2"]

@@ -153,8 +153,8 @@ class StopsMachine(RuleBasedStateMachine):
         for agent in AGENTS:
             for row in await hub.store.read(PendingWakes(agent, hub.kernel.log.head)):
                 thread_id = Message.model_validate_json(row.body).thread_id
-                halted = hub.kernel.state.halts.of(agent, thread_id)
-                assert halted is None or self.refused, (agent, row)
+                stopped = hub.kernel.state.stops.of(agent, thread_id)
+                assert stopped is None or self.refused, (agent, row)
             for body in log:
                 wake = await hub.store.read(WakeOf(agent, body["seq"]))
                 if body["sender_kind"] != "human" or wake is None:

@@ -55,7 +55,7 @@ class Journal:
         client: Client,
         plan: TurnPlan,
         on_begin: Callable[[], Awaitable[None]] | None = None,
-        halt: Callable[[str], object] = lambda reason: None,
+        stop: Callable[[str], object] = lambda reason: None,
         *,
         life: str | None = None,
         cautious: bool = False,
@@ -69,7 +69,7 @@ class Journal:
         """Whether it has stopped to wait for a person."""
         self.clock: TurnClock
         """Since the turn has begun."""
-        self.leases = Leases(client, plan.id, self.durable, halt, experience)
+        self.leases = Leases(client, plan.id, self.durable, stop, experience)
         """What the turn takes before it asks a model; recording a step settles those of it."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
         """Is told how the turn ends before that is recorded; its notes are recorded with it."""
@@ -201,7 +201,7 @@ class Journal:
         finally:  # also when that is cancelled: the turn has come to its end
             self._post("end_turn", "end", {"end": end})
 
-    async def halted(self, reason: str) -> None:
+    async def ended_by_hub(self, reason: str) -> None:
         """The hub has ended the turn: it is over here, too, and nothing more is told of it."""
         if self.end_record is None:
             end = self.end_record = TurnEnd(id=self.plan.id, outcome="cancelled", reason=reason)

@@ -154,7 +154,7 @@ class Experience:
 class Leases:
     """The leases of one turn.
 
-    `durable` waits until the steps so far are recorded; `halt` is told, with the reason, that the
+    `durable` waits until the steps so far are recorded; `stop` is told, with the reason, that the
     turn is at its end.
     """
 
@@ -163,13 +163,13 @@ class Leases:
         client: Client,
         turn: str,
         durable: Callable[[], Awaitable[None]],
-        halt: Callable[[str], object],
+        stop: Callable[[str], object],
         experience: Experience | None = None,
         *,
         backoff: Backoff = LEASE_PATIENCE,
     ):
         self._client, self._turn = client, turn
-        self._durable, self._halt = durable, halt
+        self._durable, self._stop = durable, stop
         self._experience = experience or Experience()
         self._backoff = backoff
         self._keys: defaultdict[int, list[str]] = defaultdict(list)
@@ -211,7 +211,7 @@ class Leases:
         except OperationError as exc:
             if exc.code not in ENDED:
                 raise _refusal(exc) from exc
-            self._halt(exc.message)
+            self._stop(exc.message)
         await asyncio.get_running_loop().create_future()  # the turn is cancelled meanwhile
         raise AssertionError("nobody has this future")
 
@@ -237,7 +237,7 @@ class Leases:
             case None:
                 self._given(answer.result())
             case OperationError(code=code, message=message) if code in ENDED:
-                self._halt(message)
+                self._stop(message)
             case _:
                 self._experience.limited = True  # the next question waits, and is told
 

@@ -155,7 +155,7 @@ class Mods(Service):
                 raise UserError(f"the mod {mod.name} cannot start: {why}") from error
             self._started.append(mod)
 
-    async def halt(self) -> None:
+    async def stop(self) -> None:
         """Nothing is asked of the mods any more."""
         self._alarms.stop()
         self.pipeline.stop()

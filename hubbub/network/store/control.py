@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from hubbub.network.store.connection import snapshot
-from hubbub.network.stored import StoredHalt, StoredLedger, StoredSpending, StoredTakeover
+from hubbub.network.stored import StoredLedger, StoredSpending, StoredStop, StoredTakeover
 
 __all__ = [
     "ControlState",
@@ -24,7 +24,7 @@ __all__ = [
 class ControlState(TypedDict):
     """The fields of `StoreState` that are about control."""
 
-    halts: Sequence[StoredHalt]
+    stops: Sequence[StoredStop]
     takeovers: Sequence[StoredTakeover]
     approvals: Sequence[bytes]
     requests: Sequence[bytes]
@@ -46,10 +46,10 @@ LATEST_DAY_QUERY = "SELECT coalesce(max(day), '') FROM spending"
 
 def control_state(db: sqlite3.Connection) -> ControlState:
     """What a starting hub needs to know, inside the caller's snapshot."""
-    halts = db.execute("SELECT scope, target, by, reason, at, count FROM halt ORDER BY at")
+    stops = db.execute("SELECT scope, target, by, reason, at, count FROM stop ORDER BY at")
     takeovers = db.execute("SELECT agent, by, until FROM takeover ORDER BY agent")
     return ControlState(
-        halts=[StoredHalt._make(row) for row in halts],
+        stops=[StoredStop._make(row) for row in stops],
         takeovers=[StoredTakeover._make(row) for row in takeovers],
         approvals=[body for (body,) in db.execute(OPEN_APPROVALS_QUERY)],
         requests=[body for (body,) in db.execute(OPEN_REQUESTS_QUERY)],

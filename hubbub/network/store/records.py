@@ -14,8 +14,6 @@ from hubbub.network.records import (
     ChannelCreated,
     CursorMoved,
     Forgotten,
-    HaltLifted,
-    HaltSet,
     LedgerMoved,
     MemberJoined,
     MemberLeft,
@@ -27,6 +25,8 @@ from hubbub.network.records import (
     RequestKept,
     Spent,
     StepRecorded,
+    StopLifted,
+    StopSet,
     TakeoverEnded,
     TakeoverSet,
     ThreadCreated,
@@ -246,8 +246,8 @@ _WRITERS: dict[type[Record], Writer] = {
         "participant",
     ),
     TokenRevoked: _tokens_revoked,
-    HaltSet: _each(
-        "INSERT OR REPLACE INTO halt (scope, target, by, reason, at, count) "
+    StopSet: _each(
+        "INSERT OR REPLACE INTO stop (scope, target, by, reason, at, count) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         "scope",
         "target",
@@ -256,7 +256,7 @@ _WRITERS: dict[type[Record], Writer] = {
         "at",
         "count",
     ),
-    HaltLifted: _each("DELETE FROM halt WHERE scope = ? AND target = ?", "scope", "target"),
+    StopLifted: _each("DELETE FROM stop WHERE scope = ? AND target = ?", "scope", "target"),
     TakeoverSet: _each(
         "INSERT OR REPLACE INTO takeover (agent, by, until) VALUES (?, ?, ?)",
         "agent",

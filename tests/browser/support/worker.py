@@ -119,9 +119,9 @@ class Worker:
         await self.begins()
         await expect(desk.main).to_contain_text("thinking")
 
-    async def halted(self) -> Mapping[str, JsonValue]:
+    async def stopped(self) -> Mapping[str, JsonValue]:
         """What the hub tells when it ends turns of it."""
-        signal = await self._next(lambda it: isinstance(it, Signal) and it.type == "halt")
+        signal = await self._next(lambda it: isinstance(it, Signal) and it.type == "stop_turns")
         assert isinstance(signal.data, dict)
         return signal.data
 

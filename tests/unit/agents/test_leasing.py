@@ -115,11 +115,11 @@ class Desk:
     def __init__(self, client: Client, bank: Bank):
         self.client, self.bank = client, bank
         self.inner = Scripted()
-        self.halted: asyncio.Queue[str] = asyncio.Queue()
+        self.stopped: asyncio.Queue[str] = asyncio.Queue()
         self.waited = 0
         quick = Backoff(first_s=0.0, most_s=0.0)
-        halt = self.halted.put_nowait
-        self.leases = Leases(client, TURN, self._durable, halt, None, backoff=quick)
+        stop = self.stopped.put_nowait
+        self.leases = Leases(client, TURN, self._durable, stop, None, backoff=quick)
 
     async def _durable(self) -> None:
         self.waited += 1
@@ -255,7 +255,7 @@ async def test_a_turn_at_its_end_asks_nothing_and_is_told(desk: Desk) -> None:
         asking = desk.ask()
         await desk.bank.refuse(code, "stopped by ann")
         async with soon():
-            assert await desk.halted.get() == "stopped by ann"
+            assert await desk.stopped.get() == "stopped by ann"
         assert not asking.done(), "whoever is told cancels it"
         asking.cancel()
         await asyncio.wait({asking})
@@ -302,7 +302,7 @@ async def test_a_refusal_that_comes_late_ends_the_turn_all_the_same(unlimited: D
     await unlimited.ask(2)
     await unlimited.bank.refuse(ErrorCode.STOPPED, "stopped by ann")
     async with soon():
-        assert await unlimited.halted.get() == "stopped by ann"
+        assert await unlimited.stopped.get() == "stopped by ann"
 
 
 async def test_a_limit_that_is_there_after_all_is_waited_for(unlimited: Desk) -> None:

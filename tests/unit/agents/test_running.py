@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hubbub.agents.running import Ending, Halt, RunningTurns
+from hubbub.agents.running import Ending, RunningTurns, StopTurns
 from tests.interaction.peers import soon
 from tests.unit.agents.builders import message, plan
 
@@ -32,8 +32,8 @@ async def test_the_first_reason_counts_but_that_the_hub_has_ended_it_counts_more
     assert turns.end("bot-m1", Ending("first"))
     assert turns.end("bot-m1", Ending("second"))
     assert turns.ending("bot-m1") == Ending("first")
-    assert turns.end("bot-m1", Ending("stopped", halted=True))
-    assert turns.ending("bot-m1") == Ending("stopped", halted=True)
+    assert turns.end("bot-m1", Ending("stopped", by_hub=True))
+    assert turns.ending("bot-m1") == Ending("stopped", by_hub=True)
     assert await cancelled(task)
     cases: list[tuple[dict[str, object], str]] = [
         ({"turns": [], "by": "ann", "reason": "enough"}, "stopped by ann: enough"),
@@ -42,7 +42,7 @@ async def test_the_first_reason_counts_but_that_the_hub_has_ended_it_counts_more
         ({"turns": []}, "stopped"),
     ]
     for data, told in cases:
-        assert Halt.model_validate(data).told == told
+        assert StopTurns.model_validate(data).told == told
 
 
 async def test_one_that_has_come_to_its_end_is_left_alone() -> None:

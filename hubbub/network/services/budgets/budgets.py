@@ -83,12 +83,12 @@ class BudgetService(Service):
         )
         self.daily = Daily(config.daily, own, clock.now())
         self._plain = not self.daily.limited
-        self._standing = state.halts.standing
+        self._standing = state.stops.standing
         self._limiter = LoopLimiter(config.wake.loop_limit)
         self._notices = Notices(state.threads, self._post, config.wake.loop_limit)
         self._unsaved = Unsaved(kernel.log, clock.now)
         self._judges = Policies(
-            state.halts, self.daily, self._limiter, self._unsaved, kernel.queues
+            state.stops, self.daily, self._limiter, self._unsaved, kernel.queues
         )
         self._judgements: dict[Entry, PolicyResult] = {}
         """Of the entries on their way that move an account, or were kept from waking somebody."""
@@ -293,7 +293,7 @@ class BudgetService(Service):
             return True
         wake = await self.store.read(WakeOf(agent, seq))
         if wake is not None and wake.reply is None:  # it has reached the agent, which may know
-            self.state.halts.refuse(agent, self.state.threads.by_no(thread_no).id)
+            self.state.stops.refuse(agent, self.state.threads.by_no(thread_no).id)
         return wake is not None and wake.reply is not None
 
     # Operations ---------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class BudgetService(Service):
         account = await self.account(call, args.turn)
         state = self.state
         state.turns.check(args.turn)
-        state.halts.refuse(call.participant, state.threads.by_no(account.thread_no).id)
+        state.stops.refuse(call.participant, state.threads.by_no(account.thread_no).id)
         if account.over:
             raise OperationError(ErrorCode.TURN_OVER, f"turn {args.turn} has ended")
         return self.turns.lease(account, args)

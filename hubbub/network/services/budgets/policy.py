@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
-from hubbub.network.halts import Halts
 from hubbub.network.log import Entry
 from hubbub.network.queues import Queues
 from hubbub.network.services.budgets.account import BudgetAccount
@@ -14,6 +13,7 @@ from hubbub.network.services.budgets.daily import Daily
 from hubbub.network.services.budgets.loop_limiter import LoopLimiter
 from hubbub.network.services.budgets.policy_result import PolicyResult
 from hubbub.network.services.budgets.unsaved import Unsaved
+from hubbub.network.standing_stops import StandingStops
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.spending import LimitName
@@ -45,7 +45,7 @@ def may_loop(entry: Entry, ledger: BudgetAccount | None) -> bool:
 class Policies(NamedTuple):
     """Who is asked, in this order, whether a wake may be made; the interaction comes second."""
 
-    halts: Halts
+    stops: StandingStops
     daily: Daily
     limiter: LoopLimiter
     unsaved: Unsaved
@@ -153,12 +153,12 @@ class PolicyCheck:
             self._judges.limiter.person(agent)
 
     def _in_the_way(self, agent: str) -> Reason | None:
-        halts, daily, limiter, *_ = self._judges
-        halted = halts.of(agent, self._thread.id) if halts.standing else None
-        if halts.standing and halted is None and self._draft.timer_of is not None:
-            halted = halts.of(self._draft.timer_of, self._thread.id)  # nor do its timers go on
-        if halted is not None:
-            return halted
+        stops, daily, limiter, *_ = self._judges
+        stopped = stops.of(agent, self._thread.id) if stops.standing else None
+        if stops.standing and stopped is None and self._draft.timer_of is not None:
+            stopped = stops.of(self._draft.timer_of, self._thread.id)  # nor do its timers go on
+        if stopped is not None:
+            return stopped
         limit = None if self._person else self._limit(agent)
         if limit is not None:
             self._reach(limit)

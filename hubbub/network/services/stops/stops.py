@@ -12,10 +12,9 @@ from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
 from hubbub.mods.operation import operation
 from hubbub.network.caller import OPERATOR, Caller
-from hubbub.network.halts import BREAKER, refusal
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import WakeOf
-from hubbub.network.records import HaltLifted, HaltSet
+from hubbub.network.records import StopLifted, StopSet
 from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.stops.breaker import Breaker
@@ -23,7 +22,8 @@ from hubbub.network.services.threads import find_thread
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.services.turns.notices import Why
 from hubbub.network.session import Session
-from hubbub.network.stored import StoredHalt
+from hubbub.network.standing_stops import BREAKER, refusal
+from hubbub.network.stored import StoredStop
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -56,7 +56,7 @@ class StopService(Service):
 
     def __init__(self, kernel: Kernel, ending: Ending):
         super().__init__(kernel)
-        self._ending, self._halts = ending, kernel.state.halts
+        self._ending, self._standing = ending, kernel.state.stops
         self._breaker = Breaker(kernel.config.breaker)
 
     # Operations ---------------------------------------------------------------------------
@@ -72,13 +72,13 @@ class StopService(Service):
                 return await self._stop_turn(call, _target(args), args.reason)
             case "thread":
                 thread = self._stoppable(call, _target(args))
-                return await self._halt(call, "thread", thread.id, args.reason)
+                return await self._stop(call, "thread", thread.id, args.reason)
             case "agent":
                 call.require_owner()
-                return await self._halt(call, "agent", self._agent(_target(args)), args.reason)
+                return await self._stop(call, "agent", self._agent(_target(args)), args.reason)
             case "all":
                 call.require_owner()
-                return await self._halt(call, "all", "", args.reason)
+                return await self._stop(call, "all", "", args.reason)
 
     @operation(permission="admin", tool=False, idempotent=True)
     async def resume(self, call: Caller, args: Resume) -> Done:
@@ -116,27 +116,29 @@ class StopService(Service):
 
     # Stopping -----------------------------------------------------------------------------
 
-    async def _halt(self, call: Caller, scope: str, target: str, reason: str) -> Stopped:
+    async def _stop(self, call: Caller, scope: str, target: str, reason: str) -> Stopped:
         """Stop an agent, a thread or everything. Raises `StoreUnavailable`: then nothing is
         stopped."""
-        halts = self._halts
+        standing = self._standing
         async with self._ending.alone():
-            before = halts.get(scope, target)
+            before = standing.get(scope, target)
             now = self.kernel.clock.now()
-            halt = StoredHalt(scope, target, call.participant, reason, now, 0)
-            halts.put(halt)  # from here on nothing begins there
-            why = Why.of(halt, again=before is not None)
+            stop = StoredStop(scope, target, call.participant, reason, now, 0)
+            standing.put(stop)  # from here on nothing begins there
+            why = Why.of(stop, again=before is not None)
             try:
                 agents = self._agents_in(scope, target)
-                ended = await self._ending.end(agents, halts.stopper(halt), why, [HaltSet(*halt)])
+                ended = await self._ending.end(
+                    agents, standing.stopper(stop), why, [StopSet(*stop)]
+                )
             except BaseException:  # whatever it was: nothing has ended, so nothing is stopped
                 if before is None:
-                    halts.lift(scope, target)
+                    standing.lift(scope, target)
                 else:
-                    halts.put(before)
+                    standing.put(before)
                 raise
         self._changed()
-        return _described(halt, *ended)
+        return _described(stop, *ended)
 
     def _agents_in(self, scope: str, target: str) -> tuple[str, ...]:
         """Those of whose turns and wakes some may be in the scope."""
@@ -151,11 +153,11 @@ class StopService(Service):
         """End one turn, or drop the wakes of one that has not begun."""
         now, turns = self.kernel.clock.now(), self.state.turns
         agent, thread_id, turn = await self._find_turn(call, target)
-        halt = StoredHalt("turn", turn, call.participant, reason, now, 0)
+        stop = StoredStop("turn", turn, call.participant, reason, now, 0)
         why = Why.turn(turn, agent, call.participant, reason, now, thread_id)
         async with self._ending.alone():
             if turns.why_over(turn) is not None:
-                return _described(halt)
+                return _described(stop)
             turns.end(Ended(turn, agent, why.code, why.by, why.told))  # it says no more
             try:
                 ended = await self._ending.end([agent], lambda a, t, each: each == turn, why)
@@ -164,7 +166,7 @@ class StopService(Service):
                 raise
             if not any(ended):
                 turns.spare([turn])  # it had ended by itself
-        return _described(halt, *ended)
+        return _described(stop, *ended)
 
     async def _find_turn(self, call: Caller, target: str) -> tuple[str, str, str]:
         """Agent, thread and id of the turn that the caller means, if it reads the thread.
@@ -183,12 +185,12 @@ class StopService(Service):
         raise OperationError(ErrorCode.UNKNOWN_TURN, f"there is no turn {target[:100]!r} for you")
 
     async def _lift(self, scope: str, target: str) -> None:
-        """Lift a halt, if there is one. Raises `StoreUnavailable`: then it holds."""
+        """Lift a stop, if there is one. Raises `StoreUnavailable`: then it holds."""
         async with self._ending.alone():
-            if self._halts.get(scope, target) is None:
+            if self._standing.get(scope, target) is None:
                 return
-            await self.kernel.log.write(lambda head: [HaltLifted(scope, target)])
-            self._halts.lift(scope, target)
+            await self.kernel.log.write(lambda head: [StopLifted(scope, target)])
+            self._standing.lift(scope, target)
         self._changed()
 
     # The breaker --------------------------------------------------------------------------
@@ -200,27 +202,27 @@ class StopService(Service):
         turns = self._breaker.count(thread_id, turn, clock.monotonic())
         if turns is None:
             return
-        halt = StoredHalt(BREAKER, thread_id, "hub", "", clock.now(), turns)
-        self._halts.put(halt)
-        self.kernel.spawn(self._open(halt))
-        raise refusal(halt)
+        stop = StoredStop(BREAKER, thread_id, "hub", "", clock.now(), turns)
+        self._standing.put(stop)
+        self.kernel.spawn(self._open(stop))
+        raise refusal(stop)
 
-    async def _open(self, halt: StoredHalt) -> None:
-        why = Why.of(halt, within_s=self.kernel.config.breaker.within)
-        within, agents = self._halts.stopper(halt), tuple(self.state.agents)
+    async def _open(self, stop: StoredStop) -> None:
+        why = Why.of(stop, within_s=self.kernel.config.breaker.within)
+        within, agents = self._standing.stopper(stop), tuple(self.state.agents)
         try:
             async with self._ending.alone():
-                await self._ending.end(agents, within, why, [HaltSet(*halt)])
+                await self._ending.end(agents, within, why, [StopSet(*stop)])
         except StoreUnavailable:
-            self._halts.lift(halt.scope, halt.target)
-            log.warning("the breaker could not stop a thread", thread=halt.target)
+            self._standing.lift(stop.scope, stop.target)
+            log.warning("the breaker could not stop a thread", thread=stop.target)
         else:
             self._changed()
 
     # What people are told -----------------------------------------------------------------
 
     def joined(self, session: Session) -> None:
-        if session.is_person and any(self._halts):
+        if session.is_person and any(self._standing):
             self._tell(session)
 
     def _changed(self) -> None:
@@ -242,18 +244,18 @@ class StopService(Service):
     def _stops(self, call: Caller) -> tuple[Stopped, ...]:
         """The stops that hold: all for an owner, else those of agents and of threads that it
         reads."""
-        halts = (halt for halt in self._halts if halt.scope != BREAKER)
-        return tuple(_described(halt) for halt in halts if _concerns(call, halt))
+        stops = (stop for stop in self._standing if stop.scope != BREAKER)
+        return tuple(_described(stop) for stop in stops if _concerns(call, stop))
 
     def _breakers(self, call: Caller) -> tuple[BreakerState, ...]:
         """The threads that the breaker has stopped, in the same way."""
         within_s = self.kernel.config.breaker.within
         return tuple(
             BreakerState(
-                thread_id=halt.target, at=_time(halt.at), turns=halt.turns, within_s=within_s
+                thread_id=stop.target, at=_time(stop.at), turns=stop.turns, within_s=within_s
             )
-            for halt in self._halts
-            if halt.scope == BREAKER and _concerns(call, halt)
+            for stop in self._standing
+            if stop.scope == BREAKER and _concerns(call, stop)
         )
 
     # Who and what -------------------------------------------------------------------------
@@ -289,21 +291,21 @@ def _target(args: Stop | Resume) -> str:
     return args.target
 
 
-def _concerns(call: Caller, halt: StoredHalt) -> bool:
-    if call.owner or halt.scope not in ("thread", BREAKER):
+def _concerns(call: Caller, stop: StoredStop) -> bool:
+    if call.owner or stop.scope not in ("thread", BREAKER):
         return True
-    thread = call.state.threads.get(halt.target)
+    thread = call.state.threads.get(stop.target)
     return thread is not None and call.may_look(thread)
 
 
-def _described(halt: StoredHalt, turns: int = 0, wakes: int = 0) -> Stopped:
+def _described(stop: StoredStop, turns: int = 0, wakes: int = 0) -> Stopped:
     """`turns` and `wakes`: what the stop has ended."""
     return Stopped(
-        scope=cast(StopScope, halt.scope),
-        target=halt.target or None,
-        by=halt.by,
-        reason=halt.reason,
-        at=_time(halt.at),
+        scope=cast(StopScope, stop.scope),
+        target=stop.target or None,
+        by=stop.by,
+        reason=stop.reason,
+        at=_time(stop.at),
         turns=turns,
         wakes=wakes,
     )

@@ -1,9 +1,9 @@
 """Ending what agents do, in their place: turns that run, and wakes that wait for one.
 
-    what was begun is committed -> what is in the scope is found -> one commit: the halt, the ends
+    what was begun is committed -> what is in the scope is found -> one commit: the stop, the ends
     of the turns, the notices -> the agents are told, whatever else waits
 
-Whoever ends something has put what keeps new turns from beginning (a halt, a take-over) into memory
+Whoever ends something has put what keeps new turns from beginning (a stop, a take-over) into memory
 before, and takes it back if this fails: then nothing has happened.
 """
 
@@ -96,12 +96,12 @@ class Ending:
 
     async def start(self) -> None:
         """Learn what was ended lately, and end what a hub that died had left."""
-        turns, halts = self._state.turns, self._state.halts
+        turns, stops = self._state.turns, self._state.stops
         for stored in await self._store.read(LatestTurns(None, LATELY)):
             end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
             if end is not None and end.by is not None:
                 turns.end(Ended(stored.id, stored.agent, "stopped", end.by, end.reason))
-        if halts.standing:
+        if stops.standing:
             await self._sweep(tuple(self._state.agents))
 
     # Ending -------------------------------------------------------------------------------
@@ -172,7 +172,9 @@ class Ending:
     def tell(self, agent: str, turns: Sequence[str], why: Why | Ended) -> None:
         """Tell an agent to cancel what runs for these turns."""
         data = {"turns": list(turns), "code": why.code, "by": why.by, "reason": why.reason}
-        frame = Signal(type="halt", sender="hub", data=data).model_dump_json(exclude_none=True)
+        frame = Signal(type="stop_turns", sender="hub", data=data).model_dump_json(
+            exclude_none=True
+        )
         for session in self._kernel.fanout.of(agent):
             session.write(frame.encode())
 
@@ -230,14 +232,14 @@ class Ending:
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """What was on its way when something was stopped wakes nobody."""
-        for entry in entries if self._state.halts.standing else ():
+        for entry in entries if self._state.stops.standing else ():
             self._silence(entry)
 
     def _silence(self, entry: Entry) -> None:
-        halts, thread_id = self._state.halts, entry.thread.id
+        stops, thread_id = self._state.stops, entry.thread.id
         agents = list[str]()
         for n, (agent, _, reply) in enumerate(entry.decisions):
-            reason = halts.of(agent, thread_id) if reply is not None else None
+            reason = stops.of(agent, thread_id) if reply is not None else None
             if reason is not None:
                 entry.decisions[n] = Decision(agent, reason, None)
                 agents.append(agent)
@@ -262,9 +264,9 @@ class Ending:
 
     async def _sweep(self, agents: Collection[str]) -> None:
         """End what should not go on by what is stopped, whichever way it got through."""
-        for halt in self._state.halts:
-            why = Why.of(halt, again=True)
-            await self.end(agents, self._state.halts.stopper(halt), why)
+        for stop in self._state.stops:
+            why = Why.of(stop, again=True)
+            await self.end(agents, self._state.stops.stopper(stop), why)
         for lease in self._state.takeovers:
             if lease.agent in agents:
                 why = Why.taken_over(lease.agent, lease.by)

@@ -10,10 +10,10 @@ from typing import Self
 
 from pydantic import JsonValue
 
-from hubbub.network.halts import BREAKER
 from hubbub.network.kernel import Kernel
 from hubbub.network.services.turns.unanswered import asker
-from hubbub.network.stored import StoredHalt
+from hubbub.network.standing_stops import BREAKER
+from hubbub.network.stored import StoredStop
 from hubbub.protocol.messages import Message
 
 __all__ = ["Notices", "Why", "listed"]
@@ -43,9 +43,9 @@ class Why:
     """That notice's text."""
 
     @classmethod
-    def of(cls, halt: StoredHalt, *, within_s: float = 0.0, again: bool = False) -> Self:
+    def of(cls, stop: StoredStop, *, within_s: float = 0.0, again: bool = False) -> Self:
         """For a stop of people or of the breaker; `again`: the thread has had its notice."""
-        scope, target, by, reason, at, turns = halt
+        scope, target, by, reason, at, turns = stop
         words = f": {reason}" if reason else ""
         if scope == BREAKER:
             told = f"stopped by the breaker: {turns} turns began in this thread"

@@ -167,7 +167,7 @@ class TurnService(Service):
 
     def _may_begin(self, call: Caller, turn: str, thread_id: str) -> None:
         """Raises `OperationError` if nothing is to begin in the thread."""
-        self.state.halts.refuse(call.participant, thread_id)
+        self.state.stops.refuse(call.participant, thread_id)
         if self.state.turns.get(turn) is None:
             self._stops.count(thread_id, turn)
 
