@@ -17,7 +17,7 @@ from benchmarks.probes import commit_ms, describe, fdatasync_ms
 from benchmarks.report import headlines, markdown, print_table, write_into, write_json
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.servers import allow_many_sockets
-from hubbub.app.loops import run_loop
+from hubbub.app.process import run_loop
 
 __all__ = ["main"]
 

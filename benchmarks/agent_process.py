@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.sides import token_of
 from hubbub.agents.launch import run_agent
-from hubbub.app.loops import run_loop
+from hubbub.app.process import run_loop
 from hubbub.client import Client, WebSocketTransport
 from hubbub.config.models import AgentConfig, ModelConfig
 

@@ -59,7 +59,7 @@ def _guard(*, update: bool) -> None:
 
     from benchmarks.bench import Bench
     from benchmarks.rounds import measured
-    from hubbub.app.loops import run_loop
+    from hubbub.app.process import run_loop
 
     RESULTS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="guard-", dir=RESULTS) as scratch:

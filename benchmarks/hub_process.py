@@ -12,10 +12,10 @@ import signal
 import sys
 from pathlib import Path
 
-from hubbub.app.memory import loading
+from hubbub.app.process import loading
 
 with loading():
-    from hubbub.app.loops import run_loop
+    from hubbub.app.process import run_loop
     from hubbub.config.loader import load
     from hubbub.mods.loader import load_mods
     from hubbub.network.hub import Hub

@@ -17,7 +17,7 @@ from hubbub.agents.program import Objects
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
 from hubbub.app.launch import RUN, URL, agent_tokens
-from hubbub.app.loops import run_loop
+from hubbub.app.process import run_loop
 from hubbub.app.prompts import mod_notes
 from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import Address, find_network

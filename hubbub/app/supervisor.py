@@ -7,7 +7,8 @@ import contextlib
 import os
 import signal
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -20,12 +21,139 @@ from hubbub.app.lifecycle import (
     Report,
 )
 from hubbub.app.lifeline import Lifeline
-from hubbub.app.lines import lines, output_pipe
-from hubbub.app.restarts import GiveUp, RestartPolicy, RestartRules
 from hubbub.clock import Clock, SystemClock
 from hubbub.waiting import done_within
 
-__all__ = ["Supervisor", "Unit"]
+__all__ = [
+    "GiveUp",
+    "OutputPipe",
+    "Restart",
+    "RestartPolicy",
+    "RestartRules",
+    "Supervisor",
+    "Unit",
+    "lines",
+    "output_pipe",
+]
+
+MAX_LINE = 8192
+"""Bytes after which a line is cut in two."""
+_CHUNK = 65536
+
+
+class OutputPipe:
+    """`fd` goes to a process as its output; what it writes there comes out of `reader`."""
+
+    def __init__(self, fd: int, reader: asyncio.StreamReader):
+        self.fd, self.reader = fd, reader
+        self._open = True
+
+    def handed_over(self) -> None:
+        """The process has its own copy of `fd`: from now on its end is the end of the lines."""
+        if self._open:
+            self._open = False
+            os.close(self.fd)
+
+
+@asynccontextmanager
+async def output_pipe() -> AsyncIterator[OutputPipe]:
+    """A pipe that is closed at the end, even if somebody still has the other end open.
+
+    (asyncio's own pipes of a subprocess stay open for as long as a grandchild holds them.)
+    """
+    reading, writing = os.pipe()
+    loop = asyncio.get_running_loop()
+    pipe = OutputPipe(writing, asyncio.StreamReader())
+    try:
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(pipe.reader), os.fdopen(reading, "rb", buffering=0)
+        )
+        try:
+            yield pipe
+        finally:
+            transport.close()
+            await asyncio.sleep(0)  # a transport closes its file in the loop's next pass
+    finally:
+        pipe.handed_over()
+
+
+async def lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+    """The lines without their ends; the last one even if it has none."""
+    rest = b""
+    while chunk := await reader.read(_CHUNK):
+        *whole, rest = (rest + chunk).split(b"\n")
+        while len(rest) > MAX_LINE:
+            whole.append(rest[:MAX_LINE])
+            rest = rest[MAX_LINE:]
+        for line in whole:
+            yield _text(line)
+    if rest:
+        yield _text(rest)
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Start it again after `after_s` seconds."""
+
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Leave it: it died `deaths` times in a row as soon as it ran."""
+
+    deaths: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRules:
+    """All times in seconds."""
+
+    first_s: float = 0.5
+    """Before the first restart; every further death doubles it."""
+    most_s: float = 60.0
+    quick_s: float = 10.0
+    """Who lived shorter than this died quickly."""
+    quick_deaths: int = 5
+    """So many quick deaths in a row open the circuit."""
+    steady_s: float = 120.0
+    """Who lived this long starts with a clean slate."""
+
+
+class RestartPolicy:
+    """The history of one process: told of each death, it says what to do.
+
+    The delay doubles from death to death and is forgotten after a steady life; only quick deaths in
+    a row open the circuit, and an open circuit stays open. Who came as far as to begin a turn was
+    able to live: the hub sees to it that one turn costs few lives.
+    """
+
+    def __init__(self, rules: RestartRules | None = None):
+        self._rules = rules or RestartRules()
+        self._deaths = 0
+        self._quick = 0
+
+    def died(self, lived_s: float, *, worked: bool = False) -> Restart | GiveUp:
+        """`worked`: whether it had begun a turn."""
+        rules = self._rules
+        if self._quick >= rules.quick_deaths:
+            return GiveUp(self._quick)
+        if worked:
+            self._deaths = self._quick = 0
+            return Restart(rules.first_s)
+        if lived_s >= rules.steady_s:
+            self._deaths = 0
+        self._deaths += 1
+        self._quick = self._quick + 1 if lived_s < rules.quick_s else 0
+        if self._quick >= rules.quick_deaths:
+            return GiveUp(self._quick)
+        doublings = min(self._deaths - 1, 32)
+        return Restart(min(rules.most_s, rules.first_s * 2.0**doublings))
+
 
 GRACE_S = 1.0
 """Seconds that a process has after SIGTERM before it is killed."""

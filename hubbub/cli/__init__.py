@@ -16,7 +16,7 @@ INTERRUPTED = 130
 def main() -> None:
     """The entry point of the program."""
     with _quiet():
-        from hubbub.app.memory import loading
+        from hubbub.app.process import loading
 
         with loading():
             from hubbub.cli.app import run

@@ -50,7 +50,7 @@ def run(
     hold_on()  # before anything that takes time: the launcher may be gone already
     if (file is None) == (config is None):
         raise UserError("agents run needs a Python file, or --config with --name")
-    from hubbub.app.memory import loading
+    from hubbub.app.process import loading
 
     names = name or []
     with loading():

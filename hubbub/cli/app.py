@@ -130,7 +130,7 @@ def _program_for(args: Sequence[str]) -> typer.Typer:
 def run(args: Sequence[str]) -> int:
     """Run a command line (without the program's name); returns the exit code."""
     if os.environ.get("HUBBUB_DEBUG"):  # otherwise what the log does by itself is enough
-        from hubbub.app.logs import configure_logging
+        from hubbub.app.process import configure_logging
 
         configure_logging(debug=True)
     try:

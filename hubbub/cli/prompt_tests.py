@@ -52,8 +52,8 @@ def run_tests(
     as_json: JsonFlag = False,
 ) -> None:
     """Run the cases of prompts and agents. Exit code 1 if one of them stays under the bar."""
-    from hubbub.app.loops import run_loop
     from hubbub.app.preflight import load_valid
+    from hubbub.app.process import run_loop
     from hubbub.lab.cases import without_servers
     from hubbub.lab.prompt_tests import run_cases
 
@@ -189,7 +189,7 @@ def _case_json(case: CaseReport) -> dict[str, object]:
 
 
 def _write_junit(path: Path, report: CasesReport) -> None:
-    from hubbub.lab.junit import CaseVerdict, Suite, write_junit
+    from hubbub.lab.prompt_tests import CaseVerdict, Suite, write_junit
 
     suites: dict[str, Suite] = {}
     for case in report.cases:

@@ -108,7 +108,7 @@ async def _chat(client: Client, place: Address, opening: str | None) -> int:
 
 def _console() -> Console:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        from hubbub.people.chat.pipe import PipeConsole
+        from hubbub.people.chat.console import PipeConsole
 
         return PipeConsole(sys.stdin.fileno(), sys.stdout)
     from hubbub.people.chat.terminal import TerminalConsole

@@ -52,15 +52,14 @@ def up(
     as_json: JsonFlag = False,
 ) -> None:
     """Start a network: the hub and its agents, until Ctrl-C."""
-    from hubbub.app.memory import loading
+    from hubbub.app.process import loading
 
     with loading():
         from hubbub.app.browser import wants_browser
-        from hubbub.app.logs import configure_logging
-        from hubbub.app.loops import run_loop
         from hubbub.app.network import serve
         from hubbub.app.preflight import load_checked
         from hubbub.app.printer import Printer
+        from hubbub.app.process import configure_logging, run_loop
         from hubbub.cli.view import JsonView, TerminalView
 
     if config == DEFAULT_CONFIG and not config.exists():

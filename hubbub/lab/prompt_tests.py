@@ -11,13 +11,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal
+from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from hubbub.agents.models.base import Question
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.prompt.cases import Interval, Performance, failures, wilson
 from hubbub.agents.prompt.context import PromptContext
+from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
 from hubbub.agents.rehearsal import rehearse
@@ -28,11 +31,10 @@ from hubbub.config.models import AgentConfig, PromptConfig
 from hubbub.config.problems import nearest
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, ModelError, UserError
-from hubbub.lab.cases import PlacedCase
-from hubbub.lab.fixtures import scene
+from hubbub.lab.cases import PlacedCase, scene
 from hubbub.protocol.turns import Step
 
-__all__ = ["CaseReport", "CasesReport", "Run", "run_cases"]
+__all__ = ["CaseReport", "CaseVerdict", "CasesReport", "Run", "Suite", "run_cases", "write_junit"]
 
 Status = Literal["passed", "failed", "error"]
 
@@ -325,3 +327,63 @@ def _user(loaded: LoadedConfig, prompt: str) -> str | None:
 def _check_key(loaded: LoadedConfig, model: str) -> None:
     if model in loaded.file.models and lacks_key(loaded.file.models[model]):
         raise UserError(without_key(model))
+
+
+# JUnit --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CaseVerdict:
+    """What came of one case. `error`: it could not be judged."""
+
+    name: str
+    status: Literal["passed", "failed", "error"]
+    told: str
+    """In a few words; for failures and errors."""
+    details: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Suite:
+    """The verdicts of one file."""
+
+    name: str
+    verdicts: list[CaseVerdict] = field(default_factory=list)
+
+
+def write_junit(path: Path, suites: Sequence[Suite]) -> None:
+    """Write the file. Raises OSError."""
+    root = Element("testsuites")
+    for suite in suites:
+        root.append(_suite(suite))
+    indent(root)
+    ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def _suite(suite: Suite) -> Element:
+    element = Element(
+        "testsuite",
+        name=reveal(suite.name),
+        tests=str(len(suite.verdicts)),
+        failures=str(_count(suite, "failed")),
+        errors=str(_count(suite, "error")),
+        time=f"{sum(v.seconds for v in suite.verdicts):.3f}",
+    )
+    for verdict in suite.verdicts:
+        case = SubElement(
+            element,
+            "testcase",
+            classname=reveal(suite.name),
+            name=reveal(verdict.name),
+            time=f"{verdict.seconds:.3f}",
+        )
+        if verdict.status != "passed":
+            kind = "failure" if verdict.status == "failed" else "error"
+            told = SubElement(case, kind, message=reveal(verdict.told))
+            told.text = reveal(verdict.details)
+    return element
+
+
+def _count(suite: Suite, status: str) -> int:
+    return sum(verdict.status == status for verdict in suite.verdicts)

@@ -13,7 +13,7 @@ from hubbub.app.prompts import operations
 from hubbub.config.cases import Case
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
 from hubbub.errors import ConfigError
-from hubbub.lab.fixtures import scene
+from hubbub.lab.cases import scene
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Participant
 from hubbub.testing.model_server import Answer, Call, ModelServer, Refusal, Script

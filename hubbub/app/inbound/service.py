@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
-from collections.abc import AsyncIterator
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 
 from pydantic import JsonValue
 
 from hubbub.app.inbound.http import HttpRefused, HttpReply, HttpRequest, InboundLimits, listening
-from hubbub.client import Client, ClientOptions
+from hubbub.app.preflight import load_valid
+from hubbub.app.process import run_loop
+from hubbub.client import Client, ClientOptions, WebSocketTransport
+from hubbub.client.runfile import find_network
 from hubbub.client.transport import Transport
 from hubbub.clock import Clock, SystemClock
-from hubbub.errors import ConnectionLost, OperationError
+from hubbub.config.address import Address, parse_address
+from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.logs import get_logger
+from hubbub.mods.loader import load_mods
 from hubbub.mods.webhooks.courier import Forged, verify
+from hubbub.mods.webhooks.mod import WebhooksMod
 from hubbub.mods.webhooks.settings import CannotRender, EndpointConfig, InboundConfig, rendered
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["PATH", "inbound"]
+__all__ = ["PATH", "InboundJob", "inbound", "job_of", "run"]
 
 log = get_logger(__name__)
 
@@ -159,3 +169,65 @@ async def inbound(
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
+
+
+# The process --------------------------------------------------------------------------------------
+
+
+Announce = Callable[[Sequence[str]], None]
+"""Is told the addresses of all endpoints when they can be reached."""
+
+
+@dataclass(frozen=True)
+class InboundJob:
+    """Where to listen, and which network to join."""
+
+    config: InboundConfig
+    listen: Address
+    url: str
+    token: str | None
+
+
+def job_of(path: Path, address: str | None, token: str | None) -> InboundJob:
+    """What the network's YAML says of webhooks that come in. Raises `UserError`."""
+    file = load_valid(path).file
+    mods = load_mods(file.mods, file.network.allow_mods)
+    found = [mod for mod in mods if isinstance(mod, WebhooksMod)]
+    if not found or not found[0].config.inbound.endpoints:
+        raise UserError(f"{path}: no webhooks come in: mods.webhooks.inbound.endpoints has none")
+    config = found[0].config.inbound
+    place = find_network(address or file.network.name)
+    own = token or place.tokens.get(config.sender)
+    return InboundJob(config, parse_address(config.listen), place.url, own)
+
+
+def run(job: InboundJob, announce: Announce) -> None:
+    """Take webhooks until SIGINT or SIGTERM. Raises `HubbubError`."""
+    run_loop(_until_signal(job, announce))
+
+
+async def _until_signal(job: InboundJob, announce: Announce) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            port = await stack.enter_async_context(
+                inbound(
+                    job.config,
+                    WebSocketTransport(job.url),
+                    job.token,
+                    host=job.listen.host,
+                    port=job.listen.port,
+                )
+            )
+        except OSError as error:
+            raise UserError(f"nothing can listen at {job.listen}: {error.strerror}") from error
+        except ConnectionLost as error:
+            raise UserError(
+                f"no network answers at {job.url}; start one with `hubbub up`, or name another "
+                "with --address"
+            ) from error
+        bound = Address(job.listen.host, port)
+        announce([f"http://{bound}{PATH}{each.name}" for each in job.config.endpoints])
+        await stop.wait()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import os
 from collections.abc import Sequence
-from typing import Protocol
+from datetime import tzinfo
+from typing import Protocol, TextIO
 
 from hubbub.client import Disconnected
 from hubbub.clock import Clock
 from hubbub.people.chat import slash
 from hubbub.people.chat.completion import Candidate, candidates
+from hubbub.people.chat.render import plain, render
 from hubbub.people.chat.session import ChatSession
 from hubbub.people.commands import Command, all_commands
 from hubbub.people.shown import Line
 
-__all__ = ["Console", "Status"]
+__all__ = ["Console", "PipeConsole", "Status"]
 
 
 class Status:
@@ -93,3 +98,64 @@ class Console(Protocol):
     def patient(self) -> bool:
         """Whether each line shall be done with before the next one is read (a script's input)."""
         ...
+
+
+# Without a terminal -------------------------------------------------------------------------------
+
+
+UNLIMITED = 1_000_000
+"""Columns: a script wants whole lines."""
+
+
+class PipeConsole:
+    """Reads a file descriptor (a pipe, a file, a socket) line by line and writes text."""
+
+    patient = True
+
+    def __init__(self, source: int, out: TextIO, zone: tzinfo | None = None):
+        self._source, self._out, self._zone = source, out, zone
+        self._pending = b""
+        self._ended = False
+        self._wake = asyncio.Event()
+
+    def start(self, status: Status) -> None:
+        """Nothing is shown beside the lines."""
+
+    def refresh(self) -> None:
+        """As `start`."""
+
+    async def read(self) -> str | None:
+        while b"\n" not in self._pending and not self._ended:
+            await self._readable()
+            if not self._ended:
+                data = os.read(self._source, 65536)
+                self._pending += data
+                self._ended = not data
+        line, _, self._pending = self._pending.partition(b"\n")
+        if self._ended and not line and not self._pending:
+            return None
+        return line.decode(errors="replace")
+
+    def show(self, lines: Sequence[Line]) -> None:
+        try:
+            for line in lines:
+                self._out.write(plain(render(line, self._zone, UNLIMITED)) + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            # Nobody reads any more (`hubbub chat | head`): as good as the end of the input.
+            self._out = io.StringIO()
+            self._pending, self._ended = b"", True
+            self._wake.set()
+
+    async def _readable(self) -> None:
+        """Wait until reading does not block. A regular file never does."""
+        loop = asyncio.get_running_loop()
+        self._wake.clear()
+        try:
+            loop.add_reader(self._source, self._wake.set)
+        except PermissionError:
+            return  # what the selector says of regular files
+        try:
+            await self._wake.wait()
+        finally:
+            loop.remove_reader(self._source)

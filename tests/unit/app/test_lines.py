@@ -10,9 +10,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.app.lines import MAX_LINE, lines, output_pipe
-from hubbub.app.logs import configure_logging
 from hubbub.app.printer import Printer
+from hubbub.app.process import configure_logging
+from hubbub.app.supervisor import MAX_LINE, lines, output_pipe
 
 
 async def read(chunks: list[bytes]) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.app.restarts import GiveUp, Restart, RestartPolicy, RestartRules
+from hubbub.app.supervisor import GiveUp, Restart, RestartPolicy, RestartRules
 
 SLOW = 20.0
 """Longer than a quick death, shorter than a steady life."""

@@ -19,8 +19,7 @@ from hubbub.app.lifecycle import (
     LifecycleEvent,
 )
 from hubbub.app.lifeline import VARIABLE, Lifeline
-from hubbub.app.restarts import RestartRules
-from hubbub.app.supervisor import Supervisor, Unit
+from hubbub.app.supervisor import RestartRules, Supervisor, Unit
 from tests.unit.app.seen import WITHIN_S, Seen
 
 

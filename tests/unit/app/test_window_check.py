@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.app.preflight import load_valid
-from hubbub.app.window_check import check_windows
+from hubbub.app.preflight import check_windows, load_valid
 from hubbub.config.problems import ConfigProblems
 from tests.unit.app.conftest import Loading, Write
 

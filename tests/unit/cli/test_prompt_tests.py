@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from pydantic import JsonValue
 
-from hubbub.lab.junit import CaseVerdict, Suite, write_junit
+from hubbub.lab.prompt_tests import CaseVerdict, Suite, write_junit
 from hubbub.testing.model_server import ModelServer, Script
 from tests.unit.cli.conftest import Shell
 

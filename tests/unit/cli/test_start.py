@@ -15,7 +15,7 @@ HEAVY = (
     "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "pluggy", "prometheus_client",
 )  # fmt: skip
 ROOMS = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
-LIGHT = ("hubbub.app.memory",)
+LIGHT = ("hubbub.app.process",)
 """Of those rooms, what a command may load."""
 LOADED = """
 import sys

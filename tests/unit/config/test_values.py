@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from hubbub.config.address import Address, parse_address
-from hubbub.config.environment import MissingVariable, expand, refers
 from hubbub.config.models import Price
+from hubbub.config.source import MissingVariable, expand, refers
 from hubbub.config.units import Size, Span
 from tests.unit.config.conftest import Loading
 

@@ -18,9 +18,8 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from hubbub.clock import SystemClock
-from hubbub.people.chat.console import Console, Status
+from hubbub.people.chat.console import Console, PipeConsole, Status
 from hubbub.people.chat.conversation import run_chat
-from hubbub.people.chat.pipe import PipeConsole
 from hubbub.people.chat.terminal import ChatCompleter, TerminalConsole
 from hubbub.people.shown import NoteLine, SaidLine
 from hubbub.testing.network import LocalNetwork

@@ -14,8 +14,8 @@ from hubbub.errors import UserError
 from hubbub.mods.files.schemas import File
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import CHAT
+from hubbub.people.groups.files import save
 from hubbub.people.state import ClientState
-from hubbub.people.transfer import save
 from tests.unit.people.chatroom import chatting, town
 
 GENERAL = "channel.general"

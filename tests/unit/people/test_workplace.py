@@ -18,6 +18,7 @@ from hubbub.people.commands import CHAT, all_commands
 from hubbub.people.commands import shown as viewed
 from hubbub.people.figures import size_words
 from hubbub.people.groups.documents import difference
+from hubbub.people.groups.files import free_place, local_file
 from hubbub.people.groups.messages import _digest, _hits
 from hubbub.people.messages import attachment_words, file_id
 from hubbub.people.notices import MOST as SEEN
@@ -28,7 +29,6 @@ from hubbub.people.shown import NoteLine
 from hubbub.people.state import ClientState
 from hubbub.people.text import visible
 from hubbub.people.thread import KEPT, ClientThread
-from hubbub.people.transfer import free_place, local_file
 from hubbub.protocol.messages import Amendment, Attachment, Message
 from tests.unit.people.chatting import NOON, begun, event, said, shown, signal, thread
 
