@@ -226,10 +226,11 @@ class TurnService(Service):
                 )
                 if self.kernel.pipeline.watches_turns:
                     self.kernel.pipeline.turn_ended(turn_record(stored))
-                start = TurnStart.model_validate_json(stored.start)
-                self.kernel.notifications.turn_ended(
-                    stored.id, stored.agent, start.thread_id, end.outcome
-                )
+                if self.kernel.fanout.people:  # with its prompt a start may be large
+                    start = TurnStart.model_validate_json(stored.start)
+                    self.kernel.notifications.turn_ended(
+                        stored.id, stored.agent, start.thread_id, end.outcome
+                    )
             await self._tell_who_waits(stored, end)
             self._requests.turn_over(stored.agent, stored.id, taken_up(stored), end)
             if refused is not None:
