@@ -209,12 +209,15 @@ def _call_model(name: str, model: type[Input]) -> type[TypedCall[Input]]:
 
 @lru_cache(maxsize=512)  # asked anew for every set of mods
 def _is_flat(model: type[BaseModel]) -> bool:
-    """Whether no field takes free JSON or a fraction: nothing that could hide 1e999 or NaN."""
-    fields = model.model_json_schema().get("properties", {}).values()
+    """Whether nothing in it can hide 1e999 or NaN, since no field takes free JSON or a fraction,
+    and none must be an object, whose keys are not those that are counted."""
+    schema = model.model_json_schema()
+    objects = {f"#/$defs/{n}" for n, d in schema.get("$defs", {}).items() if "properties" in d}
     return all(
         any(key in field for key in ("type", "anyOf", "$ref"))
+        and field.get("$ref") not in objects
         and not any(word in str(field) for word in ("number", "JsonValue"))
-        for field in fields
+        for field in schema.get("properties", {}).values()
     )
 
 
