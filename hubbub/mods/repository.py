@@ -58,8 +58,9 @@ def insert(table: str, **values: Value) -> Statement:
 
 def update(table: str, changes: Mapping[str, Value], **where: Value) -> Statement:
     """The one row that has these values."""
-    to, which = ([f"{name} = ?" for name in each] for each in (changes, where))
-    sql = f"UPDATE {table} SET {', '.join(to)} WHERE {' AND '.join(which)}"
+    to = ", ".join(f"{name} = ?" for name in changes)
+    which = " AND ".join(f"{name} IS ?" for name in where)  # as `=`, for NULL, too
+    sql = f"UPDATE {table} SET {to} WHERE {which}"
     return Statement(sql, (*changes.values(), *where.values()), rows=1)
 
 

@@ -165,7 +165,7 @@ def commented(document: str, comment: Comment) -> Sequence[Statement]:
 
 
 def resolved(comment: int, by: str) -> Sequence[Statement]:
-    return [update("documents_comment", {"resolved_by": by}, id=comment)]
+    return [update("documents_comment", {"resolved_by": by}, id=comment, resolved_by=None)]
 
 
 _FINDABLE_FIRST = """

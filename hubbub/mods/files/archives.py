@@ -6,18 +6,18 @@ bytes of XML become gigabytes, or name files of the machine that reads them.
 
 from __future__ import annotations
 
-import bz2
-import lzma
 import re
 import struct
 import zipfile
 import zlib
+from bz2 import BZ2File
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from gzip import GzipFile
 from itertools import chain
+from lzma import LZMAError, LZMAFile
 from pathlib import Path
-from typing import Protocol
 from xml.parsers import expat
 
 __all__ = ["FileRefused", "NoText", "ReadLimits", "check_stream", "open_zip", "text_of_office"]
@@ -59,80 +59,27 @@ _END = b"PK\x05\x06"
 _END_RECORD = struct.Struct("<4s4H2LH")
 _DIRECTORY = 2_000_000
 """Bytes that the list of an archive may have: it is read into memory."""
-_LZMA_MEMORY = 100_000_000
 
 
-class _Unpacker(Protocol):
-    """What the standard library's three have in common."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+_STREAMS: dict[str, type[GzipFile | BZ2File | LZMAFile]] = {
+    "application/gzip": GzipFile,
+    "application/x-gzip": GzipFile,
+    "application/x-bzip2": BZ2File,
+    "application/x-bzip": BZ2File,
+    "application/x-xz": LZMAFile,
+}
 
 
 def check_stream(path: Path, media_type: str, limits: ReadLimits) -> None:
     """Raises `FileRefused` if a compressed file would become too large. A damaged one harms
     nobody."""
-    make = _UNPACKERS.get(media_type)
-    if make is None:
+    if media_type not in _STREAMS:
         return
     packed, size = path.stat().st_size, 0
-    try:
-        with path.open("rb") as file:
-            for piece in _stream(make, file.read):
-                size += piece
-                limits.check(packed, size)
-    except (zlib.error, lzma.LZMAError, OSError, EOFError):
-        return
-
-
-class _Gzip:
-    """zlib's own, which keeps what it had no room to unpack."""
-
-    def __init__(self) -> None:
-        self._inner = zlib.decompressobj(31)
-
-    @property
-    def eof(self) -> bool:
-        return self._inner.eof
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._inner.unused_data
-
-
-def _lzma() -> lzma.LZMADecompressor:
-    return lzma.LZMADecompressor(memlimit=_LZMA_MEMORY)
-
-
-_UNPACKERS: dict[str, Callable[[], _Unpacker]] = {
-    "application/gzip": _Gzip,
-    "application/x-gzip": _Gzip,
-    "application/x-bzip2": bz2.BZ2Decompressor,
-    "application/x-bzip": bz2.BZ2Decompressor,
-    "application/x-xz": _lzma,
-}
-
-
-def _stream(make: Callable[[], _Unpacker], read: Callable[[int], bytes]) -> Iterator[int]:
-    """How many bytes come out, piece by piece; several streams may follow each other."""
-    unpacker = make()
-    data = read(_BLOCK)
-    while data:
-        piece = unpacker.decompress(data, _BLOCK)
-        yield len(piece)
-        while len(piece) == _BLOCK and not unpacker.eof:
-            piece = unpacker.decompress(b"", _BLOCK)
-            yield len(piece)
-        if unpacker.eof:
-            rest: bytes = getattr(unpacker, "unused_data", b"")
-            unpacker, data = make(), rest or read(_BLOCK)
-        else:
-            data = read(_BLOCK)
+    with suppress(zlib.error, LZMAError, OSError, EOFError), _STREAMS[media_type](path) as file:
+        while piece := file.read(_BLOCK):
+            size += len(piece)
+            limits.check(packed, size)
 
 
 def open_zip(path: Path, limits: ReadLimits) -> zipfile.ZipFile:
@@ -184,7 +131,7 @@ def unpacked(archive: zipfile.ZipFile, name: str, limits: ReadLimits) -> Iterato
                 size += len(piece)
                 limits.check(info.compress_size, size)
                 yield piece
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, LZMAError, NotImplementedError, EOFError) as error:
         raise NoText("the archive is damaged") from error
 
 

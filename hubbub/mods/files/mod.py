@@ -31,21 +31,18 @@ from hubbub.mods.files.repository import (
 from hubbub.mods.files.schemas import (
     CHUNK,
     BeginUpload,
-    CancelUpload,
-    DeleteFile,
     DownloadChunk,
     File,
     FileChunk,
-    FileInfo,
+    FileOf,
     Files,
     FileText,
-    FinishUpload,
     ListFiles,
     ReadFile,
     ShareFile,
     Upload,
     UploadChunk,
-    UploadState,
+    UploadOf,
     WriteFile,
 )
 from hubbub.mods.files.uploads import FilesConfig, Intake, Uploader
@@ -140,13 +137,7 @@ def _marked(attachment: Attachment, files: Container[int]) -> Attachment:
     id = file_id(attachment)
     if id is None or (is_id(id) and number_of(id) in files):
         return attachment
-    return Attachment(
-        name=attachment.name,
-        media_type=attachment.media_type,
-        uri=attachment.uri,
-        size=attachment.size,
-        gone=True,
-    )
+    return attachment.model_copy(update={"excerpt": None, "size": None, "gone": True})
 
 
 class FilesMod(Mod):
@@ -237,7 +228,7 @@ class FilesMod(Mod):
         return Files(files=tuple(self._schema(call, kept) for kept in page), more=more)
 
     @operation()
-    async def file_info(self, call: Calling, args: FileInfo) -> File:
+    async def file_info(self, call: Calling, args: FileOf) -> File:
         """Tell what a file is, also one that was deleted."""
         kept = self._readable(call.participant, args.id)
         gone = await self._deleted(call, args.id) if kept is None else None
@@ -302,18 +293,18 @@ class FilesMod(Mod):
         return await self._uploader.add(call, args)
 
     @operation(tool=False)
-    def upload_state(self, call: Calling, args: UploadState) -> Upload:
+    def upload_state(self, call: Calling, args: UploadOf) -> Upload:
         """Tell how much of an upload is there, to go on after a lost connection."""
         return self._uploader.find(call, args.upload).to_schema()
 
     @operation(permission="write", tool=False, idempotent=True)
-    async def cancel_upload(self, call: Calling, args: CancelUpload) -> Done:
+    async def cancel_upload(self, call: Calling, args: UploadOf) -> Done:
         """Give an upload up."""
         await self._uploader.give_up(self._uploader.find(call, args.upload))
         return Done()
 
     @operation(permission="write", tool=False, output=File)
-    async def finish_upload(self, call: Calling, args: FinishUpload) -> Commit:
+    async def finish_upload(self, call: Calling, args: UploadOf) -> Commit:
         """Make a file of an upload that is all there."""
         return await self._uploader.finish(call, args.upload)
 
@@ -352,7 +343,7 @@ class FilesMod(Mod):
         return Commit([repository.granted(kept.id, thread)], kept.to_schema(thread), applied=shared)
 
     @operation(permission="write", output=File)
-    async def delete_file(self, call: Calling, args: DeleteFile) -> Commit:
+    async def delete_file(self, call: Calling, args: FileOf) -> Commit:
         """Delete a file that you have brought; messages that it was attached to say that it is
         gone. Owners of the network may delete what they may read."""
         kept = await self._find(call, args.id)

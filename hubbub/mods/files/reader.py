@@ -121,10 +121,12 @@ _LINE_ENDS = re.compile("\r\n|[\r\u2028\u2029\x85\x0c]")
 class FileReading(NamedTuple):
     """What was read from a file."""
 
-    text: str
-    lines: int
-    cut: bool
+    text: str = ""
+    lines: int = 0
+    cut: bool = False
     """Whether there is more than was kept."""
+    no_text: str = ""
+    """Why nothing was."""
 
 
 def way_to_read(media_type: str) -> str | None:

@@ -6,12 +6,13 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from heapq import merge
 
 from hubbub.mods.fields import time_of
 from hubbub.mods.files.schemas import File
 from hubbub.mods.host import Host, Row
+from hubbub.mods.repository import update
 from hubbub.mods.rows import Statement, Value
 from hubbub.mods.text_search import SearchHit, SearchQuery, indexable, snippet_of
 from hubbub.protocol import thread_ids
@@ -65,21 +66,11 @@ class StoredFile:
 
     def to_schema(self, thread: str | None) -> File:
         """The file for somebody who finds it in `thread`."""
-        return File(
-            id=f"f{self.id}",
-            name=self.name,
-            media_type=self.media_type,
-            size=self.size,
-            sha256=self.sha256,
-            thread=thread,
-            uploaded_by=self.uploaded_by,
-            at=time_of(self.at),
-            outside=self.outside,
-            lines=self.lines,
-            no_text=self.no_text,
-        )
+        same = {name: getattr(self, name) for name in File.model_fields.keys() & _NAMES}
+        return File.model_validate({**same, "id": f"f{self.id}", "thread": thread})
 
 
+_NAMES = {field.name for field in fields(StoredFile)}
 Reads = Callable[[str], bool]
 """Whether somebody reads a thread."""
 
@@ -181,8 +172,7 @@ def granted(id: int, thread: str) -> Statement:
 
 
 def deleted(kept: StoredFile, by: str, at: float) -> Statement:
-    sql = "UPDATE files_file SET deleted_by = ?, deleted_at = ? WHERE id = ? AND deleted_at IS NULL"
-    return Statement(sql, (by, at, kept.id), rows=1)
+    return update("files_file", {"deleted_by": by, "deleted_at": at}, id=kept.id, deleted_at=None)
 
 
 def deleted_file(kept: StoredFile, thread: str | None, by: str, at: float) -> File:

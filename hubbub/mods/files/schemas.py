@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from hubbub.mods.fields import id_pattern
+from hubbub.mods.fields import At, ListInput, id_pattern
 from hubbub.mods.files.media_types import MEDIA_TYPE
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input, Tainted
@@ -19,6 +19,16 @@ UploadId = Annotated[str, Field(pattern=r"^u[0-9a-f]{16}$")]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Bytes = Annotated[int, Field(ge=0, le=2**40)]
 Line = Annotated[int, Field(ge=1, le=10**9)]
+
+
+class FileOf(Input):
+    id: FileId
+    """The file, for example `f12`."""
+
+
+class UploadOf(Input):
+    upload: UploadId
+    """The upload."""
 
 
 class BeginUpload(Input):
@@ -35,28 +45,11 @@ class BeginUpload(Input):
     """Checksum of the content in hexadecimal: what arrives otherwise is refused."""
 
 
-class UploadChunk(Input):
-    upload: UploadId
-    """The upload."""
+class UploadChunk(UploadOf):
     offset: Bytes
     """Where in the file this part begins: where the last one has ended."""
     data: Annotated[str, Field(min_length=4, max_length=CHUNK * 4 // 3)]
     """The part, as base64; at most 153,600 bytes of the file."""
-
-
-class UploadState(Input):
-    upload: UploadId
-    """The upload."""
-
-
-class FinishUpload(Input):
-    upload: UploadId
-    """The upload, when all of it is there."""
-
-
-class CancelUpload(Input):
-    upload: UploadId
-    """The upload."""
 
 
 class WriteFile(Input):
@@ -71,9 +64,7 @@ class WriteFile(Input):
     """Whether you have read something from outside the network before you wrote it."""
 
 
-class ReadFile(Input):
-    id: FileId
-    """The file, for example `f12`."""
+class ReadFile(FileOf):
     first_line: Line | None = None
     """Only from this line on."""
     last_line: Line | None = None
@@ -82,35 +73,16 @@ class ReadFile(Input):
     """Whether each line begins with its number."""
 
 
-class DownloadChunk(Input):
-    id: FileId
-    """The file."""
+class DownloadChunk(FileOf):
     offset: Bytes = 0
     """Where the part begins."""
 
 
-class ListFiles(Input):
-    thread: ThreadRef | None = None
-    """Only those of this thread."""
+class ListFiles(ListInput):
     before: FileId | None = None
-    """Only those that came before this one."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
-    """How many at most."""
 
 
-class FileInfo(Input):
-    id: FileId
-    """The file."""
-
-
-class DeleteFile(Input):
-    id: FileId
-    """The file."""
-
-
-class ShareFile(Input):
-    id: FileId
-    """The file."""
+class ShareFile(FileOf):
     thread: ThreadRef
     """Who reads this thread may read the file from now on."""
 
@@ -137,7 +109,7 @@ class File(Model):
     thread: str | None = None
     """A thread of yours in which the file is."""
     uploaded_by: str
-    at: AwareDatetime
+    at: At
     outside: bool = False
     """Whether its content came from outside the network."""
     lines: int = 0
@@ -146,7 +118,7 @@ class File(Model):
     """Why there is none."""
     deleted_by: str | None = None
     """Who has deleted it: there is no content any more."""
-    deleted_at: AwareDatetime | None = None
+    deleted_at: At | None = None
 
 
 class Files(Model):

@@ -10,8 +10,8 @@ import base64
 import binascii
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, NamedTuple, NoReturn, Protocol
 
@@ -29,10 +29,11 @@ from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, Wr
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.host import Host
 from hubbub.mods.operation import Calling, Commit
+from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.refusals import bad_request, conflict, not_found, over_limit, too_large
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["FilesConfig", "Intake", "OpenUpload", "Uploader", "Uploads"]
+__all__ = ["FilesConfig", "Intake", "OpenUpload", "Uploader"]
 
 
 def _lower(value: object) -> object:
@@ -78,11 +79,7 @@ class Content(NamedTuple):
 
     sha256: str
     media_type: str
-    text: str
-    """How its text begins, for a search."""
-    lines: int
-    no_text: str
-    cut: bool
+    reading: FileReading
 
 
 @dataclass(eq=False, slots=True)
@@ -98,69 +95,13 @@ class OpenUpload:
     sha256: str | None
     outside: bool
     received: int = 0
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the call that does something with it."""
     content: Content | None = None
     """What has come in, once it lies among the contents."""
     file: File | None = None
     """What it has become: whoever asks again is told the same."""
-    over: bool = False
-    """It was given up."""
 
     def to_schema(self) -> Upload:
         return Upload(upload=self.id, name=self.name, size=self.size, received=self.received)
-
-
-class Uploads:
-    """All of them, by id."""
-
-    def __init__(self) -> None:
-        self._all: dict[str, OpenUpload] = {}
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def begin(
-        self,
-        owner: str,
-        thread: str | None,
-        name: str,
-        size: int,
-        media_type: str | None = None,
-        sha256: str | None = None,
-        *,
-        outside: bool = True,
-    ) -> OpenUpload:
-        """A new one. Its id is nothing that a hub which ran before can have given to another."""
-        id = f"u{secrets.token_hex(8)}"
-        coming = OpenUpload(id, owner, thread, name, size, media_type, sha256, outside)
-        self._all[id] = coming
-        return coming
-
-    def find(self, owner: str, id: str) -> OpenUpload:
-        """One of the owner's own. Raises `OperationError` for others as for none."""
-        found = self._all.get(id)
-        if found is None or found.owner != owner or found.over:
-            raise not_found(
-                f"you have no upload {id}: it was given up, or the hub began anew; begin it again"
-            )
-        return found
-
-    def get(self, id: str) -> OpenUpload | None:
-        return self._all.get(id)
-
-    def end(self, coming: OpenUpload) -> None:
-        """It is over, and holds no room any more."""
-        coming.over = True
-        self._all.pop(coming.id, None)
-
-    def open_of(self, owner: str | None = None) -> Collection[OpenUpload]:
-        """Those that are no files yet, of one participant or of all."""
-        return [
-            each
-            for each in self._all.values()
-            if each.file is None and (owner is None or each.owner == owner)
-        ]
 
 
 log = get_logger(__name__)
@@ -195,33 +136,29 @@ class Intake:
         media_type = true_type(coming.name, coming.media_type, head)
         if not takes(rules.types, coming.name, media_type):
             _refuse(f"{media_type} is not taken here, only {', '.join(rules.types)}")
-        reading, why = await self._read(coming, media_type, rules)
+        reading = await self._read(coming, media_type, rules)
         how = way_to_read(media_type)
         async with self._moving:
-            if reading is not None and how is not None:
+            if reading.lines and how is not None:
                 await asyncio.to_thread(vault.keep_text, id, sha256, how, reading.text)
             await asyncio.to_thread(vault.keep, id, sha256)
             self._held[sha256] += 1
-        if reading is None:
-            return Content(sha256, media_type, "", 0, why, False)
-        return Content(sha256, media_type, reading.text[:INDEXED], reading.lines, "", reading.cut)
+        return Content(sha256, media_type, reading)
 
-    async def _read(
-        self, coming: OpenUpload, media_type: str, rules: FilesConfig
-    ) -> tuple[FileReading | None, str]:
+    async def _read(self, coming: OpenUpload, media_type: str, rules: FilesConfig) -> FileReading:
         """What the file says, or why nothing. Raises `OperationError` for a bomb."""
         limits = ReadLimits(characters=rules.max_text, unpacked=rules.max_unpacked)
         path = self._vault.upload_path(coming.id)
         async with self._reading:
             try:
-                return await asyncio.to_thread(inspected, path, media_type, limits), ""
+                return await asyncio.to_thread(inspected, path, media_type, limits)
             except NoText as why:
-                return None, str(why)
+                return FileReading(no_text=str(why))
             except FileRefused as why:
                 _refuse(str(why))
             except Exception:  # what strangers have made can break any reader in any way
                 log.exception("a file could not be read", media_type=media_type)
-                return None, "reading it has failed"
+                return FileReading(no_text="reading it has failed")
 
     async def release(self, sha256: str, *, held: bool = False) -> None:
         """Remove a content if no file has it and nobody brings it. `held`: who calls held it.
@@ -264,7 +201,10 @@ class Uploader:
     ):
         self._mod, self._host = mod, mod.host
         self._vault, self._intake, self._catalog = vault, intake, catalog
-        self._uploads, self._last, self._came = Uploads(), last, came
+        self._all: dict[str, OpenUpload] = {}
+        self._queues = KeyedQueues()
+        """By upload: one call at a time does something with it."""
+        self._last, self._came = last, came
 
     # Beginning --------------------------------------------------------------------------------
 
@@ -273,19 +213,18 @@ class Uploader:
         name = checked_name(args.name)
         thread = None if args.thread is None else root_of(self._host.place(call, args.thread))
         self._check_room(call.participant, args.size)
-        return self._uploads.begin(
-            call.participant,
-            thread,
-            name,
-            args.size,
-            args.media_type,
-            args.sha256,
-            outside=outside,
+        # Nothing that a hub which ran before can have given to another.
+        id, sha256 = f"u{secrets.token_hex(8)}", args.sha256
+        coming = OpenUpload(
+            id, call.participant, thread, name, args.size, args.media_type, sha256, outside
         )
+        self._all[id] = coming
+        return coming
 
     def _check_room(self, who: str, size: int) -> None:
         config, catalog = self._mod.config, self._catalog
-        mine, all_ = self._uploads.open_of(who), self._uploads.open_of()
+        all_ = [each for each in self._all.values() if each.file is None]
+        mine = [each for each in all_ if each.owner == who]
         if size > config.max_size:
             text = f"a file has at most {config.max_size} bytes, not {size}"
             raise too_large(text)
@@ -305,15 +244,20 @@ class Uploader:
             raise _full(f"the network has its {config.max_files} files", size)
 
     def find(self, call: Calling, id: str) -> OpenUpload:
-        """An upload of the caller's own. Raises `OperationError`."""
-        return self._uploads.find(call.participant, id)
+        """An upload of the caller's own. Raises `OperationError` for others as for none."""
+        found = self._all.get(id)
+        if found is None or found.owner != call.participant:
+            raise not_found(
+                f"you have no upload {id}: it was given up, or the hub began anew; begin it again"
+            )
+        return found
 
     # Parts ------------------------------------------------------------------------------------
 
     async def add(self, call: Calling, args: UploadChunk) -> Upload:
         """Write the next part. Raises `OperationError` where it does not fit."""
         coming, data = self.find(call, args.upload), _decoded(args.data)
-        async with coming.lock:
+        async with self._queues.turn(coming.id):
             self.find(call, args.upload)  # it may have ended meanwhile
             if not await self._is_there(coming, args.offset, data):
                 await asyncio.to_thread(self._vault.write, coming.id, args.offset, data)
@@ -349,19 +293,19 @@ class Uploader:
 
     def wait_for_more(self, coming: OpenUpload) -> None:
         """The time after which it is given up begins anew."""
-        if not coming.over:
+        if coming.id in self._all:
             self._host.at(self._host.now() + self._mod.config.upload_idle, coming.id)
 
     # Ends -------------------------------------------------------------------------------------
 
     async def give_up(self, coming: OpenUpload) -> None:
         """Raises `StoreUnavailable`; the next start removes what is left then."""
-        async with coming.lock:
-            if not coming.over:
+        async with self._queues.turn(coming.id):
+            if coming.id in self._all:
                 await self._remove(coming)
 
     async def _remove(self, coming: OpenUpload) -> None:
-        self._uploads.end(coming)
+        del self._all[coming.id]
         self._host.cancel(coming.id)
         await asyncio.to_thread(self._vault.drop, coming.id)
         if coming.content is not None and coming.file is None:
@@ -369,43 +313,25 @@ class Uploader:
 
     def expire(self, id: str) -> None:
         """Nothing was added for too long."""
-        coming = self._uploads.get(id)
-        if coming is not None:
-            self._host.spawn(self.give_up(coming))
+        if id in self._all:
+            self._host.spawn(self.give_up(self._all[id]))
 
     async def finish(self, call: Calling, id: str) -> Commit:
         """The file of an upload that is all there. Raises `OperationError`."""
-        coming = self.find(call, id)
-        await coming.lock.acquire()
-        try:
-            self.find(call, id)  # it may have ended meanwhile
-            commit = await self._finished(coming)
-        except BaseException:
-            coming.lock.release()
-            raise
-        commit.released = coming.lock.release
-        return commit
+        async with self._queues.turn(id) as until:
+            return until(await self._finished(self.find(call, id)))
 
     async def write(self, call: Calling, args: WriteFile) -> Commit:
         """A file of a text. Raises `OperationError`."""
         data = args.text.encode(errors="replace")
         begin = BeginUpload(name=args.name, size=len(data), thread=args.thread)
         coming = self.begin(call, begin, outside=args.outside)
-        await coming.lock.acquire()
-        try:
+        async with self._queues.turn(coming.id) as until:
+            # Nobody knows the upload: its next turn is its end.
+            self._host.spawn(self.give_up(coming))
             await asyncio.to_thread(self._vault.write, coming.id, 0, data)
             coming.received = len(data)
-            commit = await self._finished(coming)
-        except BaseException:
-            self._let_go(coming)
-            raise
-        commit.released = partial(self._let_go, coming)
-        return commit
-
-    def _let_go(self, coming: OpenUpload) -> None:
-        """Nobody knows the upload behind a file that was written at once."""
-        coming.lock.release()
-        self._host.spawn(self.give_up(coming))
+            return until(await self._finished(coming))
 
     async def _finished(self, coming: OpenUpload) -> Commit:
         if coming.file is not None:
@@ -421,28 +347,26 @@ class Uploader:
             except OperationError:
                 await self._remove(coming)  # no other part could make it right
                 raise
-        kept = self._made(coming, coming.content)
-        file = kept.to_schema(coming.thread)
-        statements = [*added(kept), findable(kept.id, kept.name, coming.content.text)]
-        return Commit(statements, file, applied=partial(self._is_durable, coming, kept, file))
-
-    def _made(self, coming: OpenUpload, content: Content) -> StoredFile:
+        sha256, media_type, reading = coming.content
         self._last += 1
-        return StoredFile(
+        kept = StoredFile(
             id=self._last,
             name=coming.name,
-            media_type=content.media_type,
+            media_type=media_type,
             size=coming.size,
-            sha256=content.sha256,
+            sha256=sha256,
             thread=coming.thread,
             uploaded_by=coming.owner,
             at=self._host.now(),
             outside=coming.outside,
-            lines=content.lines,
-            no_text=content.no_text,
-            cut=content.cut,
+            lines=reading.lines,
+            no_text=reading.no_text,
+            cut=reading.cut,
             threads=set() if coming.thread is None else {coming.thread},
         )
+        file, text = kept.to_schema(coming.thread), reading.text[:INDEXED]
+        statements = [*added(kept), findable(kept.id, kept.name, text)]
+        return Commit(statements, file, applied=partial(self._is_durable, coming, kept, file))
 
     def _is_durable(self, coming: OpenUpload, kept: StoredFile, file: File) -> None:
         coming.file = file

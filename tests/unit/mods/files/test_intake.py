@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.mods.files.repository import Catalog, StoredFile
-from hubbub.mods.files.uploads import FilesConfig, Intake, OpenUpload, Uploads
+from hubbub.mods.files.uploads import FilesConfig, Intake, OpenUpload
 from hubbub.mods.files.vault import Vault
 
 DATA = b"the same bytes"
@@ -17,7 +17,8 @@ class Desk:
     """An intake with nothing around it."""
 
     def __init__(self, folder: Path):
-        self.vault, self.catalog, self.uploads = Vault(folder), Catalog(), Uploads()
+        self.vault, self.catalog = Vault(folder), Catalog()
+        self.uploads = 0
         self.vault.prepare(())
         self.intake = Intake(self.vault, self.catalog)
 
@@ -25,7 +26,9 @@ class Desk:
         return {path.name for path in (self.vault.folder / place).iterdir()}
 
     def coming(self) -> OpenUpload:
-        coming = self.uploads.begin("ann", None, "x.md", len(DATA))
+        self.uploads += 1
+        id = f"u{self.uploads}"
+        coming = OpenUpload(id, "ann", None, "x.md", len(DATA), None, None, outside=True)
         self.vault.write(coming.id, 0, DATA)
         return coming
 
