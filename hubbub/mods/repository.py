@@ -17,7 +17,17 @@ from pydantic import BaseModel
 from hubbub.mods.host import Host
 from hubbub.mods.rows import Statement, Value
 
-__all__ = ["AMONG", "Repository", "columns", "from_row", "insert", "listed", "page_of", "update"]
+__all__ = [
+    "AMONG",
+    "Repository",
+    "columns",
+    "from_row",
+    "insert",
+    "listed",
+    "page_of",
+    "put",
+    "update",
+]
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -54,6 +64,13 @@ def insert(table: str, **values: Value) -> Statement:
     places = ", ".join("?" * len(values))
     sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})"
     return Statement(sql, tuple(values.values()))
+
+
+def put(table: str, key: str, **values: Value) -> Statement:
+    """A row, new or with these values in place of those that the one with this key has."""
+    made = insert(table, **values)
+    others = ", ".join(f"{name} = excluded.{name}" for name in values if name != key)
+    return made._replace(sql=f"{made.sql} ON CONFLICT ({key}) DO UPDATE SET {others}")
 
 
 def update(table: str, changes: Mapping[str, Value], **where: Value) -> Statement:

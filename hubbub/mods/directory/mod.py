@@ -30,7 +30,7 @@ from hubbub.mods.directory.schemas import (
 )
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.refusals import forbidden
-from hubbub.mods.repository import page_of
+from hubbub.mods.repository import page_of, put
 from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
 from hubbub.protocol.codes import ErrorCode
@@ -154,17 +154,9 @@ FROM json_each(?) AS w CROSS JOIN directory_text
 JOIN directory_entry AS e ON e.id = directory_text.rowid
 WHERE directory_text MATCH w.value
 """
-_ENTRY = """
-INSERT INTO directory_entry (participant, known) VALUES (?, ?)
-ON CONFLICT (participant) DO UPDATE SET known = excluded.known
-"""
 _TEXT = """
 INSERT OR REPLACE INTO directory_text (rowid, name, skills, about)
 SELECT id, ?, ?, ? FROM directory_entry WHERE participant = ?
-"""
-_OWN = """
-INSERT INTO directory_own VALUES (?, ?, ?)
-ON CONFLICT (participant) DO UPDATE SET changes = excluded.changes, at = excluded.at
 """
 PIECE = 200
 """Cards that are indexed in one transaction."""
@@ -265,7 +257,8 @@ class DirectoryMod(Mod):
         if me is None:
             raise forbidden("you are no participant, and have no card")
         changes = changed(self._changes.get(me.id, {}), args)
-        statement = Statement(_OWN, (me.id, json.dumps(changes), self.host.now()))
+        text, at = json.dumps(changes), self.host.now()
+        statement = put("directory_own", "participant", participant=me.id, changes=text, at=at)
         keep = partial(self._changes.__setitem__, me.id, changes)
         return Commit([statement], self._standing(card_of(me, changes)), applied=keep)
 
@@ -279,7 +272,9 @@ class DirectoryMod(Mod):
         for start in range(0, len(news), PIECE):
             statements: list[Statement] = []
             for name, searched, digest in news[start : start + PIECE]:
-                statements.append(Statement(_ENTRY, (name, digest)))
+                statements.append(
+                    put("directory_entry", "participant", participant=name, known=digest)
+                )
                 statements.append(Statement(_TEXT, (*searched, name)))
             await self.host.keep(statements)
             self._known.update((name, digest) for name, _, digest in news[start : start + PIECE])

@@ -7,8 +7,7 @@ mods:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Sequence
 from heapq import nlargest
 from typing import Annotated, Literal
 
@@ -28,12 +27,7 @@ from hubbub.mods.threads.repository import (
     amended,
     choice_schema,
     chosen,
-    reopened,
-    resolved,
-    titled,
-    unchosen,
-    with_resolved,
-    with_title,
+    said_of,
 )
 from hubbub.mods.threads.schemas import (
     Choice,
@@ -188,7 +182,7 @@ class ThreadsMod(Mod):
         if self._store.row(thread).resolved_by is None or not self._reopens(message):
             return ()
         self.host.spawn(self._look_again(thread))
-        return [reopened(thread)]
+        return [said_of(thread, resolved_by=None, resolved_at=None)]
 
     def _reopens(self, message: Message) -> bool:
         if message.sender_kind == "system" or self.config.reopen == "nobody":
@@ -213,8 +207,7 @@ class ThreadsMod(Mod):
         thread = self._reply_thread(call, args.thread)
         title = " ".join(args.title.split()) or None
         by = None if title is None else call.participant
-        change = partial(with_title, title=title, by=by)
-        return self._say(thread, "titled", titled(thread, title, by), change)
+        return self._say(thread, "titled", title=title, titled_by=by)
 
     @operation(permission="write", output=ThreadState)
     def resolve_thread(self, call: Calling, args: WhichThread) -> Commit:
@@ -225,8 +218,7 @@ class ThreadsMod(Mod):
         if row.resolved_by is not None:
             return Commit((), row.to_schema(thread))
         by, at = call.participant, self.host.now()
-        change = partial(with_resolved, by=by, at=at)
-        return self._say(thread, "resolved", resolved(thread, by, at), change)
+        return self._say(thread, "resolved", resolved_by=by, resolved_at=at)
 
     @operation(permission="write", output=ThreadState)
     def reopen_thread(self, call: Calling, args: WhichThread) -> Commit:
@@ -235,7 +227,7 @@ class ThreadsMod(Mod):
         row = self._store.row(thread)
         if row.resolved_by is None:
             return Commit((), row.to_schema(thread))
-        return self._say(thread, "reopened", reopened(thread), with_resolved)
+        return self._say(thread, "reopened", resolved_by=None, resolved_at=None)
 
     def _reply_thread(self, call: Calling, name: str) -> str:
         """Raises `OperationError`."""
@@ -244,15 +236,14 @@ class ThreadsMod(Mod):
             raise bad_request(f"thread: {name[:200]} is no reply thread (see `reply`)")
         return thread
 
-    def _say(
-        self, thread: str, what: str, statement: Statement, change: Callable[[ThreadRow], ThreadRow]
-    ) -> Commit:
-        def kept() -> None:
-            row = change(self._store.row(thread))  # others may have changed it meanwhile
+    def _say(self, thread: str, what: str, **values: str | float | None) -> Commit:
+        def applied() -> None:
+            row = self._store.row(thread).but(values)  # others may have changed it meanwhile
             self._store.put(thread, row)
             self._tell(thread, row, what)
 
-        return Commit([statement], change(self._store.row(thread)).to_schema(thread), applied=kept)
+        answer = self._store.row(thread).but(values).to_schema(thread)
+        return Commit([said_of(thread, **values)], answer, applied=applied)
 
     def _tell(self, thread: str, row: ThreadRow, what: str) -> None:
         """Those who have it open are told."""
@@ -286,7 +277,7 @@ class ThreadsMod(Mod):
     def _choose(self, call: Calling, name: str, choice: Choice) -> Commit:
         thread, me = self.host.thread(call, name), call.participant
         told = choice_schema(thread, Chosen(choice, thread))
-        return self._chosen(me, told, choice, chosen(thread, me, choice))
+        return self._chosen(me, told, choice)
 
     def _unchoose(self, call: Calling, name: str, choice: Choice) -> Commit:
         thread, me = self.host.thread(call, name), call.participant
@@ -294,17 +285,15 @@ class ThreadsMod(Mod):
             return Commit((), choice_schema(thread, self._store.choice(thread, me)))
         up = thread_ids.parent(thread)
         told = choice_schema(thread, self._store.choice(up, me) if up is not None else None)
-        return self._chosen(me, told, None, unchosen(thread, me))
+        return self._chosen(me, told, None)
 
-    def _chosen(
-        self, me: str, told: ThreadChoice, choice: Choice | None, statement: Statement
-    ) -> Commit:
-        def kept() -> None:
+    def _chosen(self, me: str, told: ThreadChoice, choice: Choice | None) -> Commit:
+        def applied() -> None:
             self._store.choose(told.thread_id, me, choice)
             data = told.model_dump(mode="json", exclude_none=True)
             self.host.signal(told.thread_id, "chosen", data, to=(me,))
 
-        return Commit([statement], told, applied=kept)
+        return Commit([chosen(told.thread_id, me, choice)], told, applied=applied)
 
     # Lists ------------------------------------------------------------------------------------
 

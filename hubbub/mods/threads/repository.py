@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
+from hubbub.mods.repository import put
 from hubbub.mods.rows import Statement
 from hubbub.mods.threads.schemas import Choice, ThreadChoice, ThreadState
 from hubbub.protocol import thread_ids
@@ -18,12 +18,7 @@ __all__ = [
     "amended",
     "choice_schema",
     "chosen",
-    "reopened",
-    "resolved",
-    "titled",
-    "unchosen",
-    "with_resolved",
-    "with_title",
+    "said_of",
 ]
 
 
@@ -37,14 +32,11 @@ class ThreadRow(NamedTuple):
     amendments: int = 0
     """Edits and deletions in it."""
 
+    def but(self, values: Mapping[str, str | float | None]) -> ThreadRow:
+        return ThreadRow(**{**self._asdict(), **values})
+
     def to_schema(self, thread: str) -> ThreadState:
-        return ThreadState(
-            thread_id=thread,
-            title=self.title,
-            titled_by=self.titled_by,
-            resolved_by=self.resolved_by,
-            resolved_at=time_of(self.resolved_at),
-        )
+        return ThreadState(thread_id=thread, **self._asdict())
 
 
 class Chosen(NamedTuple):
@@ -52,14 +44,6 @@ class Chosen(NamedTuple):
 
     choice: Choice
     thread: str
-
-
-def with_title(row: ThreadRow, title: str | None, by: str | None) -> ThreadRow:
-    return row._replace(title=title, titled_by=by)
-
-
-def with_resolved(row: ThreadRow, by: str | None = None, at: float | None = None) -> ThreadRow:
-    return row._replace(resolved_by=by, resolved_at=at)
 
 
 def choice_schema(thread: str, found: Chosen | None) -> ThreadChoice:
@@ -71,50 +55,30 @@ def choice_schema(thread: str, found: Chosen | None) -> ThreadChoice:
     )
 
 
-def titled(thread: str, title: str | None, by: str | None) -> Statement:
-    return Statement(
-        "INSERT INTO threads_thread (thread, title, titled_by) VALUES (?, ?, ?) ON CONFLICT "
-        "(thread) DO UPDATE SET title = excluded.title, titled_by = excluded.titled_by",
-        (thread, title, by),
-    )
-
-
-def resolved(thread: str, by: str, at: float) -> Statement:
-    return Statement(
-        "INSERT INTO threads_thread (thread, resolved_by, resolved_at) VALUES (?, ?, ?) ON CONFLICT"
-        " (thread) DO UPDATE SET resolved_by = excluded.resolved_by, "
-        "resolved_at = excluded.resolved_at",
-        (thread, by, at),
-    )
-
-
-def reopened(thread: str) -> Statement:
-    return Statement(
-        "UPDATE threads_thread SET resolved_by = NULL, resolved_at = NULL WHERE thread = ?",
-        (thread,),
-    )
+def said_of(thread: str, **values: str | float | None) -> Statement:
+    """What is said of a thread: fields of `ThreadRow`."""
+    return put("threads_thread", "thread", thread=thread, **values)
 
 
 def amended(thread: str) -> Statement:
     """One more edit or deletion in the thread."""
-    return Statement(
+    sql = (
         "INSERT INTO threads_thread (thread, amendments) VALUES (?, 1) "
-        "ON CONFLICT (thread) DO UPDATE SET amendments = amendments + 1",
-        (thread,),
+        "ON CONFLICT (thread) DO UPDATE SET amendments = amendments + 1"
     )
+    return Statement(sql, (thread,))
 
 
-def chosen(thread: str, participant: str, choice: Choice) -> Statement:
-    return Statement(
-        "INSERT OR REPLACE INTO threads_choice (thread, participant, choice) VALUES (?, ?, ?)",
-        (thread, participant, choice),
-    )
+def chosen(thread: str, participant: str, choice: Choice | None) -> Statement:
+    """None: nothing any more."""
+    if choice is None:
+        sql = "DELETE FROM threads_choice WHERE thread = ? AND participant = ?"
+        return Statement(sql, (thread, participant))
+    sql = "INSERT OR REPLACE INTO threads_choice (thread, participant, choice) VALUES (?, ?, ?)"
+    return Statement(sql, (thread, participant, choice))
 
 
-def unchosen(thread: str, participant: str) -> Statement:
-    return Statement(
-        "DELETE FROM threads_choice WHERE thread = ? AND participant = ?", (thread, participant)
-    )
+_COLUMNS = ", ".join(ThreadRow._fields)
 
 
 class ThreadRepository:
@@ -128,8 +92,9 @@ class ThreadRepository:
 
     async def read(self) -> None:
         """All that is stored."""
-        columns = "thread, title, titled_by, resolved_by, resolved_at, amendments"
-        for thread, *rest in await self._host.rows(f"SELECT {columns} FROM threads_thread"):
+        for thread, *rest in await self._host.rows(
+            f"SELECT thread, {_COLUMNS} FROM threads_thread"
+        ):
             self._rows[thread] = ThreadRow(*rest)
         sql = "SELECT thread, participant, choice FROM threads_choice"
         for thread, participant, choice in await self._host.rows(sql):
@@ -137,11 +102,8 @@ class ThreadRepository:
 
     async def read_again(self, thread: str) -> ThreadRow:
         """What is stored of a thread."""
-        found = await self._host.rows(
-            "SELECT title, titled_by, resolved_by, resolved_at, amendments FROM threads_thread "
-            "WHERE thread = ?",
-            thread,
-        )
+        sql = f"SELECT {_COLUMNS} FROM threads_thread WHERE thread = ?"
+        found = await self._host.rows(sql, thread)
         return ThreadRow(*found[0]) if found else ThreadRow()
 
     def row(self, thread: str) -> ThreadRow:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from hubbub.mods.fields import Position
+from hubbub.mods.fields import At, Position
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
@@ -49,7 +49,7 @@ class ThreadState(Model):
     """Who has called it so."""
     resolved_by: str | None = None
     """Who has resolved it; left out: it is open."""
-    resolved_at: AwareDatetime | None = None
+    resolved_at: At | None = None
     """When it was resolved."""
 
 

@@ -258,7 +258,7 @@ class Courier:
 
     async def start(self) -> None:
         """Go on with what waits."""
-        self._waiting.update(await self._deliveries.waiting())
+        self._waiting.update(await self._deliveries.counts("waiting"))
         for name in self._hooks:
             if self._waiting[name]:
                 self._kick(name)
@@ -340,10 +340,10 @@ class Courier:
             self._tell(hook.name, "gave up", f"an event was given up ({answer.outcome})")
         else:
             due = self._host.now() + self._delay(tried, answer.wait)
-            await self._host.keep(repository.postponed(row, due, answer.outcome))
+            await self._host.keep([repository.postponed(row, due, answer.outcome)])
 
     async def _done(self, row: DeliveryRow, state: State, answer: DeliveryOutcome) -> None:
-        await self._host.keep(repository.done(row, state, answer.outcome))
+        await self._host.keep([repository.done(row, state, answer.outcome)])
         self._waiting[row.hook] -= 1
         self._since += 1
         if self._since >= FORGET_EVERY:

@@ -122,7 +122,8 @@ class WebhooksMod(Mod):
     @operation(permission="admin", tool=False)
     async def list_webhooks(self, call: Calling, args: ListWebhooks) -> Webhooks:
         """List the programs that are told what happens here, and what waits for them."""
-        waiting, failed = await self._deliveries.waiting(), await self._deliveries.failed()
+        counts = self._deliveries.counts
+        waiting, failed = await counts("waiting"), await counts("failed", "dropped")
         told: list[Webhook] = []
         for hook in self.config.hooks:
             first = await self._deliveries.first(hook.name)
@@ -148,14 +149,13 @@ class WebhooksMod(Mod):
             names = ", ".join(hooks) or "none"
             raise not_found(f"there is no webhook {args.hook!r}; there are: {names}")
         before = args.before or BEYOND
-        rows = await self._deliveries.page(args.hook, args.state, before, args.limit + 1)
-        told = tuple(row.to_schema() for row in rows[: args.limit])
-        return DeliveryPage(deliveries=told, more=len(rows) > args.limit)
+        rows, more = await self._deliveries.of_hook(args.hook, args.state, before, args.limit)
+        return DeliveryPage(deliveries=tuple(row.to_schema() for row in rows), more=more)
 
     @operation(permission="admin", tool=False, output=Delivery)
     async def retry_webhook(self, call: Calling, args: RetryWebhook) -> Commit:
         """Send an event to its webhook once more, that was given up or dropped."""
-        row = await self._deliveries.one(args.id)
+        row = await self._deliveries.find(args.id)
         if row is None or row.hook not in [hook.name for hook in self.config.hooks]:
             raise not_found(f"there is no delivery {args.id!r}; see webhook_deliveries")
         if row.state not in ("failed", "dropped"):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from hubbub.ids import message_id, new_ulid
 from hubbub.mods.fields import time_of
-from hubbub.mods.host import Host
-from hubbub.mods.rows import Statement
+from hubbub.mods.repository import Repository, insert
+from hubbub.mods.rows import Statement, Value
 from hubbub.mods.webhooks.schemas import Delivery, State
 
 __all__ = ["DeliveryRepository", "DeliveryRow", "added", "again", "at_once", "done", "postponed"]
 
-_COLUMNS = "n, id, hook, event, seq, data, at, state, attempts, due, outcome"
 SHORT = 300
 """Characters of an outcome."""
 
@@ -28,7 +26,7 @@ class DeliveryRow(NamedTuple):
     seq: int | None
     data: str | None
     at: float
-    state: str
+    state: State
     attempts: int
     due: float
     outcome: str
@@ -41,137 +39,98 @@ class DeliveryRow(NamedTuple):
             event=self.event,
             message_id=None if self.seq is None else message_id(self.seq),
             at=time_of(self.at),
-            state=cast(State, self.state),
+            state=self.state,
             attempts=self.attempts,
             outcome=self.outcome,
         )
 
 
-class DeliveryRepository:
+_ROWS = f"SELECT {', '.join(DeliveryRow._fields)} FROM webhooks_delivery WHERE"
+_WAITS = "hook = ? AND state = 'waiting'"
+
+
+class DeliveryRepository(Repository):
     """Of all hooks of a network."""
 
-    def __init__(self, host: Host):
-        self._host = host
-
-    async def waiting(self) -> dict[str, int]:
-        """How many events wait, by hook."""
-        rows = await self._host.rows(
-            "SELECT hook, count(*) FROM webhooks_delivery WHERE state = 'waiting' GROUP BY hook"
+    async def counts(self, *states: State) -> dict[str, int]:
+        """How many events are in these states, by hook, of those that are remembered."""
+        places = ", ".join("?" * len(states))
+        sql = (
+            f"SELECT hook, count(*) FROM webhooks_delivery WHERE state IN ({places}) GROUP BY hook"
         )
-        return dict(rows)
-
-    async def failed(self) -> dict[str, int]:
-        """How many were given up or dropped, of those that are remembered, by hook."""
-        rows = await self._host.rows(
-            "SELECT hook, count(*) FROM webhooks_delivery "
-            "WHERE state IN ('failed', 'dropped') GROUP BY hook"
-        )
-        return dict(rows)
+        return dict(await self._host.rows(sql, *states))
 
     async def first(self, hook: str) -> DeliveryRow | None:
         """The one that waits longest."""
-        rows = await self._host.rows(
-            f"SELECT {_COLUMNS} FROM webhooks_delivery "
-            "WHERE hook = ? AND state = 'waiting' ORDER BY n LIMIT 1",
-            hook,
-        )
-        return DeliveryRow(*rows[0]) if rows else None
+        return await self.one(DeliveryRow, f"{_ROWS} {_WAITS} ORDER BY n LIMIT 1", hook)
 
-    async def one(self, id: str) -> DeliveryRow | None:
-        rows = await self._host.rows(f"SELECT {_COLUMNS} FROM webhooks_delivery WHERE id = ?", id)
-        return DeliveryRow(*rows[0]) if rows else None
+    async def find(self, id: str) -> DeliveryRow | None:
+        return await self.one(DeliveryRow, f"{_ROWS} id = ?", id)
 
-    async def page(
+    async def of_hook(
         self, hook: str, state: str | None, before: int, limit: int
-    ) -> list[DeliveryRow]:
+    ) -> tuple[tuple[DeliveryRow, ...], bool]:
         """Latest first."""
-        rows = await self._host.rows(
-            f"SELECT {_COLUMNS} FROM webhooks_delivery "
-            "WHERE hook = ? AND (? IS NULL OR state = ?) AND n < ? ORDER BY n DESC LIMIT ?",
-            *(hook, state, state, before, limit),
-        )
-        return [DeliveryRow(*row) for row in rows]
+        sql = f"{_ROWS} hook = ? AND (? IS NULL OR state = ?) AND n < ? ORDER BY n DESC LIMIT ?"
+        return await self.page(DeliveryRow, sql, hook, state, state, before, limit=limit)
 
     async def trim(self, hook: str, most: int) -> int:
         """Drop the oldest of those that wait, until there are `most`; how many that were."""
-        rows = await self._host.rows(
-            "SELECT n FROM webhooks_delivery WHERE hook = ? AND state = 'waiting' "
-            "ORDER BY n DESC LIMIT 1 OFFSET ?",
-            *(hook, most),
+        oldest = (
+            f"SELECT coalesce(max(n), 0), count(*) FROM webhooks_delivery WHERE {_WAITS} AND n <= "
+            f"(SELECT n FROM webhooks_delivery WHERE {_WAITS} ORDER BY n DESC LIMIT 1 OFFSET ?)"
         )
-        if not rows:
-            return 0
-        (upto,) = rows[0]
-        ((count,),) = await self._host.rows(
-            "SELECT count(*) FROM webhooks_delivery "
-            "WHERE hook = ? AND state = 'waiting' AND n <= ?",
-            *(hook, upto),
-        )
+        ((upto, count),) = await self._host.rows(oldest, hook, hook, most)
         drop = (
             "UPDATE webhooks_delivery SET state = 'dropped', outcome = 'too many were waiting' "
-            "WHERE hook = ? AND state = 'waiting' AND n <= ?"
+            f"WHERE {_WAITS} AND n <= ?"
         )
-        await self._host.keep([Statement(drop, (hook, upto))])
+        if count:
+            await self._host.keep([Statement(drop, (hook, upto))])
         return int(count)
 
     async def forget(self, hook: str, kept: int) -> None:
         """All but the last ones of those that are done with."""
-        await self._host.keep(
-            [
-                Statement(
-                    "DELETE FROM webhooks_delivery WHERE hook = ? AND state != 'waiting' AND n <= ("
-                    "SELECT n FROM webhooks_delivery WHERE hook = ? AND state != 'waiting' "
-                    "ORDER BY n DESC LIMIT 1 OFFSET ?)",
-                    (hook, hook, kept),
-                )
-            ]
+        old = (
+            "DELETE FROM webhooks_delivery WHERE hook = ? AND state != 'waiting' AND n <= ("
+            "SELECT n FROM webhooks_delivery WHERE hook = ? AND state != 'waiting' "
+            "ORDER BY n DESC LIMIT 1 OFFSET ?)"
         )
+        await self._host.keep([Statement(old, (hook, hook, kept))])
 
 
 def added(hook: str, event: str, at: float, *, seq: int | None = None, data: str = "") -> Statement:
     """An event for a receiver."""
-    return Statement(
-        "INSERT INTO webhooks_delivery (id, hook, event, seq, data, at, state) "
-        "VALUES (?, ?, ?, ?, ?, ?, 'waiting')",
-        (new_ulid(), hook, event, seq, data or None, at),
-    )
+    of = {"hook": hook, "event": event, "seq": seq, "data": data or None}
+    return insert("webhooks_delivery", id=new_ulid(), at=at, state="waiting", **of)
 
 
-def done(row: DeliveryRow, state: State, outcome: str) -> Sequence[Statement]:
+def _tried(row: DeliveryRow, **changes: Value) -> Statement:
+    """It was sent once more, with these consequences; if it still waits."""
+    names = "".join(f", {name} = ?" for name in changes)
+    sql = f"UPDATE webhooks_delivery SET attempts = attempts + 1{names} WHERE n = ? AND {_WAITS}"
+    return Statement(sql, (*changes.values(), row.n, row.hook))
+
+
+def done(row: DeliveryRow, state: State, outcome: str) -> Statement:
     """It was sent, or is given up."""
-    return [
-        Statement(
-            "UPDATE webhooks_delivery SET state = ?, outcome = ?, attempts = attempts + 1 "
-            "WHERE n = ? AND state = 'waiting'",
-            (state, outcome[:SHORT], row.n),
-        )
-    ]
+    return _tried(row, state=state, outcome=outcome[:SHORT])
 
 
-def postponed(row: DeliveryRow, due: float, outcome: str) -> Sequence[Statement]:
+def postponed(row: DeliveryRow, due: float, outcome: str) -> Statement:
     """It is tried again at `due`."""
-    return [
-        Statement(
-            "UPDATE webhooks_delivery SET due = ?, outcome = ?, attempts = attempts + 1 "
-            "WHERE n = ? AND state = 'waiting'",
-            (due, outcome[:SHORT], row.n),
-        )
-    ]
+    return _tried(row, due=due, outcome=outcome[:SHORT])
 
 
 def at_once(hook: str) -> Statement:
     """Nothing waits any longer than for its turn."""
-    return Statement(
-        "UPDATE webhooks_delivery SET due = 0 WHERE hook = ? AND state = 'waiting' AND due > 0",
-        (hook,),
-    )
+    return Statement(f"UPDATE webhooks_delivery SET due = 0 WHERE {_WAITS} AND due > 0", (hook,))
 
 
 def again(row: DeliveryRow) -> Statement:
     """It waits anew, as if it had never been tried."""
-    return Statement(
+    sql = (
         "UPDATE webhooks_delivery SET state = 'waiting', attempts = 0, due = 0 "
-        "WHERE n = ? AND state IN ('failed', 'dropped')",
-        (row.n,),
-        rows=1,
+        "WHERE n = ? AND state IN ('failed', 'dropped')"
     )
+    return Statement(sql, (row.n,), rows=1)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from hubbub.mods.fields import BEYOND
+from hubbub.mods.fields import Limit, Position
 from hubbub.protocol.messages import Model
 from hubbub.protocol.operations import Input
 
@@ -22,9 +22,9 @@ class ReadDeliveries(Input):
     """The webhook's name."""
     state: State | None = None
     """Only those that are waiting, sent, failed (given up) or dropped."""
-    before: Annotated[int, Field(ge=1, le=BEYOND)] | None = None
+    before: Position | None = None
     """Only deliveries before this number."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    limit: Limit = 50
     """How many at most."""
 
 
