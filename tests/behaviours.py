@@ -569,7 +569,7 @@ CHARGE: dict[str, str] = {
     "H-54": "Requests survive restarts and refusing disks, and wake who asked once all the same.",
     "H-55": "A question that would close a circle of waits is refused, and the circle is named.",
     "H-56": "A wait ends with an answer, by giving it up, with its turn, or when its asker goes.",
-    "H-60": "Before each question to a model the agent takes a lease, and the step settles it.",
+    "H-60": "Before each question to a model the agent reserves its cost, and the step settles it.",
     "H-61": "A turn whose budget is used up ends without asking, and who waits is told.",
     "H-62": "A model is told what is left when that is little, and its step says so.",
     "H-63": "A turn that is stopped ends in the agent at once; nobody waits for its model.",

@@ -23,8 +23,8 @@ from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS, tidy_spec
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
-from hubbub.agents.turn.leasing import Leased, Leases, Terms
 from hubbub.agents.turn.loop import FINISH, begun
+from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
 from hubbub.config.agents import DialectName, ModelConfig
 from hubbub.errors import ToolsRefused
 from hubbub.protocol.turns import Steering, Step
@@ -135,7 +135,7 @@ class Asker:
     fitting: Fitting | None = None
     """What makes questions fit the model's window; it renders the prompt, too. None: they are asked
     as they are."""
-    leases: Leases | None = None
+    reservations: Reservations | None = None
     """Those of the turn, which questions take; None: they belong to no turn."""
     terms: Terms = field(default_factory=Terms)
     """By what the model's questions are estimated."""
@@ -233,23 +233,23 @@ class Asker:
         summary = await self._summary(shown, heard.n) if fitted.squeezed else None
         if summary is not None and summary.words is not None:
             fitted = self._fitted(dialect, steps, summary.applied(shown))
-        model = self._leased(heard.n)
+        model = self._budgeted(heard.n)
         answer = dialect.read(await model.answer(fitted.question, hear))
         answer = replace(answer, window=fitted.window)
         return answer if summary is None else _with_summary(answer, summary)
 
-    def _leased(self, n: int, *, tells: bool = True) -> Model:
+    def _budgeted(self, n: int, *, tells: bool = True) -> Model:
         """The model, asked for step `n`. `tells`: it may be told what is left of budgets."""
-        if self.leases is None:
+        if self.reservations is None:
             return self.model
-        return Leased(self.model, self.leases, n, self.terms, tells)
+        return BudgetedModel(self.model, self.reservations, n, self.terms, tells)
 
     async def _summary(self, shown: Sequence[Kept], n: int) -> Summary | None:
         """The older steps in the model's words, where that is how they are to be made shorter."""
         fitting = self.fitting
         if fitting is None or fitting.rules.compression != "summary":
             return None
-        model = self._leased(n, tells=False)
+        model = self._budgeted(n, tells=False)
         return await summarised(model, shown, fitting.rules, fitting.writes)
 
     async def _asked_in_words(self, why: str, steps: Sequence[Step], heard: _Attempts) -> Answer:

@@ -31,7 +31,7 @@ from hubbub.agents.tools.running import Perform, perform
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.trials import TurnTrials, Workbench
 from hubbub.agents.turn.hooks import Hooks
-from hubbub.agents.turn.leasing import Terms
+from hubbub.agents.turn.reservations import Terms
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client

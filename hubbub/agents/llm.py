@@ -30,10 +30,10 @@ from hubbub.agents.turn.activity import Activities
 from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.leasing import Terms
 from hubbub.agents.turn.loop import FINISH, AskModel, Loop, Rules, without_questions
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
 from hubbub.agents.turn.recording import APART, apart
+from hubbub.agents.turn.reservations import Terms
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.turn.waiting import Earlier, earlier_steps
 from hubbub.client import Client
@@ -114,7 +114,7 @@ class LlmBrain(Brain):
             self._dialects,
             _closing(system.closing, output, dialect),
             Fitting(self._context, conversation, toolbox.writing),
-            journal.leases,
+            journal.reservations,
             self._terms,
             self._briefing.scratchpad,
         )

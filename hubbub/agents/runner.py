@@ -15,7 +15,7 @@ from hubbub.agents.running import Ending, Parking, RunningTurns, StopTurns
 from hubbub.agents.trials import TurnTrials
 from hubbub.agents.turn.driver import Steer, wished
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.leasing import Experience
+from hubbub.agents.turn.reservations import Experience
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import new_ulid

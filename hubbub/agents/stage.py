@@ -40,7 +40,7 @@ from hubbub.protocol.operations import (
     ThreadPage,
     Threads,
 )
-from hubbub.protocol.spending import Lease, LeaseTurn
+from hubbub.protocol.spending import Reservation, ReserveBudget
 from hubbub.protocol.turns import Step, TurnEnd
 from hubbub.protocol.wire import Outlet
 
@@ -154,9 +154,9 @@ class Stage:
                 self.end = TurnEnd.model_validate(args["end"])
                 self._look()
                 return Done()
-            case "lease_turn":
-                asked = LeaseTurn.model_validate(args)
-                return Lease(turn=asked.turn, key=asked.key)
+            case "reserve_budget":
+                asked = ReserveBudget.model_validate(args)
+                return Reservation(turn=asked.turn, key=asked.key)
             case "list_participants":
                 return Participants(participants=self.scene.ready.participants)
             case "list_threads":

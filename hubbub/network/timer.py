@@ -1,6 +1,6 @@
 """One alarm for many moments: called when the earliest of them has come.
 
-Whoever keeps things that end by themselves (approvals, requests, leases) has one of these, names
+Whoever keeps things that end by themselves (approvals, requests, takeovers) has one of these, names
 each moment with `at`, and looks through what it keeps when it is called.
 """
 

@@ -122,7 +122,7 @@ class Breakers(Model):
 class TakeOver(Input):
     agent: Id
     minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 15
-    """How long the lease lasts; taking over again renews it."""
+    """How long the takeover lasts; taking over again renews it."""
 
 
 class HandBack(Input):

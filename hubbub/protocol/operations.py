@@ -415,7 +415,7 @@ class RecordStep(Input):
     turn: TurnRef
     step: Step
     settles: Annotated[tuple[TurnRef, ...], Field(max_length=1000, fail_fast=True)] = ()
-    """Keys of the leases whose real figures this step tells."""
+    """Keys of the reservations whose real figures this step tells."""
 
 
 class EndTurn(Input):

@@ -1,7 +1,7 @@
-"""What work costs and what it may cost: budgets, leases and sums, as they travel.
+"""What work costs and what it may cost: budgets, reservations and sums, as they travel.
 
-Sums are of what turns have recorded. A lease is taken before each question to a model; it reserves
-the estimate until the step is recorded that tells the real figures.
+Sums are of what turns have recorded. Before each question to a model its estimate is reserved,
+until the step is recorded that tells the real figures.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from hubbub.protocol.operations import Input
 __all__ = [
     "LIMITS",
     "BudgetState",
-    "Lease",
-    "LeaseTurn",
     "Left",
     "LimitName",
     "ReadBudget",
     "ReadSpending",
+    "Reservation",
+    "ReserveBudget",
     "Spending",
     "SpendingRow",
     "Sums",
@@ -34,11 +34,11 @@ Whose = Literal["interaction", "agent", "thread", "network"]
 """Whose budget a limit is of. Those of agents, threads and the network are for a day (UTC)."""
 
 
-class LeaseTurn(Input):
+class ReserveBudget(Input):
     turn: Annotated[str, Field(min_length=1, max_length=100)]
     """The turn that is about to ask a model: one of the caller's own."""
     key: Annotated[str, Field(min_length=1, max_length=100)]
-    """Names this question within the turn; taking the same lease again replaces it."""
+    """Names this question within the turn; taking the same reservation again replaces it."""
     tokens: Annotated[int, Field(ge=0, le=10**9)]
     """Estimate: what is read and what may be written, together."""
     usd: Annotated[float, Field(ge=0, le=10**6, allow_inf_nan=False)] = 0.0
@@ -51,11 +51,11 @@ class Left(Model):
     limit: LimitName
     whose: Whose
     used: float
-    """Leases included."""
+    """Reservations included."""
     of: float
 
 
-class Lease(Model):
+class Reservation(Model):
     """The question may be asked. Refusals are errors: `budget_exhausted`, `stopped`."""
 
     turn: str
@@ -64,7 +64,7 @@ class Lease(Model):
     """Limits of which less than a fifth is left: models are told."""
     limited: bool = True
     """Whether tokens or money are limited for such a turn. Where they are not, only a stop can
-    stand in the way, and a question need not wait for its lease."""
+    stand in the way, and a question need not wait for its reservation."""
 
 
 class Sums(Model):
@@ -90,7 +90,7 @@ class BudgetState(Model):
     limits: dict[LimitName, float]
     """Those that there are."""
     used: dict[LimitName, float]
-    """Leases included; `fan_out` is left out, it is of one message. Of one that is not
+    """Reservations included; `fan_out` is left out, it is of one message. Of one that is not
     active, `wall_clock` is how long it went on."""
     reached: tuple[LimitName, ...] = ()
     """Limits past which something was refused or woke nobody."""

@@ -68,8 +68,10 @@ class Worker:
         }
         return await self.peer.ask("record_step", turn=self.turn, step=step, settles=list(settles))
 
-    async def lease(self, key: str, tokens: int = 0, usd: float = 0.0) -> Any:
-        return await self.peer.ask("lease_turn", turn=self.turn, key=key, tokens=tokens, usd=usd)
+    async def reserve(self, key: str, tokens: int = 0, usd: float = 0.0) -> Any:
+        return await self.peer.ask(
+            "reserve_budget", turn=self.turn, key=key, tokens=tokens, usd=usd
+        )
 
     async def end(self) -> Any:
         return await self.peer.call("end_turn", end={"id": self.turn, "outcome": "finished"})

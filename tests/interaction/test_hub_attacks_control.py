@@ -63,9 +63,9 @@ async def test_nobody_reserves_from_or_stops_what_has_not_woken_it(in_memory: Ne
         posted = await ann.call("post_to_channel", channel="desk", text="no one in particular")
         turn = f"eve-{first['id']}"
         errors = [
-            await eve.ask("lease_turn", turn=turn, key="1", tokens=99),
-            await eve.ask("lease_turn", turn=turn, key="2", tokens=10**9),
-            await eve.ask("lease_turn", turn=f"eve-{posted['id']}", key="1", tokens=1),
+            await eve.ask("reserve_budget", turn=turn, key="1", tokens=99),
+            await eve.ask("reserve_budget", turn=turn, key="2", tokens=10**9),
+            await eve.ask("reserve_budget", turn=f"eve-{posted['id']}", key="1", tokens=1),
             await eve.ask("begin_turn", start=start("eve", first)),
             await eve.ask("begin_turn", start=start("eve", second)),
             await eve.ask("record_step", turn=turn, step={"n": 1, "tokens_in": 10**9}),
@@ -138,7 +138,7 @@ async def test_an_end_that_overtakes_its_beginning_ends_nothing(in_memory: Netwo
         await ann.say("calc", "2+2?")
         start = beginning(await woken(calc))
         end = {"id": start["id"], "outcome": "finished"}
-        await calc.call("lease_turn", turn=start["id"], key="1", tokens=1)
+        await calc.call("reserve_budget", turn=start["id"], key="1", tokens=1)
         store.gate.clear()
         ended = await calc.post("end_turn", end=end)
         async with soon():
@@ -324,7 +324,7 @@ async def test_limits_hold_although_a_mod_lets_nobody_tell_of_them(
         async with in_memory.start(limited(**limits), mods=[mod(ModConfig())]) as network:
             ann, calc, turn = await at_work(network)
             bot = await network.join("bot", "agent")
-            codes = [(await calc.ask("lease_turn", turn=turn, key="1", tokens=2)).get("code")]
+            codes = [(await calc.ask("reserve_budget", turn=turn, key="1", tokens=2)).get("code")]
             for _ in range(3):
                 codes += (await calc.say("bot", "?", cause=turn)).get("not_woken", {}).values()
                 codes += (await bot.say("calc", "?")).get("not_woken", {}).values()

@@ -49,8 +49,8 @@ async def test_taking_over_ends_what_is_done_and_tells_who_waited(in_memory: Net
         ann, calc, turn = await at_work(network)
         bob = await network.join("bob")
         await ann.say("calc", "3+3?")
-        lease = await bob.call("take_over", agent="calc", minutes=10)
-        assert (lease["agent"], lease["by"]) == ("calc", "bob")
+        takeover = await bob.call("take_over", agent="calc", minutes=10)
+        assert (takeover["agent"], takeover["by"]) == ("calc", "bob")
         stop = (await calc.signal("stop_turns"))["data"]
         assert stop["turns"] == [turn, "calc-m2"]
         assert (stop["code"], stop["by"]) == ("taken_over", "bob")
@@ -61,7 +61,7 @@ async def test_taking_over_ends_what_is_done_and_tells_who_waited(in_memory: Net
         assert (await calc.ask("send_text_message", to="ann", text="4"))["code"] == "taken_over"
         record = await bob.call("read_turn", id=turn)
         assert record["end"]["reason"] == "taken over by bob"
-        assert (await ann.call("list_takeovers"))["takeovers"] == [lease]
+        assert (await ann.call("list_takeovers"))["takeovers"] == [takeover]
 
 
 @pytest.mark.behaviour("H-28")
@@ -153,7 +153,7 @@ async def test_nothing_wakes_an_agent_until_it_is_handed_back(in_memory: Network
     async with in_memory.start(DESK) as network:
         ann, calc, bob = await taken(network)
         told = (await ann.signal("takeovers"))["data"]["takeovers"]
-        assert [(lease["agent"], lease["by"]) for lease in told] == [("calc", "bob")]
+        assert [(takeover["agent"], takeover["by"]) for takeover in told] == [("calc", "bob")]
         eve = await network.join("eve")
         assert (await eve.signal("takeovers"))["data"]["takeovers"] == told
         bot = await network.join("bot", "agent")
@@ -213,16 +213,16 @@ async def test_only_the_holder_hears_and_reads_what_the_agent_does(in_memory: Ne
 
 
 @pytest.mark.behaviour("H-30")
-async def test_a_lease_ends_at_its_time_and_can_be_renewed(in_memory: Networks) -> None:
+async def test_a_takeover_ends_at_its_time_and_can_be_renewed(in_memory: Networks) -> None:
     clock = HandClock()
     async with in_memory.start(clock=clock) as network:
         ann, calc, bob = await taken(network)
         clock.time += 599.9
         clock.epoch += 3_000_000
-        lease = await bob.call("take_over", agent="calc", minutes=1)
-        until = datetime.fromisoformat(lease["until"]).timestamp()
+        takeover = await bob.call("take_over", agent="calc", minutes=1)
+        until = datetime.fromisoformat(takeover["until"]).timestamp()
         assert until == pytest.approx(clock.now() + 60), "a date is one of the time of day"
-        clock.epoch -= 1_000_000  # which makes the lease no longer
+        clock.epoch -= 1_000_000  # which makes the takeover no longer
         clock.time += 59.9
         await bob.say("ann", "still me", speak_as="calc")
         clock.time += 0.1
@@ -238,7 +238,7 @@ async def test_a_lease_ends_at_its_time_and_can_be_renewed(in_memory: Networks) 
 
 
 @pytest.mark.behaviour("H-30")
-async def test_a_lease_that_nobody_looks_at_ends_by_itself(in_memory: Networks) -> None:
+async def test_a_takeover_that_nobody_looks_at_ends_by_itself(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, _calc, _turn = await at_work(network)
         await ann.call("take_over", agent="calc", minutes=0.0005)
@@ -343,6 +343,6 @@ async def test_a_take_over_goes_on_over_a_restart_until_its_time(
         await settled(network)
         ann = await network.join("ann")
         assert "not_woken" not in await ann.say("calc", "?")
-    clock.time -= 300  # a clock that goes back brings back no lease that has ended
+    clock.time -= 300  # a clock that goes back brings back no takeover that has ended
     async with in_memory.start(store=store, clock=clock) as network:
         assert list(network.hub.kernel.state.takeovers) == []

@@ -63,7 +63,7 @@ class BudgetMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.place = tempfile.TemporaryDirectory()
-        self.leases: dict[str, dict[str, int]] = {agent: {} for agent in AGENTS}
+        self.reservations: dict[str, dict[str, int]] = {agent: {} for agent in AGENTS}
         self.steps: dict[tuple[str, int], int] = {}
         self.peers: dict[str, Peer] = {}
         self.open()
@@ -99,8 +99,8 @@ class BudgetMachine(RuleBasedStateMachine):
         return sum(self.steps.values())
 
     @property
-    def leased(self) -> int:
-        return sum(sum(leases.values()) for leases in self.leases.values())
+    def reserved(self) -> int:
+        return sum(sum(reservations.values()) for reservations in self.reservations.values())
 
     # What agents do -----------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class BudgetMachine(RuleBasedStateMachine):
         answers = self.run(self.all_at_once(questions))
         for question, answer in zip(questions, answers, strict=True):
             if answer["op"] == "result":
-                self.leases[question.agent][question.key] = question.tokens
+                self.reservations[question.agent][question.key] = question.tokens
             else:
                 assert answer["code"] == "budget_exhausted"
                 (left,) = answer["details"]["left"]
@@ -120,7 +120,7 @@ class BudgetMachine(RuleBasedStateMachine):
     async def all_at_once(self, questions: list[Asked]) -> list[Frame]:
         refs = [
             await self.peers[agent].post(
-                "lease_turn", turn=self.turns[agent], key=key, tokens=tokens
+                "reserve_budget", turn=self.turns[agent], key=key, tokens=tokens
             )
             for agent, key, tokens in questions
         ]
@@ -132,12 +132,12 @@ class BudgetMachine(RuleBasedStateMachine):
     @rule(question=ASKED)
     def ask_alone(self, question: Asked) -> None:
         """Exactly what fits is given."""
-        before = self.leases[question.agent].get(question.key, 0)
-        fits = self.used + self.leased - before + question.tokens <= BUDGET
+        before = self.reservations[question.agent].get(question.key, 0)
+        fits = self.used + self.reserved - before + question.tokens <= BUDGET
         (answer,) = self.run(self.all_at_once([question]))
         assert (answer["op"] == "result") == fits
         if fits:
-            self.leases[question.agent][question.key] = question.tokens
+            self.reservations[question.agent][question.key] = question.tokens
 
     @rule(steps=st.lists(ANSWERED, min_size=1, max_size=5), failing=st.integers(0, 3))
     def record(self, steps: list[Answered], failing: int) -> None:
@@ -150,7 +150,7 @@ class BudgetMachine(RuleBasedStateMachine):
             if answer["op"] == "result":
                 self.steps[step.agent, step.n] = cost
                 for key in settled:
-                    del self.leases[step.agent][key]
+                    del self.reservations[step.agent][key]
             else:
                 assert answer["code"] == "store_unavailable"
 
@@ -161,9 +161,9 @@ class BudgetMachine(RuleBasedStateMachine):
 
     def price(self, step: Answered) -> tuple[int, list[str]]:
         """What the step costs, and the keys that it settles."""
-        leases = self.leases[step.agent]
-        settled = [key for key in step.settles if key in leases]
-        estimate = sum(leases[key] for key in settled)
+        reservations = self.reservations[step.agent]
+        settled = [key for key in step.settles if key in reservations]
+        estimate = sum(reservations[key] for key in settled)
         before = self.steps.get((step.agent, step.n), 0)
         return (before + estimate) * step.tenths // 10, settled
 
@@ -188,7 +188,7 @@ class BudgetMachine(RuleBasedStateMachine):
     def an_agent_dies(self, agent: str) -> None:
         self.run(self.peers[agent].close())
         self.run(self.life.network.gone(agent))
-        self.leases[agent] = {}
+        self.reservations[agent] = {}
         self.join(agent)
 
     @rule()
@@ -196,7 +196,7 @@ class BudgetMachine(RuleBasedStateMachine):
         for peer in (self.ann, *self.peers.values()):
             self.run(peer.close())
         self.life.end()
-        self.leases = {agent: {} for agent in AGENTS}
+        self.reservations = {agent: {} for agent in AGENTS}
         self.open()
 
     # What holds ---------------------------------------------------------------------------
@@ -204,11 +204,11 @@ class BudgetMachine(RuleBasedStateMachine):
     @invariant()
     def the_budget_holds(self) -> None:
         if hasattr(self, "interaction"):
-            assert self.used + self.leased <= BUDGET
+            assert self.used + self.reserved <= BUDGET
             budget = self.run(self.ann.call("read_budget", interaction=self.interaction))
-            assert budget["used"]["tokens"] == self.used + self.leased
+            assert budget["used"]["tokens"] == self.used + self.reserved
             day = self.run(self.ann.call("read_spending"))
-            assert [left["used"] for left in day["today"]] == [self.used + self.leased]
+            assert [left["used"] for left in day["today"]] == [self.used + self.reserved]
             assert _tokens(day["total"]) == self.used
 
     @invariant()

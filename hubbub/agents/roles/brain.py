@@ -33,8 +33,8 @@ from hubbub.agents.turn.activity import Activities
 from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.leasing import Leases, Terms
 from hubbub.agents.turn.loop import Command
+from hubbub.agents.turn.reservations import Reservations, Terms
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.turn.waiting import earlier_steps
 from hubbub.agents.window import context_rules
@@ -102,7 +102,7 @@ class RoleBrain(Brain):
         earlier = await earlier_steps(thread, plan, me, journal.other)
         history = self._config.history
         conversation = Conversation.of(self._template, self._inbox.threads, plan, me, history)
-        desk = await self._desk(plan, conversation, journal.leases)
+        desk = await self._desk(plan, conversation, journal.reservations)
         first = Pipeline(self._rules(plan), desk.executors, (), earlier.steps).start()[0]
         steps = await self._begin(journal, desk, first, earlier.turn)
         pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
@@ -148,7 +148,9 @@ class RoleBrain(Brain):
         )
         return Rules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
 
-    async def _desk(self, plan: TurnPlan, conversation: Conversation, leases: Leases) -> Desk:
+    async def _desk(
+        self, plan: TurnPlan, conversation: Conversation, reservations: Reservations
+    ) -> Desk:
         toolbox = self._tools.for_turn()
         agents = await self._agents(plan) if self._kind in ("router", "planner", "pipeline") else ()
         inbox = self._inbox
@@ -164,7 +166,7 @@ class RoleBrain(Brain):
             self._briefing.prompts,
             await self._briefing.context(plan, toolbox, opening, self._ready, inbox.threads),
             plan.thread_id,
-            leases,
+            reservations,
             self._briefing.scratchpad,
         )
 

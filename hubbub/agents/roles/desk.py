@@ -29,8 +29,8 @@ from hubbub.agents.tools.ways_out import (
     SHOW_PLAN,
     SILENT_FINISH,
 )
-from hubbub.agents.turn.leasing import Leases, Terms
 from hubbub.agents.turn.loop import AskModel
+from hubbub.agents.turn.reservations import Reservations, Terms
 from hubbub.config.roles import RolesConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Role
@@ -182,7 +182,7 @@ class Desk:
     context: PromptContext
     thread_id: str
     """Canonical."""
-    leases: Leases | None = None
+    reservations: Reservations | None = None
     """Those of the turn."""
     scratchpad: bool = False
     """Whether models may think in `<scratchpad>` before they act."""
@@ -213,7 +213,7 @@ class Desk:
             role.choice,
             system.closing,
             Fitting(role.context, message, self.toolbox.writing),
-            self.leases,
+            self.reservations,
             role.terms,
             self.scratchpad,
         )

@@ -21,7 +21,6 @@ from hubbub.agents.tools.toolbox import Around, Toolbox
 from hubbub.agents.turn.activity import Activity
 from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.leasing import outcome_of
 from hubbub.agents.turn.loop import (
     FINISH,
     Answered,
@@ -34,6 +33,7 @@ from hubbub.agents.turn.loop import (
     RunTools,
 )
 from hubbub.agents.turn.partial import Partials
+from hubbub.agents.turn.reservations import outcome_of
 from hubbub.agents.turn.waiting import waits
 from hubbub.errors import ConnectionLost, ModelError
 from hubbub.protocol.messages import Message

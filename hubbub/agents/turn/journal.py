@@ -11,8 +11,8 @@ from itertools import islice
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.turn.leasing import ENDED, Experience, Leases, insist
 from hubbub.agents.turn.recording import TurnClock
+from hubbub.agents.turn.reservations import ENDED, Experience, Reservations, insist
 from hubbub.agents.turn.shortening import accepted, without_cut_calls
 from hubbub.client import Client
 from hubbub.client.backoff import Backoff
@@ -69,7 +69,7 @@ class Journal:
         """Whether it has stopped to wait for a person."""
         self.clock: TurnClock
         """Since the turn has begun."""
-        self.leases = Leases(client, plan.id, self.durable, stop, experience)
+        self.reservations = Reservations(client, plan.id, self.durable, stop, experience)
         """What the turn takes before it asks a model; recording a step settles those of it."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
         """Is told how the turn ends before that is recorded; its notes are recorded with it."""
@@ -164,7 +164,7 @@ class Journal:
 
     def step(self, step: Step) -> None:
         """Record a step, or replace it."""
-        keys = self.leases.recorded(step.n)
+        keys = self.reservations.recorded(step.n)
         records: dict[str, BaseModel | JsonValue] = {"turn": self.plan.id, "step": step}
         self._post("record_step", step.n, records | {"settles": list(keys)} if keys else records)
 

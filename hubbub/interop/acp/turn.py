@@ -20,10 +20,10 @@ from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.results import ByCharacters, fit
 from hubbub.agents.turn.activity import Activity
 from hubbub.agents.turn.driver import Calls
-from hubbub.agents.turn.leasing import Terms
 from hubbub.agents.turn.loop import Answered, AskModel, CallResult, Command, End, Park, RunTools
 from hubbub.agents.turn.loop import Record as RecordStep
 from hubbub.agents.turn.recording import with_result
+from hubbub.agents.turn.reservations import Terms
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ModelError
 from hubbub.interop.acp.answer import ANSWER, MOST_FILES
@@ -179,7 +179,7 @@ class AcpTurn:
         try:
             if self._prompting is None:
                 await self._calls.journal.begun()  # who dies of it has died in this turn
-                await self._lease(asked.n)
+                await self._reserve(asked.n)
                 await self._begin(asked)
             else:
                 self._prompting.go_on(self._calls, self._record)
@@ -192,12 +192,12 @@ class AcpTurn:
             raise
         return Answer()
 
-    async def _lease(self, n: int) -> None:
+    async def _reserve(self, n: int) -> None:
         """Leave for the step. Raises `BudgetExhausted`, which is a `ModelError`."""
         self._leased = n
         terms = Terms()
         reads = terms.counter.count(self._conversation)
-        await self._calls.journal.leases.take(n, reads + terms.writes, 0.0)
+        await self._calls.journal.reservations.take(n, reads + terms.writes, 0.0)
 
     async def _begin(self, asked: AskModel) -> None:
         place, calls = self._place, self._calls
@@ -236,7 +236,7 @@ class AcpTurn:
                 await self._place.sessions.spent(self._plan.thread_id, progress.cost)
                 return
             if progress.n > self._leased:
-                await self._lease(progress.n)
+                await self._reserve(progress.n)
             if prompting.waits_for:
                 return
             await self._show(progress)

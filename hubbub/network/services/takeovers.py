@@ -30,19 +30,19 @@ log = get_logger(__name__)
 
 
 class TakeoverService(Service):
-    """Gives the leases, and ends them when their time has passed. No model may call any of it."""
+    """Begins takeovers, and ends them when their time has passed. No model may call any of it."""
 
     def __init__(self, kernel: Kernel, ending: Ending):
         super().__init__(kernel)
-        self._ending, self._leases = ending, kernel.state.takeovers
+        self._ending, self._takeovers = ending, kernel.state.takeovers
         self._timer = Timer(kernel.steady, self._due)
 
     def begin(self) -> None:
-        """Leases that were read from the store go on, or end."""
+        """Takeovers that were read from the store go on, or end."""
         self._look_at_next()
 
     def _look_at_next(self) -> None:
-        first = self._leases.next_end()
+        first = self._takeovers.next_end()
         if first is not None:
             self._timer.at(first)
 
@@ -58,7 +58,7 @@ class TakeoverService(Service):
     async def take_over(self, call: Caller, args: TakeOver) -> Takeover:
         """Speak for an agent for a while: what it was doing ends, nothing wakes it, and what
         reaches it you hear. What you say with `speak_as` is marked so. Taking over again renews the
-        lease."""
+        takeover."""
         if call.kind != "human":
             raise OperationError(ErrorCode.FORBIDDEN, "only a person may speak for an agent")
         if args.agent not in self.state.agents:
@@ -84,59 +84,59 @@ class TakeoverService(Service):
         """List the agents for which somebody speaks, and until when."""
         return self._all()
 
-    # Leases -------------------------------------------------------------------------------
+    # Takeovers -------------------------------------------------------------------------------
 
     async def _take(self, agent: str, person: str, until: float) -> StoredTakeover:
         """Let the person speak for the agent; its turns end, and nothing wakes it.
 
-        Taking again renews the lease. Raises `OperationError` while somebody else speaks for it,
+        Taking again renews the takeover. Raises `OperationError` while somebody else speaks for it,
         and `StoreUnavailable`: then all is as before.
         """
-        leases = self._leases
+        takeovers = self._takeovers
         async with self._ending.alone():
-            before = leases.get(agent)
+            before = takeovers.get(agent)
             if before is not None and before.by != person:
                 raise OperationError(
                     ErrorCode.TAKEN_OVER,
                     f"{before.by} speaks for {agent} at present; it must be handed back first",
                     details={"by": before.by},
                 )
-            lease = StoredTakeover(agent, person, until)
-            leases.put(lease)  # from here on nothing of its own begins
+            takeover = StoredTakeover(agent, person, until)
+            takeovers.put(takeover)  # from here on nothing of its own begins
             why = Why.taken_over(agent, person, self.kernel.clock.now())
             try:
-                await self._ending.end([agent], lambda *_: True, why, [TakeoverSet(*lease)])
+                await self._ending.end([agent], lambda *_: True, why, [TakeoverSet(*takeover)])
             except BaseException:  # whatever it was: nothing has ended
-                leases.drop(agent)
+                takeovers.drop(agent)
                 if before is not None:
-                    leases.put(before)
+                    takeovers.put(before)
                 raise
         self._look_at_next()
         self._changed()
-        return lease
+        return takeover
 
     async def _give_back(self, agent: str) -> None:
         """The agent speaks for itself again. Raises `StoreUnavailable`: then it does not."""
         async with self._ending.alone():
             await self.kernel.log.write(lambda head: [TakeoverEnded(agent)])
-            self._leases.drop(agent)
+            self._takeovers.drop(agent)
         self._changed()
 
     def _due(self, now: float) -> float | None:
-        if self._leases.expired():
+        if self._takeovers.expired():
             self.kernel.spawn(self._expire())
-        return self._leases.next_end()
+        return self._takeovers.next_end()
 
     async def _expire(self) -> None:
-        """End the leases whose time has passed. They count for nothing already."""
+        """End the takeovers whose time has passed. They count for nothing already."""
         try:
             async with self._ending.alone():
-                agents = [lease.agent for lease in self._leases.expired()]
+                agents = [takeover.agent for takeover in self._takeovers.expired()]
                 if not agents:
                     return
                 await self.kernel.log.write(lambda head: [TakeoverEnded(a) for a in agents])
                 for agent in agents:
-                    self._leases.drop(agent)
+                    self._takeovers.drop(agent)
         except StoreUnavailable:
             log.warning("a take-over that is over stays in the store until the disk works again")
             return
@@ -145,7 +145,7 @@ class TakeoverService(Service):
     # What people are told -----------------------------------------------------------------
 
     def joined(self, session: Session) -> None:
-        if session.is_person and any(self._leases):
+        if session.is_person and any(self._takeovers):
             session.write(self._signal())
 
     def _changed(self) -> None:
@@ -160,28 +160,28 @@ class TakeoverService(Service):
         return signal.model_dump_json(exclude_none=True).encode()
 
     def _all(self) -> Takeovers:
-        return Takeovers(takeovers=tuple(map(_described, self._leases)))
+        return Takeovers(takeovers=tuple(map(_described, self._takeovers)))
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """Pass messages on to those who speak for somebody whom they reach, or who have said them
         on another connection."""
-        for entry in entries if self._leases else ():
+        for entry in entries if self._takeovers else ():
             self._pass_on(entry)
 
     def _pass_on(self, entry: Entry) -> None:
-        for lease in self._leases:
-            if lease.agent != entry.draft.sender_id and not self.state.may_read(
-                entry.thread, lease.agent
+        for takeover in self._takeovers:
+            if takeover.agent != entry.draft.sender_id and not self.state.may_read(
+                entry.thread, takeover.agent
             ):
                 continue
-            data = {"agent": lease.agent, "message": json.loads(entry.body)}
+            data = {"agent": takeover.agent, "message": json.loads(entry.body)}
             frame = Signal(type="overheard", sender="hub", data=data)
             told = frame.model_dump_json(exclude_none=True).encode()
-            for session in self.kernel.fanout.of(lease.by):
+            for session in self.kernel.fanout.of(takeover.by):
                 if session is not entry.waiter:
                     session.send_ephemeral(told)
 
 
-def _described(lease: StoredTakeover) -> Takeover:
-    until = datetime.fromtimestamp(lease.until, UTC)
-    return Takeover(agent=lease.agent, by=lease.by, until=until)
+def _described(takeover: StoredTakeover) -> Takeover:
+    until = datetime.fromtimestamp(takeover.until, UTC)
+    return Takeover(agent=takeover.agent, by=takeover.by, until=until)

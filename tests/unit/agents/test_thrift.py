@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.agents.turn.leasing import reminder
+from hubbub.agents.turn.reservations import reminder
 from hubbub.protocol.spending import Left, LimitName, Whose
 
 

@@ -65,13 +65,13 @@ def test_an_agents_own_limits_replace_the_common_ones() -> None:
 def test_a_new_day_begins_with_what_is_still_reserved() -> None:
     accounts = daily(network=DailyBudget(tokens=100))
     accounts.spend("a", 1, Cost(60, 0))
-    accounts.lease("a", 1, 30, 0.0)
+    accounts.reserve("a", 1, 30, 0.0)
     assert [each.used for each in accounts.used(None, None)] == [90]
     before = accounts.day
     assert accounts.today(NOON + DAY // 2 - 1) == before
     assert accounts.today(NOON + DAY // 2) == day_of(NOON + DAY) != before
     assert [each.used for each in accounts.used(None, None)] == [30]
-    accounts.lease("a", 1, -30, 0.0)
+    accounts.reserve("a", 1, -30, 0.0)
     assert [each.used for each in accounts.used(None, None)] == [0]
 
 
@@ -94,5 +94,5 @@ def test_a_question_must_fit_into_all_of_them() -> None:
     for tokens, whose in cases:
         accounts = daily(network=DailyBudget(tokens=120), agent=DailyBudget(tokens=100))
         accounts.spend("a", 1, Cost(0, 20))
-        accounts.lease("a", 1, 10, 0.0)
+        accounts.reserve("a", 1, 10, 0.0)
         assert [each.whose for each in accounts.too_dear("a", 1, tokens, 0.0)] == whose

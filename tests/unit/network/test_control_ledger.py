@@ -42,11 +42,11 @@ def test_wakes_and_agents_are_counted_and_a_wake_taken_back_leaves_nothing() -> 
 def test_time_tokens_and_money_are_barriers_with_what_is_reserved() -> None:
     for now, barrier in ((1059, None), (1060, None), (1060.1, "wall_clock")):
         assert account(wall_clock=60).barrier(now) == barrier
-    for leased in (0, 30):
+    for reserved in (0, 30):
         for tokens, barrier in ((99, None), (100, "tokens"), (101, "tokens")):
             ledger = account(tokens=100)
-            ledger.spend(Cost(tokens - leased, 0))
-            ledger.leased_tokens = leased
+            ledger.spend(Cost(tokens - reserved, 0))
+            ledger.reserved_tokens = reserved
             assert ledger.barrier(1000) == barrier
     for estimate, broken in ((9, ()), (10, ()), (11, ("tokens",))):
         ledger = account(tokens=100)
@@ -54,10 +54,10 @@ def test_time_tokens_and_money_are_barriers_with_what_is_reserved() -> None:
         assert ledger.too_dear(estimate, 5.0) == broken
     ledger = account(usd=0.3)
     ledger.spend(Cost(0, 0, 0.1))
-    ledger.leased_usd = 0.1
+    ledger.reserved_usd = 0.1
     assert ledger.too_dear(0, 0.1) == (), "0.1 + 0.1 + 0.1 is a little more than 0.3"
     assert ledger.too_dear(0, 0.1001) == ("usd",)
-    ledger.leased_usd = 0.2
+    ledger.reserved_usd = 0.2
     assert ledger.barrier(1000) == "usd"
 
 
@@ -66,7 +66,7 @@ def test_what_is_used_is_told_of_the_limits_that_there_are() -> None:
     ledger = account(wakes=None, tokens=100, agents=4)
     ledger.wake("one")
     ledger.spend(Cost(3, 4, 0.5))
-    ledger.leased_tokens = 10
+    ledger.reserved_tokens = 10
     assert ledger.used(1000.5) == {"agents": 1, "wall_clock": 0.5, "tokens": 17}
     limits = {"hops": 8, "fan_out": 8, "agents": 4, "wall_clock": 1800, "tokens": 100}
     assert ledger.budget() == limits

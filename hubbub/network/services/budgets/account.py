@@ -78,14 +78,14 @@ class BudgetAccount:
     __slots__ = (
         "agents",
         "last_words",
-        "leased_tokens",
-        "leased_usd",
         "limits",
         "opened_at",
         "opened_by",
         "opened_by_person",
         "pins",
         "reached",
+        "reserved_tokens",
+        "reserved_usd",
         "saved",
         "seq",
         "thread_no",
@@ -121,7 +121,7 @@ class BudgetAccount:
         self.reached: set[LimitName] = set()
         self.saved: set[str] = set()
         """Names of agents and limits that the store has of it."""
-        self.leased_tokens, self.leased_usd = 0, 0.0
+        self.reserved_tokens, self.reserved_usd = 0, 0.0
         self.pins = 0
         """What must find this very account again: messages on their way, turns that run."""
 
@@ -137,12 +137,12 @@ class BudgetAccount:
     @property
     def tokens(self) -> int:
         """Used and reserved."""
-        return self.tokens_in + self.tokens_out + self.leased_tokens
+        return self.tokens_in + self.tokens_out + self.reserved_tokens
 
     @property
     def dollars(self) -> float:
         """Used and reserved."""
-        return self.usd + self.leased_usd
+        return self.usd + self.reserved_usd
 
     def sums(self) -> Sums:
         return Sums(
@@ -204,7 +204,8 @@ class BudgetAccount:
         return tuple(found)
 
     def used(self, now: float) -> dict[LimitName, float]:
-        """What is used of the limits that there are, leases included; not `hops` and `fan_out`."""
+        """What is used of the limits that there are, reservations included; not `hops` and
+        `fan_out`."""
         limits = self.limits
         all_used: Iterable[tuple[LimitName, float | None, float]] = (
             ("wakes", limits.wakes, self.wakes),

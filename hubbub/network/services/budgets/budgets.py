@@ -29,12 +29,12 @@ from hubbub.network.service import Service
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.accounts import BudgetAccounts
 from hubbub.network.services.budgets.daily import Daily, Reached
-from hubbub.network.services.budgets.leases import Leases
 from hubbub.network.services.budgets.loop_limiter import LoopLimiter
 from hubbub.network.services.budgets.notices import Notice, Notices
 from hubbub.network.services.budgets.policy import Policies, PolicyCheck, may_loop
 from hubbub.network.services.budgets.policy_result import PolicyResult
 from hubbub.network.services.budgets.turn_account import TurnAccount
+from hubbub.network.services.budgets.turn_accounts import TurnAccounts
 from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.services.threads import find_thread
 from hubbub.network.stored import StoredSpending
@@ -44,12 +44,12 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.spending import (
     BudgetState,
-    Lease,
-    LeaseTurn,
     Left,
     LimitName,
     ReadBudget,
     ReadSpending,
+    Reservation,
+    ReserveBudget,
     Spending,
     SpendingRow,
     Sums,
@@ -92,7 +92,7 @@ class BudgetService(Service):
         )
         self._judgements: dict[Entry, PolicyResult] = {}
         """Of the entries on their way that move an account, or were kept from waking somebody."""
-        self.turns = Leases(
+        self.turns = TurnAccounts(
             kernel.store, self.book, self.daily, clock.now, self.steady, self.reach, self._spent_up
         )
 
@@ -299,7 +299,7 @@ class BudgetService(Service):
     # Operations ---------------------------------------------------------------------------
 
     @operation(permission="read", tool=False, cost=COST)
-    async def lease_turn(self, call: Caller, args: LeaseTurn) -> Lease:
+    async def reserve_budget(self, call: Caller, args: ReserveBudget) -> Reservation:
         """Ask for leave to put a question to a model: what it may cost is reserved until the step
         is recorded that tells the real figures."""
         account = await self.account(call, args.turn)
@@ -308,7 +308,7 @@ class BudgetService(Service):
         state.stops.refuse(call.participant, state.threads.by_no(account.thread_no).id)
         if account.over:
             raise OperationError(ErrorCode.TURN_OVER, f"turn {args.turn} has ended")
-        return self.turns.lease(account, args)
+        return self.turns.reserve(account, args)
 
     @operation(tool=False)
     async def read_budget(self, call: Caller, args: ReadBudget) -> BudgetState:

@@ -31,23 +31,23 @@ def day_of(now: float) -> str:
 class Account:
     """What was used on the day."""
 
-    __slots__ = ("leased_tokens", "leased_usd", "tokens", "usd", "wakes")
+    __slots__ = ("reserved_tokens", "reserved_usd", "tokens", "usd", "wakes")
 
     def __init__(self) -> None:
-        self.wakes = self.tokens = self.leased_tokens = 0
-        self.usd = self.leased_usd = 0.0
+        self.wakes = self.tokens = self.reserved_tokens = 0
+        self.usd = self.reserved_usd = 0.0
 
     @property
     def reserves(self) -> bool:
         """Whether anything is reserved."""
-        return self.leased_tokens > 0 or self.leased_usd > EPSILON
+        return self.reserved_tokens > 0 or self.reserved_usd > EPSILON
 
     def used(self, limits: DailyBudget) -> Iterator[tuple[LimitName, float, float]]:
-        """Limit, what is used of it, leases included, and what there is."""
+        """Limit, what is used of it, reservations included, and what there is."""
         if limits.tokens is not None:
-            yield "tokens", self.tokens + self.leased_tokens, limits.tokens
+            yield "tokens", self.tokens + self.reserved_tokens, limits.tokens
         if limits.usd is not None:
-            yield "usd", max(0.0, self.usd + self.leased_usd), limits.usd
+            yield "usd", max(0.0, self.usd + self.reserved_usd), limits.usd
         if limits.wakes is not None:
             yield "wakes", self.wakes, limits.wakes
 
@@ -154,12 +154,12 @@ class Daily:
             if limit in estimate and exceeds(used + estimate[limit], of)
         ]
 
-    def lease(self, agent: str, thread_no: int, tokens: int, usd: float) -> None:
+    def reserve(self, agent: str, thread_no: int, tokens: int, usd: float) -> None:
         """Reserve for a question; negative numbers give back what was reserved."""
         if self.limited:
             for _, _, account, _ in self._accounts(agent, thread_no):
-                account.leased_tokens = max(0, account.leased_tokens + tokens)
-                account.leased_usd = max(0.0, account.leased_usd + usd)
+                account.reserved_tokens = max(0, account.reserved_tokens + tokens)
+                account.reserved_usd = max(0.0, account.reserved_usd + usd)
 
     def used(self, agent: str | None, thread_no: int | None) -> list[Reached]:
         """What is used of the limits of the network, and of this agent and thread."""
@@ -173,5 +173,5 @@ class Daily:
 
 def _reserved(before: Account) -> Account:
     account = Account()
-    account.leased_tokens, account.leased_usd = before.leased_tokens, before.leased_usd
+    account.reserved_tokens, account.reserved_usd = before.reserved_tokens, before.reserved_usd
     return account

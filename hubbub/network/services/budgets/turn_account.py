@@ -35,12 +35,12 @@ def standing(version: Version | None) -> Cost:
 class TurnAccount:
     """A turn that runs: whose account it is charged to, and what of it is counted."""
 
-    __slots__ = ("agent", "begun", "leases", "ledger", "over", "steps", "thread_no", "turn")
+    __slots__ = ("agent", "begun", "ledger", "over", "reservations", "steps", "thread_no", "turn")
 
     def __init__(self, turn: str, agent: str, thread_no: int, ledger: BudgetAccount):
         self.turn, self.agent, self.thread_no, self.ledger = turn, agent, thread_no, ledger
         self.steps: dict[int, Version] = {}
-        self.leases: dict[str, Estimate] = {}
+        self.reservations: dict[str, Estimate] = {}
         self.begun = False
         """Whether it is counted as a turn."""
         self.over = False

@@ -267,10 +267,10 @@ class Ending:
         for stop in self._state.stops:
             why = Why.of(stop, again=True)
             await self.end(agents, self._state.stops.stopper(stop), why)
-        for lease in self._state.takeovers:
-            if lease.agent in agents:
-                why = Why.taken_over(lease.agent, lease.by)
-                await self.end([lease.agent], lambda *_: True, why)
+        for takeover in self._state.takeovers:
+            if takeover.agent in agents:
+                why = Why.taken_over(takeover.agent, takeover.by)
+                await self.end([takeover.agent], lambda *_: True, why)
 
 
 def _never_begun(

@@ -19,7 +19,7 @@ export function release(app, { thread_id: thread }) {
   return done(app, "release_breaker", { thread }, later.held.released);
 }
 
-/** Taking over again renews the lease. */
+/** Taking over again renews the takeover. */
 export function takeOver(app, agent) {
   return done(app, "take_over", { agent }, later.takeover.taken(agent));
 }

@@ -35,7 +35,7 @@ def used(tokens_in: int, tokens_out: int = 10) -> Usage:
 
 
 async def spent(ann: Peer, interaction: str = "i1") -> dict[str, float]:
-    """What is used of an interaction's budget, leases included."""
+    """What is used of an interaction's budget, reservations included."""
     state = await ann.call("read_budget", interaction=interaction)
     told: dict[str, float] = state["used"]
     return told

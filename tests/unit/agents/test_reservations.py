@@ -11,7 +11,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from hubbub.agents.models.base import Answer, OnDelta, Question
 from hubbub.agents.turn.chat import ChatMessage
-from hubbub.agents.turn.leasing import Leased, Leases, Terms
+from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
 from hubbub.client import Client, MemoryTransport
 from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig, Price
@@ -27,7 +27,7 @@ from hubbub.protocol.frames import (
     Result,
 )
 from hubbub.protocol.messages import Model, OperationInfo
-from hubbub.protocol.spending import Lease, Left
+from hubbub.protocol.spending import Left, Reservation
 from hubbub.protocol.wire import Outlet
 from tests.interaction.peers import soon
 from tests.unit.agents.builders import ME, ready
@@ -37,7 +37,7 @@ LIMITS = LimitsInfo(
     channels=1, thread_depth=1, unacknowledged=256,
 )  # fmt: skip
 OPERATION = OperationInfo(
-    name="lease_turn", permission="read", description="", input_schema={}, tool=False
+    name="reserve_budget", permission="read", description="", input_schema={}, tool=False
 )
 TURN = "bot-m1"
 frames: TypeAdapter[ClientFrame] = TypeAdapter(ClientFrame)
@@ -45,7 +45,7 @@ LOW = Left(limit="tokens", whose="interaction", used=95, of=100)
 
 
 class Bank:
-    """A hub that knows nothing but leases. Calls wait in `asked` for an answer."""
+    """A hub that knows nothing but reservations. Calls wait in `asked` for an answer."""
 
     def __init__(self, *, knows: bool = True):
         self.asked: asyncio.Queue[Call] = asyncio.Queue()
@@ -76,11 +76,11 @@ class Bank:
     async def give(
         self, *, low: tuple[Left, ...] = (), limited: bool = True
     ) -> dict[str, JsonValue]:
-        """Answer the next call with a lease; what it asked for."""
+        """Answer the next call with a reservation; what it asked for."""
         async with soon():
             call = await self.asked.get()
-        lease = Lease(turn=TURN, key=str(call.args["key"]), low=low, limited=limited)
-        self._write(Result(ref=call.ref, value=lease.model_dump(mode="json")))
+        reservation = Reservation(turn=TURN, key=str(call.args["key"]), low=low, limited=limited)
+        self._write(Result(ref=call.ref, value=reservation.model_dump(mode="json")))
         return dict(call.args)
 
     async def refuse(
@@ -110,7 +110,7 @@ class Scripted:
 
 
 class Desk:
-    """A turn's leases, and what has become of the turn."""
+    """A turn's reservations, and what has become of the turn."""
 
     def __init__(self, client: Client, bank: Bank):
         self.client, self.bank = client, bank
@@ -119,7 +119,7 @@ class Desk:
         self.waited = 0
         quick = Backoff(first_s=0.0, most_s=0.0)
         stop = self.stopped.put_nowait
-        self.leases = Leases(client, TURN, self._durable, stop, None, backoff=quick)
+        self.reservations = Reservations(client, TURN, self._durable, stop, None, backoff=quick)
 
     async def _durable(self) -> None:
         self.waited += 1
@@ -133,18 +133,20 @@ class Desk:
         tells: bool = True,
     ) -> asyncio.Task[Answer]:
         """Ask a model for this step, once the bank gives leave."""
-        model = Leased(inner or self.inner, self.leases, step, Terms(writes=100), tells)
+        model = BudgetedModel(
+            inner or self.inner, self.reservations, step, Terms(writes=100), tells
+        )
         return asyncio.create_task(asked(model, what or question()))
 
     async def granted(
         self,
         step: int = 1,
         what: Question | None = None,
-        **lease: Any,  # as `Bank.give` takes it
+        **reservation: Any,  # as `Bank.give` takes it
     ) -> tuple[Answer, dict[str, JsonValue]]:
-        """The answer to a question that gets its lease, and what the lease was asked for."""
+        """The answer to a question that gets its reservation, and what that was asked for."""
         asking = self.ask(step, what)
-        args = await self.bank.give(**lease)
+        args = await self.bank.give(**reservation)
         return await asking, args
 
 
@@ -157,7 +159,7 @@ async def desk() -> AsyncIterator[Desk]:
 
 @pytest.fixture
 async def unlimited(desk: Desk) -> Desk:
-    """A turn that has heard with its first lease that neither tokens nor money are limited."""
+    """A turn that has heard with its first one that neither tokens nor money are limited."""
     await desk.granted(limited=False)
     desk.inner.questions.clear()
     return desk
@@ -168,14 +170,14 @@ def question(text: str = "well?", *, tokens: int | None = 50) -> Question:
     return Question([*said, {"role": "user", "content": text}], (), tokens)
 
 
-async def asked(model: Leased, what: Question) -> Answer:
+async def asked(model: BudgetedModel, what: Question) -> Answer:
     async with soon():
         return await model.answer(what)
 
 
 async def heard(desk: Desk) -> None:
     """The client has read all that the bank has answered by now."""
-    probe = desk.client.post("lease_turn", turn=TURN, key="probe", tokens=0)
+    probe = desk.client.post("reserve_budget", turn=TURN, key="probe", tokens=0)
     await desk.bank.give()
     async with soon():
         await probe
@@ -203,8 +205,8 @@ def test_money_is_estimated_by_the_models_price_and_its_longest_answer() -> None
 async def test_several_questions_for_one_step_have_keys_of_their_own(desk: Desk) -> None:
     for _ in range(3):
         await desk.granted(2)
-    assert desk.leases.recorded(2) == ("2", "2.1", "2.2")
-    assert desk.leases.recorded(1) == ()
+    assert desk.reservations.recorded(2) == ("2", "2.1", "2.2")
+    assert desk.reservations.recorded(1) == ()
 
 
 @pytest.mark.behaviour("H-60")
@@ -215,16 +217,16 @@ async def test_what_a_failed_question_had_reserved_is_given_back_with_the_next_s
     await desk.bank.give()
     with pytest.raises(ModelError, match="down"):
         await asking
-    assert desk.leases.recorded(2) == ("10001",)
+    assert desk.reservations.recorded(2) == ("10001",)
 
 
 @pytest.mark.behaviour("H-60")
-async def test_a_lease_is_judged_by_what_the_steps_before_it_really_took(desk: Desk) -> None:
+async def test_a_reservation_is_judged_by_what_the_steps_before_it_really_took(desk: Desk) -> None:
     for step, waited in ((1, 0), (2, 1), (3, 1)):
         await desk.granted(step)
         assert desk.waited == waited
         if step == 1:
-            desk.leases.recorded(1)  # it is recorded
+            desk.reservations.recorded(1)  # it is recorded
 
 
 @pytest.mark.behaviour("H-60")
@@ -262,12 +264,12 @@ async def test_a_turn_at_its_end_asks_nothing_and_is_told(desk: Desk) -> None:
         assert not desk.inner.questions
 
 
-async def test_a_hub_that_knows_no_leases_is_not_asked() -> None:
+async def test_a_hub_that_knows_no_reservations_is_not_asked() -> None:
     bank = Bank(knows=False)
     async with Client(MemoryTransport(bank.attach), ME, "agent", turns=True) as client:
         desk = Desk(client, bank)
         await desk.ask()
-        assert (len(desk.inner.questions), desk.leases.recorded(1)) == (1, ())
+        assert (len(desk.inner.questions), desk.reservations.recorded(1)) == (1, ())
         assert bank.asked.empty()
 
 
@@ -286,9 +288,9 @@ async def test_what_is_left_stands_at_the_end_of_the_question(desk: Desk) -> Non
 
 
 @pytest.mark.behaviour("H-60")
-async def test_without_limits_a_question_does_not_wait_for_its_lease(unlimited: Desk) -> None:
+async def test_without_limits_a_question_does_not_wait_for_its_reservation(unlimited: Desk) -> None:
     await unlimited.ask(2)
-    assert unlimited.leases.recorded(2) == ("2",)
+    assert unlimited.reservations.recorded(2) == ("2",)
     assert (await unlimited.bank.give(low=(LOW,), limited=False))["key"] == "2"
     await heard(unlimited)
     await unlimited.ask(3)

@@ -1,10 +1,11 @@
 """Leave to ask a model: before each question the hub reserves what it may cost.
 
-    question -> estimate -> `lease_turn` -> the model -> step, which settles the lease
+    question -> estimate -> `reserve_budget` -> the model -> step, which settles the reservation
 
 All questions of a turn pass here: its own, those of its roles and helpers, and those for a summary.
-A hub of an older version has no budgets, and wants no leases. Where a hub limits neither tokens nor
-money (`Lease.limited`), a question does not wait for its lease to arrive. What comes of a refusal:
+A hub of an older version has no budgets, and wants no reservations. Where a hub limits neither
+tokens nor money (`Reservation.limited`), a question does not wait for its reservation to arrive.
+What comes of a refusal:
 
     budget_exhausted                    `BudgetExhausted`: the question is not asked
     stopped, taken_over, turn_over      the turn is at its end, and is cancelled
@@ -30,15 +31,15 @@ from hubbub.client.backoff import Backoff
 from hubbub.config.agents import ModelConfig, Price
 from hubbub.errors import BudgetExhausted, ModelError, OperationError
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.spending import Lease, Left, Whose
+from hubbub.protocol.spending import Left, Reservation, Whose
 from hubbub.protocol.turns import Outcome
 
 __all__ = [
     "ENDED",
-    "LEASE_PATIENCE",
+    "RESERVATION_PATIENCE",
+    "BudgetedModel",
     "Experience",
-    "Leased",
-    "Leases",
+    "Reservations",
     "Terms",
     "insist",
     "outcome_of",
@@ -117,7 +118,7 @@ def _amount(left: Left) -> str:
 
 ENDED = frozenset({ErrorCode.STOPPED, ErrorCode.TAKEN_OVER, ErrorCode.TURN_OVER})
 """Codes by which the hub says that a turn is at its end."""
-LEASE_PATIENCE = Backoff(most_s=2.0)
+RESERVATION_PATIENCE = Backoff(most_s=2.0)
 """The pauses between two tries to get what was refused for now."""
 _WRITES = 1024
 """Tokens of an answer, where nothing bounds it: few are longer."""
@@ -145,14 +146,14 @@ class Terms:
 
 @dataclass(slots=True)
 class Experience:
-    """What an agent has learned from the leases of its turns."""
+    """What an agent has learned from the reservations of its turns."""
 
     limited: bool = True
-    """Whether a question must wait for its lease: always, until the hub has said otherwise."""
+    """Whether a question must wait for its reservation, as until the hub has said otherwise."""
 
 
-class Leases:
-    """The leases of one turn.
+class Reservations:
+    """The reservations of one turn.
 
     `durable` waits until the steps so far are recorded; `stop` is told, with the reason, that the
     turn is at its end.
@@ -166,7 +167,7 @@ class Leases:
         stop: Callable[[str], object],
         experience: Experience | None = None,
         *,
-        backoff: Backoff = LEASE_PATIENCE,
+        backoff: Backoff = RESERVATION_PATIENCE,
     ):
         self._client, self._turn = client, turn
         self._durable, self._stop = durable, stop
@@ -175,25 +176,25 @@ class Leases:
         self._keys: defaultdict[int, list[str]] = defaultdict(list)
         self._unused: list[str] = []
         self._recorded = self._settled = 0  # how many were posted, and are known to be durable
-        self._last = Lease(turn=turn, key="")
+        self._last = Reservation(turn=turn, key="")
 
     def recorded(self, step: int) -> tuple[str, ...]:
-        """A step is on its way to its record: the keys of the leases that are settled by it."""
+        """A step is on its way to its record: the keys of the reservations that it settles."""
         self._recorded += 1
         return (*self._keys.get(step, ()), *self._unused)
 
-    def give_back(self, lease: Lease) -> None:
+    def give_back(self, reservation: Reservation) -> None:
         """Nothing has come of that question: the next step that is recorded settles it."""
-        if lease.key:
-            self._unused.append(lease.key)
+        if reservation.key:
+            self._unused.append(reservation.key)
 
-    async def take(self, step: int, tokens: int, usd: float) -> Lease:
+    async def take(self, step: int, tokens: int, usd: float) -> Reservation:
         """Leave for a question whose answer becomes this step.
 
         Raises `BudgetExhausted`, `ModelError` and `ConnectionLost`. Does not return when the turn
         is at its end: whoever runs it is told, and cancels it.
         """
-        if not self._client.offers("lease_turn"):
+        if not self._client.offers("reserve_budget"):
             return self._last
         keys = self._keys[step]
         keys.append(f"{step}.{len(keys)}" if keys else f"{step}")
@@ -204,7 +205,7 @@ class Leases:
             "usd": usd,
         }
         if not self._experience.limited:
-            self._client.post("lease_turn", cid=None, **args).add_done_callback(self._late)
+            self._client.post("reserve_budget", cid=None, **args).add_done_callback(self._late)
             return self._last.model_copy(update={"key": keys[-1]})
         try:
             return self._given(await self._asked(args))
@@ -216,21 +217,21 @@ class Leases:
         raise AssertionError("nobody has this future")
 
     async def _asked(self, args: dict[str, JsonValue]) -> JsonValue:
-        """Judged by what earlier steps really took: a lease would overtake the records that are on
-        their way, and what was reserved for them may have been too much or too little."""
+        """Judged by what earlier steps really took: a reservation would overtake the records that
+        are on their way, and what was reserved for them may have been too much or too little."""
         recorded = self._recorded
         if recorded > self._settled:
             await self._durable()
             self._settled = max(self._settled, recorded)
-        return await insist(self._client, "lease_turn", args, self._backoff)
+        return await insist(self._client, "reserve_budget", args, self._backoff)
 
-    def _given(self, value: JsonValue) -> Lease:
-        self._last = Lease.model_validate(value)
+    def _given(self, value: JsonValue) -> Reservation:
+        self._last = Reservation.model_validate(value)
         self._experience.limited = self._last.limited
         return self._last
 
     def _late(self, answer: asyncio.Future[JsonValue]) -> None:
-        """A lease that no question has waited for has come, or was refused."""
+        """A reservation that no question has waited for has come, or was refused."""
         if answer.cancelled():
             return
         match answer.exception():
@@ -254,14 +255,14 @@ def _refusal(exc: OperationError) -> ModelError:
 
 
 @dataclass(frozen=True, slots=True)
-class Leased:
-    """A model that is asked for one step of a turn, each time with a lease.
+class BudgetedModel:
+    """A model that is asked for one step of a turn, each time with a reservation.
 
     With `tells`, it is told when little is left of a budget; the answer's notes say so.
     """
 
     model: Model
-    leases: Leases
+    reservations: Reservations
     step: int
     terms: Terms
     tells: bool = True
@@ -275,14 +276,16 @@ class Leased:
         terms, reads = self.terms, question.tokens
         if reads is None:
             reads = question_tokens(terms.counter, question)
-        lease = await self.leases.take(self.step, reads + terms.writes, terms.usd(reads))
-        told = reminder(lease.low) if self.tells and lease.low else ""
+        reservation = await self.reservations.take(
+            self.step, reads + terms.writes, terms.usd(reads)
+        )
+        told = reminder(reservation.low) if self.tells and reservation.low else ""
         if told:
             question = _ending_with(question, told)
         try:
             answer = await self.model.answer(question, on_delta)
         except (ModelError, asyncio.CancelledError):
-            self.leases.give_back(lease)
+            self.reservations.give_back(reservation)
             raise
         notes = (f"the model was told: {told}",) if told else ()
         return replace(answer, notes=(*notes, *answer.notes)) if notes else answer

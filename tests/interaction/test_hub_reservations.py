@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def refused(answer: Any) -> list[tuple[str, str, float, float]]:
-    """What a refused lease says is used up: limit, whose, used, of."""
+    """What a refused reservation says is used up: limit, whose, used, of."""
     assert answer["op"] == "error", answer
     assert answer["code"] == "budget_exhausted"
     left = answer["details"]["left"]
@@ -37,18 +37,18 @@ async def test_a_question_fits_into_what_is_left(in_memory: Networks) -> None:
         ann = await network.join("ann")
         worker = await Worker.woken(network, "a", ann)
         await worker.step(1, 30, 0.1)
-        assert (await worker.lease("2", 30, 0.2))["op"] == "result"
+        assert (await worker.reserve("2", 30, 0.2))["op"] == "result"
         for key, tokens, usd in (("t", 40, 0.0), ("u", 0, 0.2)):
-            assert (await worker.lease(key, tokens, usd))["op"] == "result"
-            await worker.lease(key)  # given back
-        assert [limit for limit, *_ in refused(await worker.lease("3", 1, 0.21))] == ["usd"]
-        answer = await worker.lease("3", 41)
+            assert (await worker.reserve(key, tokens, usd))["op"] == "result"
+            await worker.reserve(key)  # given back
+        assert [limit for limit, *_ in refused(await worker.reserve("3", 1, 0.21))] == ["usd"]
+        answer = await worker.reserve("3", 41)
         assert refused(answer) == [("tokens", "interaction", 60, 100)]
-        left = "tokens of the interaction: 60 of 100 used or leased"
+        left = "tokens of the interaction: 60 of 100 used or reserved"
         assert answer["message"] == f"too little is left for this question ({left})"
-        dear = await worker.lease("3", 41, 0.21)
+        dear = await worker.reserve("3", 41, 0.21)
         assert dear["message"].endswith(
-            f"({left}; usd of the interaction: $0.3 of $0.5 used or leased)"
+            f"({left}; usd of the interaction: $0.3 of $0.5 used or reserved)"
         )
         await network.quiet()
         told = [each["content"]["code"] for each in await notices(ann)]
@@ -66,13 +66,13 @@ async def test_a_question_fits_into_the_day(in_memory: Networks) -> None:
             ann = await network.join("ann")
             worker = await Worker.woken(network, "a", ann)
             await worker.step(1, 30)
-            answer = await worker.lease("2", 71)
+            answer = await worker.reserve("2", 71)
             assert refused(answer) == [("tokens", whose, 30, 100)]
             assert f"tokens of the {whose} today: 30 of 100" in answer["message"]
             await network.quiet()
             (told,) = await notices(ann)
             assert (told["thread_id"], told["content"]["day"]) == ("dm.a.ann", "2027-01-15")
-            assert (await worker.lease("2", 70))["op"] == "result"
+            assert (await worker.reserve("2", 70))["op"] == "result"
 
 
 @pytest.mark.behaviour("H-7")
@@ -83,21 +83,21 @@ async def test_turns_of_one_interaction_share_its_budget(in_memory: Networks) ->
         first = await Worker.woken(network, "a", ann)
         other = Worker(second, "b", await first.peer.say("b", "on", cause=first.turn))
         await other.begin()
-        assert (await first.lease("1", 60))["op"] == "result"
-        assert refused(await other.lease("1", 41)) == [("tokens", "interaction", 60, 100)]
-        assert (await other.lease("1", 40))["op"] == "result"
+        assert (await first.reserve("1", 60))["op"] == "result"
+        assert refused(await other.reserve("1", 41)) == [("tokens", "interaction", 60, 100)]
+        assert (await other.reserve("1", 40))["op"] == "result"
         assert (await used(ann, first))["tokens"] == 100
 
 
 @pytest.mark.behaviour("H-7")
-async def test_little_that_is_left_is_told_with_the_lease(in_memory: Networks) -> None:
+async def test_little_that_is_left_is_told_with_the_reservation(in_memory: Networks) -> None:
     clock = HandClock()
     file = limited(tokens=100, wakes=10, daily={"agent": {"usd": 1.0}})
     async with in_memory.start(file, clock=clock) as network:
         worker = await Worker.woken(network, "a", await network.join("ann"))
-        plenty = await worker.lease("1", 80, 0.8)
+        plenty = await worker.reserve("1", 80, 0.8)
         assert "low" not in plenty["value"] or plenty["value"]["low"] == []
-        little = await worker.lease("1", 81, 0.81)
+        little = await worker.reserve("1", 81, 0.81)
         assert [
             (each["limit"], each["whose"], each["used"]) for each in little["value"]["low"]
         ] == [
@@ -105,27 +105,29 @@ async def test_little_that_is_left_is_told_with_the_lease(in_memory: Networks) -
             ("usd", "agent", 0.81),
         ]
         clock.wall += 1441  # of 30 minutes
-        late = await worker.lease("1", 1)
+        late = await worker.reserve("1", 1)
         assert [each["limit"] for each in late["value"]["low"]] == ["wall_clock"]
 
 
 @pytest.mark.behaviour("H-7", "H-8")
-async def test_a_lease_holds_until_it_is_replaced_settled_or_over(in_memory: Networks) -> None:
+async def test_a_reservation_holds_until_it_is_replaced_settled_or_over(
+    in_memory: Networks,
+) -> None:
     file = limited(tokens=100, daily={"network": {"tokens": 100}})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         worker = await Worker.woken(network, "a", ann)
-        await worker.lease("1", 90)
-        assert (await worker.lease("1", 60))["op"] == "result", "it replaces the one before"
-        refused(await worker.lease("1", 101))
+        await worker.reserve("1", 90)
+        assert (await worker.reserve("1", 60))["op"] == "result", "it replaces the one before"
+        refused(await worker.reserve("1", 101))
         assert (await used(ann, worker))["tokens"] == 60, "what was reserved stays so"
-        await worker.lease("1.1", 30)
+        await worker.reserve("1.1", 30)
         await worker.step(1, 25, settles=("1", "1.1", "unknown"))
         assert (await used(ann, worker))["tokens"] == 25
-        await worker.lease("2", 60)
+        await worker.reserve("2", 60)
         other = await network.join("b", "agent")
         for turn in (worker.turn, "b-m99"):
-            answer = await other.ask("lease_turn", turn=turn, key="1", tokens=1)
+            answer = await other.ask("reserve_budget", turn=turn, key="1", tokens=1)
             assert answer["code"] == "bad_request"
         await worker.peer.close()
         await network.gone("a")
@@ -133,15 +135,15 @@ async def test_a_lease_holds_until_it_is_replaced_settled_or_over(in_memory: Net
         spent = await ann.call("read_spending")
         assert [each["used"] for each in spent["today"]] == [25]
         worker.peer = await network.join("a", "agent", turns=True)
-        await worker.lease("3", 60)
+        await worker.reserve("3", 60)
         await worker.end()
         assert (await used(ann, worker))["tokens"] == 25
-        late = await worker.lease("4", 1)
+        late = await worker.reserve("4", 1)
         assert late["code"] == "turn_over"
 
 
 @pytest.mark.behaviour("H-7")
-async def test_a_lease_does_not_wait_for_the_disk(in_memory: Networks) -> None:
+async def test_a_reservation_does_not_wait_for_the_disk(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(limited(tokens=100), store=store) as network:
         worker = await Worker.woken(network, "a", await network.join("ann"))
@@ -149,8 +151,8 @@ async def test_a_lease_does_not_wait_for_the_disk(in_memory: Networks) -> None:
         step = await worker.peer.post(
             "record_step", turn=worker.turn, step={"n": 1, "tokens_in": 10}
         )
-        assert (await worker.lease("2", 90))["op"] == "result", "the step on its way counts"
-        assert refused(await worker.lease("3", 1)) == [("tokens", "interaction", 100, 100)]
+        assert (await worker.reserve("2", 90))["op"] == "result", "the step on its way counts"
+        assert refused(await worker.reserve("3", 1)) == [("tokens", "interaction", 100, 100)]
         store.gate.set()
         assert (await worker.peer.answer(step))["op"] == "result"
 
@@ -170,10 +172,10 @@ async def test_a_turn_and_a_step_count_once_and_not_if_the_disk_refuses_it(
         await worker.begin()
         for tokens in (10, 50, 20):
             await worker.step(1, tokens)
-        await worker.lease("2", 60)
+        await worker.reserve("2", 60)
         store.failing = 1
         assert (await worker.step(2, 50, settles=("2",)))["code"] == "store_unavailable"
-        assert (await used(ann, worker))["tokens"] == 80, "its lease holds until it is recorded"
+        assert (await used(ann, worker))["tokens"] == 80, "its reservation holds until then"
         await worker.step(2, 50, settles=("2",))
         assert (await used(ann, worker))["tokens"] == 70
         budget = await ann.call("read_budget", interaction=worker.interaction)
@@ -227,7 +229,7 @@ class SlowOnce(MoodyStore):
 
 
 @pytest.mark.behaviour("H-9")
-async def test_of_two_leases_under_one_key_the_later_holds_however_slow_the_store(
+async def test_of_two_reservations_under_one_key_the_later_holds_however_slow_the_store(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     path, file = f"sqlite:{tmp_path / 'hub.db'}", limited(tokens=100)
@@ -237,7 +239,7 @@ async def test_of_two_leases_under_one_key_the_later_holds_however_slow_the_stor
         ann = await network.join("ann")
         worker.peer = await network.join("a", "agent", turns=True)
         refs = [
-            await worker.peer.post("lease_turn", turn=worker.turn, key="1", tokens=tokens)
+            await worker.peer.post("reserve_budget", turn=worker.turn, key="1", tokens=tokens)
             for tokens in (10, 60)
         ]
         for ref in refs:
@@ -256,8 +258,8 @@ async def test_a_turn_goes_on_counting_after_a_restart_of_the_hub(
     async with in_memory.start(file, store=store) as network:
         ann = await network.join("ann")
         worker.peer = await network.join("a", "agent", turns=True)
-        refused(await worker.lease("2", 61))
-        assert (await worker.lease("2", 60))["op"] == "result"
+        refused(await worker.reserve("2", 61))
+        assert (await worker.reserve("2", 60))["op"] == "result"
         await worker.step(1, 50)
         assert (await worker.begin())["attempts"] == 2
         await worker.step(2, 10, settles=("2",))

@@ -1,6 +1,6 @@
 """What turns cost: steps that are counted, and what is reserved for questions under way.
 
-    lease_turn(key, estimate) --> reserved --> record_step(settles: key) --> counted
+    reserve_budget(key, estimate) --> reserved --> record_step(settles: key) --> counted
                                      |
                                      +--> the turn ends, or its agent goes: given back
 
@@ -31,21 +31,21 @@ from hubbub.network.services.budgets.turn_account import (
     standing,
 )
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.spending import Lease, LeaseTurn, Left, LimitName
+from hubbub.protocol.spending import Left, LimitName, Reservation, ReserveBudget
 from hubbub.protocol.turns import Step
 
-__all__ = ["Leases"]
+__all__ = ["TurnAccounts"]
 
 LITTLE = 0.2
 """The part of a limit from which on little is left."""
-MOST_LEASES = 256
+MOST_RESERVATIONS = 256
 """Questions of one turn that are under way at the same time."""
 
 _TOLD: tuple[LimitName, ...] = ("wakes", "wall_clock", "tokens", "usd")
 """Limits of which models are told when little is left."""
 
 
-class Leases:
+class TurnAccounts:
     """The accounts of the turns that run."""
 
     def __init__(
@@ -133,11 +133,11 @@ class Leases:
         return Charge(records, failed, ledger)
 
     def step(self, account: TurnAccount, step: Step, settles: Collection[str]) -> Charge:
-        """Count a step in place of its leases, and of what was recorded under its number."""
+        """Count a step in place of its reservations, and of what was recorded under its number."""
         version = Version(_cost(step), account.steps.get(step.n))
         self._spend(account, version.cost.minus(standing(version.before)))
         account.steps[step.n] = version
-        settled = {key: account.leases[key] for key in settles if key in account.leases}
+        settled = {key: account.reservations[key] for key in settles if key in account.reservations}
         for key in settled:
             self._release(account, key)
 
@@ -150,8 +150,8 @@ class Leases:
             version.failed = True
             self._spend(account, standing(account.steps[step.n]).minus(counted))
             for key, estimate in settled.items():  # the step is to be recorded again
-                if not account.over and key not in account.leases:
-                    self._reserve(account, key, estimate)
+                if not account.over and key not in account.reservations:
+                    self._hold(account, key, estimate)
 
         return Charge(records, failed, account.ledger)
 
@@ -176,32 +176,33 @@ class Leases:
         )
         return [moved, spent]
 
-    # Leases -------------------------------------------------------------------------------
+    # Reservations -------------------------------------------------------------------------------
 
-    def lease(self, account: TurnAccount, args: LeaseTurn) -> Lease:
+    def reserve(self, account: TurnAccount, args: ReserveBudget) -> Reservation:
         """Reserve an estimate. Raises `OperationError` if that is more than is left."""
         self._daily.today(self._now())
-        before = account.leases.get(args.key)
+        before = account.reservations.get(args.key)
         if before is not None:
             self._release(account, args.key)
-        elif len(account.leases) >= MOST_LEASES:
-            raise OperationError(ErrorCode.LIMIT, f"at most {MOST_LEASES} leases of one turn")
+        elif len(account.reservations) >= MOST_RESERVATIONS:
+            text = f"at most {MOST_RESERVATIONS} reservations of one turn"
+            raise OperationError(ErrorCode.LIMIT, text)
         try:
             self._check(account, args)
         except OperationError:
             if before is not None:
-                self._reserve(account, args.key, before)
+                self._hold(account, args.key, before)
             raise
-        self._reserve(account, args.key, Estimate(args.tokens, args.usd))
+        self._hold(account, args.key, Estimate(args.tokens, args.usd))
         limits = account.ledger.limits
-        return Lease(
+        return Reservation(
             turn=args.turn,
             key=args.key,
             low=tuple(self._low(account)),
             limited=self._daily.limited or limits.tokens is not None or limits.usd is not None,
         )
 
-    def _check(self, account: TurnAccount, args: LeaseTurn) -> None:
+    def _check(self, account: TurnAccount, args: ReserveBudget) -> None:
         ledger = account.ledger
         limits = ledger.too_dear(args.tokens, args.usd)
         days = self._daily.too_dear(account.agent, account.thread_no, args.tokens, args.usd)
@@ -235,17 +236,17 @@ class Leases:
         found += map(_left, self._daily.used(account.agent, account.thread_no))
         return [each for each in found if each.of - each.used < LITTLE * each.of - EPSILON]
 
-    def _reserve(self, account: TurnAccount, key: str, estimate: Estimate) -> None:
-        account.leases[key] = estimate
-        account.ledger.leased_tokens += estimate.tokens
-        account.ledger.leased_usd += estimate.usd
-        self._daily.lease(account.agent, account.thread_no, *estimate)
+    def _hold(self, account: TurnAccount, key: str, estimate: Estimate) -> None:
+        account.reservations[key] = estimate
+        account.ledger.reserved_tokens += estimate.tokens
+        account.ledger.reserved_usd += estimate.usd
+        self._daily.reserve(account.agent, account.thread_no, *estimate)
 
     def _release(self, account: TurnAccount, key: str) -> None:
-        tokens, usd = account.leases.pop(key)
-        account.ledger.leased_tokens -= tokens
-        account.ledger.leased_usd = max(0.0, account.ledger.leased_usd - usd)
-        self._daily.lease(account.agent, account.thread_no, -tokens, -usd)
+        tokens, usd = account.reservations.pop(key)
+        account.ledger.reserved_tokens -= tokens
+        account.ledger.reserved_usd = max(0.0, account.ledger.reserved_usd - usd)
+        self._daily.reserve(account.agent, account.thread_no, -tokens, -usd)
 
     # Ends ---------------------------------------------------------------------------------
 
@@ -269,7 +270,7 @@ class Leases:
                 self._release_all(account)
 
     def _release_all(self, account: TurnAccount) -> None:
-        for key in list(account.leases):
+        for key in list(account.reservations):
             self._release(account, key)
 
 
@@ -285,4 +286,4 @@ def _told(left: Left) -> str:
     day = "" if left.whose == "interaction" else " today"
     form = "${:.4g}" if left.limit == "usd" else "{:,.0f}"
     used, of = form.format(left.used), form.format(left.of)
-    return f"{left.limit} of the {left.whose}{day}: {used} of {of} used or leased"
+    return f"{left.limit} of the {left.whose}{day}: {used} of {of} used or reserved"
