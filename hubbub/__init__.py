@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hubbub.agents.llm_agent import LlmAgent as LlmAgent
+    from hubbub.agents.prompt.builder import Component as Component
+    from hubbub.agents.prompt.builder import PromptBuilder as PromptBuilder
+    from hubbub.agents.prompt.components import default_builder as default_builder
+    from hubbub.agents.prompt.context import PromptContext as PromptContext
     from hubbub.agents.python.agent import Agent as Agent
     from hubbub.agents.tools.base import ToolFailed as ToolFailed
     from hubbub.agents.tools.function import tool as tool
@@ -41,6 +45,7 @@ __all__ = [
     "Ask",
     "CancelToken",
     "Client",
+    "Component",
     "Hooks",
     "IdempotencyKey",
     "LlmAgent",
@@ -49,15 +54,22 @@ __all__ = [
     "NoAnswer",
     "OperationError",
     "Proceed",
+    "PromptBuilder",
+    "PromptContext",
     "Refused",
     "RequestFailed",
     "ToolFailed",
     "TurnEvent",
     "__version__",
+    "default_builder",
     "tool",
 ]
 
 _HOMES = {
+    "default_builder": "hubbub.agents.prompt.components",
+    "PromptContext": "hubbub.agents.prompt.context",
+    "PromptBuilder": "hubbub.agents.prompt.builder",
+    "Component": "hubbub.agents.prompt.builder",
     "Agent": "hubbub.agents.python.agent",
     "Answer": "hubbub.embed.ask",
     "Ask": "hubbub.embed.ask",

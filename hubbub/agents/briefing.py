@@ -119,7 +119,7 @@ class Briefing:
     ) -> SystemPrompt:
         """The system message of a turn. Raises `ConfigError` when a template of the user fails."""
         context = await self.context(plan, toolbox, dialect, ready, threads)
-        return self.prompts.of(context, plan.thread_id)
+        return (await self.prompts.awaited(context)).of(context, plan.thread_id)
 
     async def context(
         self,

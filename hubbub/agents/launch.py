@@ -122,7 +122,8 @@ async def run_agent(
     rules = await context_rules(config, name, model_config)
     fork = ForkTool(config.fork) if config.fork is not None else None
     conduct, more = counted(conduct, rules), [fork] if fork is not None else []
-    memory, prompts = Memory(voice), load_system_prompts(config, name, base_dir)
+    memory = Memory(voice)
+    prompts = load_system_prompts(config, name, base_dir, objects.builder, objects.instruction)
     words = prompts.words
     kit = ToolKit(
         config,

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.output import Output
 from hubbub.agents.program import Objects
+from hubbub.agents.prompt.builder import PromptBuilder, Render
 from hubbub.agents.tools.function import FunctionTool, as_tool
 from hubbub.agents.turn.hooks import Hooks
 from hubbub.config.agents import AgentConfig, DialectName, History, ModelConfig, Price
@@ -45,7 +46,8 @@ class LlmAgent:
 
     Every argument is a key of YAML, of an agent or of its model, and means the same; what is left
     out is as in YAML. A section may be a mapping or its class. `tools` and `hooks` may also be
-    Python objects, `output` is a type: of every answer. `model` is the model's name at its
+    Python objects, `instruction` may be a function of the turn's context, `prompt` a
+    `PromptBuilder`; `output` is a type: of every answer. `model` is the model's name at its
     endpoint, or a name of the network's `models`, which has the rest then. Without `base_url` and
     `api_key` the environment's OPENAI_BASE_URL and OPENAI_API_KEY hold.
 
@@ -58,8 +60,8 @@ class LlmAgent:
         *,
         kind: Literal["llm", "router", "planner", "executor", "reflector", "pipeline"] = "llm",
         card: Card | Settings | None = None,
-        instruction: str | None = None,
-        prompt: PromptConfig | Settings | None = None,
+        instruction: str | Render | None = None,
+        prompt: PromptBuilder | PromptConfig | Settings | str | None = None,
         output: type[Any] | None = None,
         # What it may do
         tools: Sequence[ToolLike] | None = None,
@@ -112,11 +114,17 @@ class LlmAgent:
         given = {key: value for key, value in locals().items() if value is not None}
         for own in ("self", "name", "model", "output", "tools", "hooks"):
             given.pop(own, None)
+        if callable(instruction):
+            del given["instruction"]
+        if isinstance(prompt, PromptBuilder):
+            del given["prompt"]
         self.name, self._label = name, model
         made = self._tools(tools or ())
         self.objects = Objects(
             tools={place: tool for place, tool in made if tool is not None},
             hooks=[hook for hook in hooks or () if not isinstance(hook, str)],
+            instruction=instruction if callable(instruction) else None,
+            builder=prompt if isinstance(prompt, PromptBuilder) else None,
             output=self._output(output) if output is not None else None,
         )
         agent = {key: value for key, value in given.items() if key in AgentConfig.model_fields}

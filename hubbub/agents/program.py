@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.output import Output
+from hubbub.agents.prompt.builder import PromptBuilder, Render
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.base import Tool
 from hubbub.agents.turn.hooks import Hooks, TurnEvent
@@ -25,6 +26,10 @@ class Objects:
     """Told of turns after those that the config names."""
     agent: Agent | None = None
     """Of an agent without a model: the instance."""
+    instruction: Render | None = None
+    """In place of the config's, as a function of the turn's context."""
+    builder: PromptBuilder | None = None
+    """What the system prompt is built with."""
     output: Output[Any] | None = None  # of whichever type
     """What every answer must be; None: text."""
 

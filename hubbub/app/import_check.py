@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from hubbub.agents.declared import is_agent
+from hubbub.agents.prompt.builder import PromptBuilder
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.function import as_tool
 from hubbub.agents.turn.hooks import Hooks
@@ -40,6 +41,8 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None]:
     file, _, name = place.rpartition(":")
     if noun == "object" and not is_agent(found):
         return {"path": file, "line": None, "message": f"{name} is no LlmAgent or Agent"}
+    if noun == "builder" and not isinstance(found, PromptBuilder):
+        return {"path": file, "line": None, "message": f"{name} is no hubbub.PromptBuilder"}
     if noun == "class" and not (isinstance(found, type) and issubclass(found, Agent)):
         return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Agent"}
     if noun == "hooks" and not (isinstance(found, type) and issubclass(found, Hooks)):

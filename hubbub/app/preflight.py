@@ -296,6 +296,9 @@ def _specs(config: LoadedConfig) -> Iterator[_Spec]:
             yield _Spec(agent.object, ("agents", name, "object"), "object")
         if agent.class_ is not None:
             yield _Spec(agent.class_, ("agents", name, "class"), "class")
+        prompt = ("agents", name, "prompt")
+        if agent.prompt is not None and agent.prompt.builder is not None:
+            yield _Spec(agent.prompt.builder, prompt, "builder")
         for n, tool in enumerate(agent.tools or ()):
             if split_spec(tool) is not None:
                 yield _Spec(tool, ("agents", name, "tools", n), "function")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -79,7 +81,8 @@ class AgentPrompt:
         files."""
         folder = loaded.path.parent
         agent = declared(config, name, folder, loaded.file.models)
-        prompts = load_system_prompts(agent.config, name, folder)
+        own = agent.objects
+        prompts = load_system_prompts(agent.config, name, folder, own.builder, own.instruction)
         return cls(loaded, name, agent.config, prompts, agent.objects)
 
     @cached_property
@@ -138,6 +141,12 @@ class AgentPrompt:
             threads=(thread_ids.relative(thread, self.name),),
             participants=companions(self.ready.participants, self.name),
         )
+
+    def awaited(self, context: PromptContext) -> SystemPrompts:
+        """What makes the system message of this turn, its `async` parts done: in a thread, since a
+        loop may run here."""
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, self.prompts.awaited(context)).result()
 
     def thread(self) -> str:
         """The direct thread with a person of the config, or with somebody called ann."""

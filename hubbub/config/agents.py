@@ -10,7 +10,7 @@ from hubbub.config.acp import USUAL_OF_ACP, AcpConfig
 from hubbub.config.budgets import DailyBudget
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
-from hubbub.config.prompting import PromptConfig
+from hubbub.config.prompting import Prompt
 from hubbub.config.roles import ROLES_OF, ForkConfig, RoleModels, RolesConfig
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
 from hubbub.config.units import Id, Section, Size, Span, span
@@ -116,8 +116,9 @@ class AgentConfig(Section):
     there is none. `{}`: with the usual limits."""
     instruction: str = ""
     """llm and roles: the system prompt."""
-    prompt: PromptConfig | None = None
-    """llm and roles: the system prompt in parts: versions, components, examples, a reminder."""
+    prompt: Prompt | None = None
+    """llm and roles: the system prompt in parts: versions, components, examples, a reminder; or
+    `file.py:name`, a `PromptBuilder` of Python."""
     tools: list[str] | None = None
     """llm and roles: names of operations, or `file.py:function`; left out: all that the agent may
     use. Those of `mcp` come on top."""

@@ -249,6 +249,7 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
     for n, tool in enumerate(tools) if isinstance(tools, list) else ():
         if isinstance(tool, str) and (":" in tool or ".py" in tool):
             _check_spec(document, (*loc, "tools", n), tool, "function")
+    _check_prompt(document, (*loc, "prompt"), agent.get("prompt"))
     hooks = agent.get("hooks")
     for n, hook in enumerate(hooks) if isinstance(hooks, list) else ():
         if isinstance(hook, str):
@@ -266,6 +267,22 @@ def _check_acp(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> 
         document.report((*loc, "acp", "cwd"), text)
     _check_template(document, (*loc, "template"), _text(agent, "template"))
     _check_ignored(document, loc, agent, _OF_ACP)
+
+
+def _check_prompt(document: Document, loc: Loc, prompt: JsonValue) -> None:
+    """The Python that a prompt names is there."""
+    if isinstance(prompt, str):
+        _check_spec(document, loc, prompt, "name")
+    if not isinstance(prompt, dict):
+        return
+    if builder := _text(prompt, "builder"):
+        _check_spec(document, (*loc, "builder"), builder, "name")
+    parts = prompt.get("components")
+    for key in ("add", "replace"):
+        for name, part in _sections(parts, key) if isinstance(parts, dict) else ():
+            if function := _text(part, "function"):
+                place = (*loc, "components", key, name, "function")
+                _check_spec(document, place, function, "function")
 
 
 def _check_ignored(

@@ -204,6 +204,7 @@ def _model_at(model: type[BaseModel], loc: Sequence[str | int]) -> type[BaseMode
         here = _step(here, part)
     optional = get_origin(here) in (Union, UnionType)
     kinds = get_args(here) if optional else (here,)
+    kinds = tuple(get_args(k)[0] if get_origin(k) is Annotated else k for k in kinds)
     return next((k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)), None)
 
 

@@ -68,6 +68,9 @@ def _anchored_text(text: str, loc: Loc, folder: Path) -> str:
         case (
             ("agents", _, "class" | "object")
             | ("agents", _, "tools" | "hooks", _)
+            | ("agents", _, "prompt")
+            | ("agents", _, "prompt", "builder")
+            | ("agents", _, "prompt", "components", "add" | "replace", _, "function")
             | ("mods", int())
         ):
             spec = split_spec(text)

@@ -19,6 +19,7 @@ __all__ = [
     "ComponentsConfig",
     "ExampleConfig",
     "ExampleStep",
+    "Prompt",
     "PromptConfig",
     "RolloutConfig",
 ]
@@ -103,6 +104,11 @@ def _share(value: object) -> object:
     return share
 
 
+def _prompt(value: object) -> object:
+    """`shop.py:builder` as a section."""
+    return {"builder": value} if isinstance(value, str) else value
+
+
 _NAMES = [*CONDITIONS, *(f"not {name}" for name in CONDITIONS)]
 _ONE: JsonValue = {"type": "string", "enum": [*_NAMES]}
 When = Annotated[
@@ -132,12 +138,15 @@ Priority = Annotated[int, Field(ge=0, le=1000)]
 
 
 class ComponentConfig(Section):
-    """A part of the system prompt: `text` or `file`."""
+    """A part of the system prompt: `text`, `file` or `function`."""
 
     text: str | None = None
     """What it says, as it stands here."""
     file: str | None = None
     """A file that says it; one that ends in `.j2` is a template with the variables of `prompt`."""
+    function: str | None = None
+    """`file.py:name`, a Python function, `async` or not: of the turn's context it makes the text.
+    """
     priority: Priority | None = None
     """Higher stands first; left out: 50, or that of the component that is replaced."""
     when: When = ()
@@ -146,8 +155,8 @@ class ComponentConfig(Section):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if (self.text is None) == (self.file is None):
-            raise wrong("a component has either a text or a file")
+        if sum(given is not None for given in (self.text, self.file, self.function)) != 1:
+            raise wrong("a component has either a text, a file or a function")
         return self
 
 
@@ -215,7 +224,11 @@ class RolloutConfig(Section):
 
 
 class PromptConfig(Section):
-    """The system prompt in parts."""
+    """The system prompt in parts; `file.py:name` alone is its `builder`."""
+
+    builder: str | None = None
+    """`file.py:name`, a `PromptBuilder` of Python in place of the components that every prompt has.
+    """
 
     name: Id | None = None
     """A versioned prompt in place of `instruction`: the file `FOLDER/NAME/VERSION.j2`."""
@@ -244,3 +257,6 @@ class PromptConfig(Section):
         if self.name is None and self.version != LATEST:
             raise wrong("a version needs the name of a prompt")
         return self
+
+
+Prompt = Annotated[PromptConfig, BeforeValidator(_prompt)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hubbub.agents.prompt.builder import PromptBuilder
@@ -90,6 +91,7 @@ class _Agent:
     def _system(self, builder: PromptBuilder) -> Iterator[Passage]:
         """The components' texts in their order, those with Hubbub's words included."""
         context = self._prompt.context(self._prompt.thread())
+        builder = self._prompt.awaited(context).builder
         components = self._settings.components
         for name in builder.names:
             loc = (*self._loc, "prompt", "components")
@@ -102,7 +104,8 @@ class _Agent:
             elif name == "reminder":
                 yield from self._reminder()
             elif name != "examples":
-                text = builder[name].render(context)
+                section = replace(builder[name], when=None).section(context)
+                text = section.text if section is not None else ""
                 yield Passage(f"component {name}", text, [self._place], own=False)
 
     def _component(self, name: str, loc: Loc) -> Passage:

@@ -61,7 +61,8 @@ def previews(prompt: AgentPrompt) -> tuple[PromptPreview, ...]:
 
 def _of_model(prompt: AgentPrompt) -> PromptPreview:
     thread, toolbox, config = prompt.thread(), prompt.toolbox, prompt.config
-    system = prompt.prompts.of(prompt.context(thread), thread)
+    context = prompt.context(thread)
+    system = prompt.awaited(context).of(context, thread)
     model = _model(prompt, config.model)
     offers = beginning(toolbox, first_tool(toolbox, config.begin_with))
     asker = Asker(model.model, offers, system.body, "", model.choice, system.closing)
@@ -87,6 +88,7 @@ def _tools(asker: Asker) -> tuple[ToolSpec, ...]:
 def _desk(prompt: AgentPrompt) -> Desk:
     """What a turn of the agent would ask its roles with."""
     config, toolbox, thread = prompt.config, prompt.toolbox, prompt.thread()
+    context = prompt.context(thread)
     targets = config.roles.targets
     hands_on = config.kind in ("router", "planner", "pipeline")
     return Desk(
@@ -97,8 +99,8 @@ def _desk(prompt: AgentPrompt) -> Desk:
         callable_by_plans(toolbox),
         askable(prompt.ready.participants, prompt.name, targets) if hands_on else (),
         FixedMessage(""),
-        prompt.prompts,
-        prompt.context(thread),
+        prompt.awaited(context),
+        context,
         thread,
     )
 

@@ -275,14 +275,14 @@ def _asks(net: Network, agent: str, **more: Any) -> Any:
 
 def test_everything_that_yaml_says_has_an_argument() -> None:
     agent = set(inspect.signature(LlmAgent).parameters) - {"name", "output"}
-    handlers = {"class_", "settings", "object"}
+    handlers = {"class_", "settings", "object", "acp"}  # no agents with a model
     assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - {"process"}
     network = set(inspect.signature(Network).parameters) - {"agents", "folder"}
     listening = {"listen"}  # said by `serve`
     sections = {*NetworkFile.model_fields, *NetworkConfig.model_fields} - {"network", "agents"}
     assert network == (sections - listening - {"humans"}) | {"people"}
     kinds = get_args(AgentConfig.model_fields["kind"].annotation)
-    assert set(kinds) - {"python"} == set(get_args(_kind_of_agents()))
+    assert set(kinds) - {"python", "acp"} == set(get_args(_kind_of_agents()))
 
 
 def _kind_of_agents() -> object:

@@ -15,6 +15,7 @@ from typing import Any, get_args
 import pytest
 import typer
 
+from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.python.agent import Agent
 from hubbub.app.preflight import load_valid
 from hubbub.cli.app import program
@@ -152,11 +153,13 @@ def test_configs_in_the_pages_are_valid(tmp_path: Path) -> None:
         assert load_valid(folder / files[-1]).file.network.name, (page, files)
 
 
-def test_the_prompt_of_the_how_to_is_built_as_it_says() -> None:
-    found: dict[str, object] = {}
+async def test_the_prompt_of_the_how_to_is_built_as_it_says() -> None:
+    found: dict[str, Any] = {}
     exec(example("docs/how-to/build-a-system-prompt.md", "parts.py"), found)
-    parts = str(found["text"]).split("\n\n")
-    assert parts[:2] == ["Be kind.", "You write for desk."]
+    context = PromptContext(agent="a", network="n", instruction="Be kind.", thread="direct_ann")
+    parts = (await found["builder"].awaited(context)).build(context).split("\n\n")
+    assert parts[:2] == ["Be kind.", "Write plainly."]
+    assert "In stock: 7 chairs." in parts
 
 
 @pytest.mark.slow

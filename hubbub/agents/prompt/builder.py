@@ -1,24 +1,29 @@
-"""A system prompt from named parts. Pure.
+"""A system prompt from named parts.
 
 builder = default_builder()
-builder.register(Component("style", lambda context: "Be brief.", priority=58))
+builder.register(Component("style", "Be brief.", priority=58))
+builder.register(Component("stock", stock_of, when=is_open))      functions of the turn's context
 builder.unregister("delegation")
-text = builder.build(context)
+text = (await builder.awaited(context)).build(context)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from hubbub.agents.prompt.context import PromptContext
+from hubbub.errors import ConfigError
+from hubbub.user_code import told
 
-__all__ = ["Component", "Condition", "PromptBuilder", "Render", "Section"]
+__all__ = ["Component", "Condition", "PromptBuilder", "Render", "Section", "called"]
 
-Render: TypeAlias = Callable[[PromptContext], str]
-Condition: TypeAlias = Callable[[PromptContext], bool]
+Render: TypeAlias = Callable[[PromptContext], str | Awaitable[str]]
+Condition: TypeAlias = Callable[[PromptContext], bool | Awaitable[bool]]
 
 DEFAULT_PRIORITY = 50
 
@@ -28,11 +33,44 @@ class Component:
     """A part of the prompt. One that renders to nothing, or whose condition fails, vanishes."""
 
     name: str
-    render: Render
+    render: Render | str
+    """What it says: a text, or a function of the turn's context, which may be `async`."""
     priority: int = DEFAULT_PRIORITY
     """Higher stands first; equal ones stand in the order in which they were registered."""
     when: Condition | None = None
-    """None: always."""
+    """A function of the context, which may be `async`; None: always."""
+
+    async def awaited(self, context: PromptContext) -> Component:
+        """The same without `async` functions: what they give for this context."""
+        component = self
+        if inspect.iscoroutinefunction(self.when):
+            holds = await called(self.when, context, f"the condition of {self._place}")
+            component = replace(component, when=lambda _: bool(holds))
+            if not holds:
+                return replace(component, render="")
+        if inspect.iscoroutinefunction(self.render):
+            text = await called(self.render, context, self._place)
+            component = replace(component, render=_text(text, self._place))
+        return component
+
+    def section(self, context: PromptContext) -> Section | None:
+        """What it says; None: nothing. Raises `ConfigError` where a function raises."""
+        if self.when is not None:
+            with _told(f"the condition of {self._place}"):
+                holds = self.when(context)
+            if not holds:
+                return None
+        if isinstance(self.render, str):
+            said: object = self.render
+        else:
+            with _told(self._place):
+                said = self.render(context)
+        text = _text(said, self._place).strip()
+        return Section(self.name, text) if text else None
+
+    @property
+    def _place(self) -> str:
+        return f"the prompt component {self.name!r}"
 
 
 class Section(NamedTuple):
@@ -66,13 +104,14 @@ class PromptBuilder:
             raise ValueError(f"there is no component {name!r}{hint}")
         return self._components[name]
 
-    def register(self, component: Component) -> None:
+    def register(self, component: Component) -> Self:
         """Add a component. Raises ValueError when its name is taken."""
         if component.name in self._components:
             raise ValueError(f"there is a component {component.name!r} already; replace it")
         self._components[component.name] = component
+        return self
 
-    def register_many(self, components: Iterable[Component]) -> None:
+    def register_many(self, components: Iterable[Component]) -> Self:
         """Add components, in this order. Raises ValueError, and adds none, when a name is taken."""
         added = dict(self._components)
         for component in components:
@@ -80,11 +119,13 @@ class PromptBuilder:
                 raise ValueError(f"there is a component {component.name!r} already; replace it")
             added[component.name] = component
         self._components = added
+        return self
 
-    def replace(self, component: Component) -> None:
+    def replace(self, component: Component) -> Self:
         """Put a component in the place of the one with its name. Raises ValueError without one."""
         self[component.name]
         self._components[component.name] = component
+        return self
 
     def unregister(self, name: str) -> Component:
         """Remove a component and return it. Raises ValueError when there is none of that name."""
@@ -96,14 +137,18 @@ class PromptBuilder:
         """A builder with the same components; changing one leaves the other as it is."""
         return PromptBuilder(self._components.values())
 
+    async def awaited(self, context: PromptContext) -> PromptBuilder:
+        """The same without `async` functions: what they give for this context. Raises
+        `ConfigError` where one raises."""
+        return PromptBuilder([await each.awaited(context) for each in self._components.values()])
+
     def sections(self, context: PromptContext) -> tuple[Section, ...]:
-        """What the components have to say, in order; those that say nothing are left out."""
-        rendered = (
-            Section(component.name, component.render(context).strip())
-            for component in self._ordered()
-            if component.when is None or component.when(context)
-        )
-        return tuple(section for section in rendered if section.text)
+        """What the components have to say, in order; those that say nothing are left out.
+
+        Raises `ConfigError` where a function raises, or is `async` and was not `awaited`.
+        """
+        rendered = (component.section(context) for component in self._ordered())
+        return tuple(section for section in rendered if section is not None)
 
     def build(self, context: PromptContext) -> str:
         """The prompt: the sections, with a blank line between them."""
@@ -111,3 +156,32 @@ class PromptBuilder:
 
     def _ordered(self) -> list[Component]:
         return sorted(self._components.values(), key=lambda component: -component.priority)
+
+
+async def called(
+    function: Callable[[PromptContext], object], context: PromptContext, place: str
+) -> object:
+    """What a function of a user gives, awaited if need be. Raises `ConfigError`."""
+    with _told(place):
+        given = function(context)
+        return await given if inspect.isawaitable(given) else given
+
+
+@contextmanager
+def _told(place: str) -> Iterator[None]:
+    """What a function of a user raises within is told with its place."""
+    try:
+        yield
+    except ConfigError:
+        raise  # which says where
+    except Exception as exc:
+        raise ConfigError(f"{place} raises {told(exc)}") from exc
+
+
+def _text(said: object, place: str) -> str:
+    if isinstance(said, str):
+        return said
+    if inspect.iscoroutine(said):
+        said.close()
+        raise ConfigError(f"{place} gives a coroutine: write it as `async def`, not as a lambda")
+    raise ConfigError(f"{place} gives {type(said).__name__}: let it return a text")

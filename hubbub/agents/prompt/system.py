@@ -12,7 +12,13 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
-from hubbub.agents.prompt.builder import DEFAULT_PRIORITY, Component, PromptBuilder, Render
+from hubbub.agents.prompt.builder import (
+    DEFAULT_PRIORITY,
+    Component,
+    PromptBuilder,
+    Render,
+    called,
+)
 from hubbub.agents.prompt.components import (
     FOR_PROGRAMS,
     condition,
@@ -26,6 +32,7 @@ from hubbub.config.agents import AgentConfig
 from hubbub.config.problems import listing, nearest, shown_path
 from hubbub.config.prompting import ComponentConfig, PromptConfig, RolloutConfig
 from hubbub.errors import ConfigError
+from hubbub.loading import load_attribute
 
 __all__ = [
     "PROVIDED",
@@ -112,7 +119,7 @@ class Choice:
 class SystemPrompts:
     """Makes the system messages of one agent. Pure: the same context makes the same message."""
 
-    instruction: str
+    instruction: str | Render
     builder: PromptBuilder
     settings: PromptConfig
     choice: Choice | None = None
@@ -122,7 +129,20 @@ class SystemPrompts:
     @property
     def words(self) -> str:
         """All that the operator says in it, as it is written."""
-        return "\n".join([self.instruction, self.settings.model_dump_json(), *self.sources])
+        said = self.instruction if isinstance(self.instruction, str) else ""
+        return "\n".join([said, self.settings.model_dump_json(), *self.sources])
+
+    async def awaited(self, context: PromptContext) -> SystemPrompts:
+        """The same without functions that must be awaited: what they give in this turn. Raises
+        `ConfigError` where one raises."""
+        instruction = self.instruction
+        if not isinstance(instruction, str):
+            said = await called(instruction, context, "the instruction")
+            if not isinstance(said, str):
+                raise ConfigError(f"the instruction gives {type(said).__name__}: return a text")
+            instruction = said
+        builder = await self.builder.awaited(replace(context, instruction=instruction))
+        return replace(self, instruction=instruction, builder=builder)
 
     def of(self, context: PromptContext, thread: str) -> SystemPrompt:
         """The system message for a turn in `thread` (canonical id).
@@ -131,6 +151,7 @@ class SystemPrompts:
         and line when a template fails.
         """
         settings = self.settings
+        assert isinstance(self.instruction, str), "it is awaited before"
         context = replace(
             context,
             instruction=self.instruction,
@@ -151,17 +172,29 @@ class SystemPrompts:
         return SystemPrompt(body, names, prompt_id, closing, tuple(texts))
 
 
-def load_system_prompts(config: AgentConfig, name: str, base_dir: Path) -> SystemPrompts:
+def load_system_prompts(
+    config: AgentConfig,
+    name: str,
+    base_dir: Path,
+    builder: PromptBuilder | None = None,
+    instruction: Render | None = None,
+) -> SystemPrompts:
     """From an agent's section of the YAML; relative files are meant relative to `base_dir`.
+    `builder` and `instruction` are a program's, in place of those that the section names.
 
     Raises `ConfigError` when a file does not exist or a variable is missing.
     """
     settings = config.prompt
-    builder = plain_builder() if settings is None else default_builder()
+    if builder is not None:
+        builder = builder.clone()
+    elif settings is None:
+        builder = plain_builder()
+    else:
+        builder = _builder(settings, name, base_dir)
     for told in FOR_PROGRAMS if config.kind == "acp" else ():
         builder.replace(told)
     if settings is None:
-        return SystemPrompts(config.instruction, builder, PromptConfig())
+        return SystemPrompts(instruction or config.instruction, builder, PromptConfig())
     choice = _choice(settings, config.instruction, name, base_dir)
     templates = list(choice.versions.values()) if choice else []
     for component in settings.components.remove:
@@ -173,7 +206,18 @@ def load_system_prompts(config: AgentConfig, name: str, base_dir: Path) -> Syste
         builder.register(_component(key, given, None, settings, base_dir, templates))
     _check_variables(settings, templates, name)
     sources = tuple(template.source for template in templates)
-    return SystemPrompts(config.instruction, builder, settings, choice, sources)
+    return SystemPrompts(instruction or config.instruction, builder, settings, choice, sources)
+
+
+def _builder(settings: PromptConfig, name: str, base_dir: Path) -> PromptBuilder:
+    """The builder that a config names, or the one that every agent begins with."""
+    if settings.builder is None:
+        return default_builder()
+    found = load_attribute(settings.builder, base_dir)
+    if not isinstance(found, PromptBuilder):
+        place = f"agents.{name}.prompt.builder: {settings.builder}"
+        raise ConfigError(f"{place} is no PromptBuilder: `default_builder()` makes one")
+    return found.clone()
 
 
 def _choice(settings: PromptConfig, instruction: str, name: str, base_dir: Path) -> Choice | None:
@@ -204,6 +248,11 @@ def _component(
     when = condition(given.when) or (replaced.when if replaced else None)
     if given.text is not None:
         text = given.text
+    elif given.function is not None:
+        function = load_attribute(given.function, base_dir)
+        if not callable(function):
+            raise ConfigError(f"the prompt component {name!r}: {given.function} is no function")
+        return Component(name, function, _first(given.priority, priority), when)
     else:
         path = base_dir / (given.file or "")
         if path.suffix == SUFFIX:
@@ -213,11 +262,7 @@ def _component(
             render = partial(_render, template, settings)
             return Component(name, render, _first(given.priority, priority), when)
         text = _read(path)
-    return Component(name, _constant(text), _first(given.priority, priority), when)
-
-
-def _constant(text: str) -> Render:
-    return lambda context: text
+    return Component(name, text, _first(given.priority, priority), when)
 
 
 def _render(template: PromptTemplate, settings: PromptConfig, context: PromptContext) -> str:

@@ -155,6 +155,8 @@ class RoleBrain(Brain):
         agents = await self._agents(plan) if self._kind in ("router", "planner", "pipeline") else ()
         inbox = self._inbox
         opening = self._models[ROLES_OF[self._kind][0]].choice.current
+        briefing, ready = self._briefing, self._ready
+        context = await briefing.context(plan, toolbox, opening, ready, inbox.threads)
         return Desk(
             self._config.roles,
             self._kind,
@@ -163,8 +165,8 @@ class RoleBrain(Brain):
             callable_by_plans(toolbox),
             agents,
             conversation,
-            self._briefing.prompts,
-            await self._briefing.context(plan, toolbox, opening, self._ready, inbox.threads),
+            await briefing.prompts.awaited(context),
+            context,
             plan.thread_id,
             reservations,
             self._briefing.scratchpad,
@@ -208,9 +210,9 @@ async def role_brain(
     """
     link = Link(voice, inbox)
     more = (AskAgent(link, config.roles.request_timeout), replying(voice))
-    memory, prompts = Memory(voice), load_system_prompts(config, name, base_dir)
-    own = objects.tools if objects is not None else {}
-    kit = ToolKit(config, name, base_dir, conduct=conduct, source=source, more=more, own=own)
+    own, memory = objects or Objects(), Memory(voice)
+    prompts = load_system_prompts(config, name, base_dir, own.builder, own.instruction)
+    kit = ToolKit(config, name, base_dir, conduct=conduct, source=source, more=more, own=own.tools)
     briefing = Briefing(prompts, config, client.network, "", mods=mods, memory=memory)
 
     def tools(ready: Ready) -> Toolbox:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -106,16 +106,12 @@ def role_prompts(
         if acting in builder and acting not in settings.components.replace:
             builder.unregister(acting)
     # Names that no component of a config can have:
-    builder.register(Component(f"role:{role}", _constant(text), 105))
-    builder.register(Component("role:data", _constant(_DATA), 88))
-    builder.register(Component("role:once", _constant(_ONCE.format(tool=tool)), 20))
+    builder.register(Component(f"role:{role}", text, 105))
+    builder.register(Component("role:data", _DATA, 88))
+    builder.register(Component("role:once", _ONCE.format(tool=tool), 20))
     shown = [e for e in settings.examples if all(step.call in names for step in e.steps)]
     settings = settings.model_copy(update={"examples": shown})
     return replace(prompts, builder=builder, settings=settings)
-
-
-def _constant(text: str) -> Callable[[PromptContext], str]:
-    return lambda context: text
 
 
 _OWN = frozenset(
