@@ -18,7 +18,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from hubbub.agents.prompt.system import system_prompt
 from hubbub.agents.prompt.tokens import counter_for
-from hubbub.agents.tools.hub import speaks
 from hubbub.agents.tools.mcp.extra import missing
 from hubbub.agents.tools.naming import (
     KnownTool,
@@ -173,10 +172,9 @@ def _offered(config: LoadedConfig) -> Sequence[KnownTool]:
     from hubbub.mods.loader import operations_of
     from hubbub.network.operations import CORE_OPERATIONS
 
-    told = (op.info() for op in (*CORE_OPERATIONS, *operations_of(config.file)))
     return [
-        KnownTool(op.name, op.permission, speaks(op))
-        for op in told
+        KnownTool(op.name, op.permission, "cause" in op.input.model_fields)
+        for op in (*CORE_OPERATIONS, *operations_of(config.file))
         if op.tool and op.permission != "admin"
     ]
 

@@ -93,7 +93,7 @@ class Decoder:
         self._max_bytes, self._max_depth = max_bytes, max_depth
         self._names = sorted(inputs)
         self._plain = PlainReader(inputs).read
-        self._validate, self._flat = _validator(tuple(inputs.items()))
+        self._validate = _validator(tuple(inputs.items()))
 
     def decode(self, data: bytes) -> Frame:
         """The frame in `data`. Raises `FrameError` that names the field."""
@@ -121,7 +121,7 @@ class Decoder:
             # Every key has a colon: with no colon to spare there is no key given twice, no unknown
             # field and no object inside; and a flat input has no number that could overflow.
             if (
-                frame.name in self._flat
+                _is_flat(type(frame.args))
                 and (data.count(b":") == keys or _keys(data) == keys)
                 and b"\\u0000" not in data
             ):
@@ -187,14 +187,13 @@ class Decoder:
 @lru_cache(maxsize=64)  # making one takes a while, and hubs of a process are mostly alike
 def _validator(
     inputs: tuple[tuple[str, type[Input]], ...],
-) -> tuple[Callable[..., _Model], frozenset[str]]:
-    """What reads all frames, and the names of the operations with a flat input."""
+) -> Callable[..., _Model]:
+    """What reads all frames."""
     calls = [_call_model(name, model) for name, model in inputs]
     # A union of types made at run time, which no type checker can follow.
     call: Any = Annotated[Union[tuple(calls)], Field(discriminator="name")]  # noqa: UP007
     frame: Any = Annotated[Union[call, Ack, Signal, Identify], Field(discriminator="op")]  # noqa: UP007
-    flat = frozenset(name for name, model in inputs if _is_flat(model))
-    return TypeAdapter(frame).validator.validate_json, flat
+    return TypeAdapter(frame).validator.validate_json
 
 
 @lru_cache(maxsize=512)  # hubs whose mods differ share most operations
@@ -207,7 +206,7 @@ def _call_model(name: str, model: type[Input]) -> type[TypedCall[Input]]:
     )
 
 
-@lru_cache(maxsize=512)  # asked anew for every set of mods
+@lru_cache(maxsize=512)  # asked for each call that is not plain
 def _is_flat(model: type[BaseModel]) -> bool:
     """Whether nothing in it can hide 1e999 or NaN, since no field takes free JSON or a fraction,
     and none must be an object, whose keys are not those that are counted."""
