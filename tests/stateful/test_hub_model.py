@@ -278,8 +278,9 @@ class Play:
         """The calls whose answers are certain.
 
         In one breath they are not for whom a person's reply wakes where an agent replies as well,
-        nor for a cid that one sender gives to two calls that differ. And a thread in which nothing
-        was said is there, or not, after a call that was refused.
+        nor for a cid that one sender gives to two calls that differ, nor for a channel that is made
+        and used. And a thread in which nothing was said is there, or not, after a call that was
+        refused.
         """
         made: list[Call] = []
         repliers = set[bool]()
@@ -297,8 +298,11 @@ class Play:
                 if other.cid
             )
             where = call.args.get("thread") or call.args.get("to")
-            if self.refused and isinstance(where, str) and (replies or "direct" not in where):
+            begins = "to" in call.args and not replies and "channel" not in str(where)
+            if self.refused and isinstance(where, str) and not begins:
                 uncertain = uncertain or not self.model.is_there(call.who, where)
+            if len(calls) > 1 and call.name == "create_channel":
+                uncertain = True
             if call.who in self.streams and not uncertain:
                 repliers |= {person} if replies else set()
                 made.append(call)
