@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Generic, Literal, Protocol, get_type_hints
@@ -92,7 +92,9 @@ class Operation:
     cost: float
     input: type[Input]
     output: type[BaseModel]
-    handler: Callable[..., Any]  # sync or async, of any subtype of Calling: checked at declaration
+    # Sync or async, of any subtype of Calling: checked at declaration. It is not compared, since
+    # every hub of a process binds its own, and what is told of an operation is made once.
+    handler: Callable[..., Any] = field(compare=False)
     is_async: bool
     mod: str = ""
     """The mod that adds it; empty: it is the hub's own."""

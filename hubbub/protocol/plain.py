@@ -9,7 +9,8 @@ wrong. A property test holds the two together.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -98,7 +99,7 @@ class PlainReader:
 
     def __init__(self, inputs: Mapping[str, type[Input]]):
         self._speeches = {
-            name: (msgspec.json.Decoder(speech).decode, _FRAME_KEYS + _required(speech))
+            name: _reader(speech)
             for name, (model, speech) in _SPEECHES.items()
             if inputs.get(name) is model
         }
@@ -127,8 +128,11 @@ class PlainReader:
         return call if colons == keys or colons == keys + _colons(call, speech) else None
 
 
-def _required(speech: type[PlainSpeech]) -> int:
-    return sum(field.required for field in msgspec.structs.fields(speech))
+@cache  # the same for all hubs of a process
+def _reader(speech: type[PlainSpeech]) -> tuple[Callable[[msgspec.Raw], PlainSpeech], int]:
+    """What reads the arguments of a call, and how many keys it has at least."""
+    required = sum(field.required for field in msgspec.structs.fields(speech))
+    return msgspec.json.Decoder(speech).decode, _FRAME_KEYS + required
 
 
 def _colons(call: PlainCall, speech: PlainSpeech) -> int:
