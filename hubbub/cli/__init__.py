@@ -1,4 +1,10 @@
-"""The command `hubbub`. What a command needs is imported when it runs, so that help is quick."""
+"""The command `hubbub`.
+
+`app` has all commands in one table and says what has failed; `operations` makes commands of
+operations; the other modules are what is written by hand: a flow of several calls, or nothing that
+a hub is asked. `connection` is the way to a network, `output` the way to the screen. What a
+command needs is imported when it runs, so that help is quick.
+"""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ stderr; HUBBUB_DEBUG=1 shows the traceback too.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import sys
@@ -217,8 +218,14 @@ def _elsewhere(word: str) -> str:
     """Commands of groups that are called so, or nearly: `check` in `network`."""
     groups: dict[str, Any] = getattr(command_of(program()), "commands", {})
     inside = {name: list(getattr(group, "commands", {})) for name, group in groups.items()}
-    near = closest(word, {each for words in inside.values() for each in words})
-    return " or ".join(f"`hubbub {name} {near}`" for name, words in inside.items() if near in words)
+    known = {each for words in inside.values() for each in words}
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.75)
+    return " or ".join(
+        f"`hubbub {name} {near}`"
+        for near in found
+        for name, words in inside.items()
+        if near in words
+    )
 
 
 def _fail(error: BaseException, sentence: str, code: int, prefix: str = "hubbub: ") -> int:

@@ -276,6 +276,8 @@ def _agents(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
 def _agent(prompts: Mapping[str, AgentPrompt], name: str | None) -> AgentPrompt:
     if name is None and len(prompts) == 1:
         return next(iter(prompts.values()))
+    if not prompts:
+        raise UserError("no agent of this network has a model, and so a prompt")
     if name is None:
         raise UserError(f"say which agent with --agent{nearest('', prompts)}")
     if name not in prompts:

@@ -27,9 +27,9 @@ __all__ = [
 ]
 
 DEFAULT_ADDRESS = "127.0.0.1:4820"
-_HOST_PORT = re.compile(
-    r"(?:wss?://)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>\d{1,5})/?"
-)
+_HOST = r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)"
+_HOST_PORT = re.compile(rf"(?:wss?://)?{_HOST}:(?P<port>\d{{1,5}})/?")
+_USUAL_PORT = re.compile(rf"(?P<scheme>wss?)://{_HOST}/?")
 
 
 class RunFile(BaseModel):
@@ -118,6 +118,9 @@ def find_network(address: str | None) -> Address:
 
 
 def _named(address: str, running: list[RunFile]) -> Address:
+    if (usual := _USUAL_PORT.fullmatch(address)) is not None:
+        port = 443 if usual["scheme"] == "wss" else 80
+        address = f"{usual['scheme']}://{usual['host']}:{port}"
     match = _HOST_PORT.fullmatch(address)
     if match is None:
         named = [run for run in running if run.network == address]

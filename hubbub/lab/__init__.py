@@ -1,3 +1,6 @@
-"""What one uses while building agents, apart from what runs them: prompts are linted (`lint`),
-shown as a model reads them (`previews`), and tried on cases (`cases`, `fixtures`, `prompt_tests`)
-with results for CI servers (`junit`). Imports the app and what stands below it."""
+"""What one uses while building agents, apart from what runs them.
+
+`lint` reads prompts as the linter needs them, `previews` shows them as a model reads them, `cases`
+and `prompt_tests` try them again and again, with results for people and for CI servers. Imports
+the app and what stands below it; only commands import it.
+"""

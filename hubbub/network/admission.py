@@ -50,6 +50,7 @@ log = get_logger(__name__)
 
 CARD_BYTES = 8 * 1024
 """Of a card as JSON: everybody is told everybody's."""
+KINDS = {"agent": "an agent", "human": "a person", "service": "a service"}
 SNAPSHOT_THREADS = 50
 SNAPSHOT_MESSAGES = 10
 SNAPSHOT_BYTES = 512 * 1024
@@ -192,7 +193,7 @@ class Admission:
         hashes = self._launched.get(name, []) + list(await self._store.read(TokenHashes(name)))
         open_to_all = self._config.auth == "open"
         if (hashes or not open_to_all) and not proves(frame.token, hashes):
-            remedy = f"whoever runs the network can give you one (`hubbub tokens add {name}`)"
+            remedy = f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
             if name == OPERATOR:
                 remedy = "only commands of the user who runs the network have its token"
             raise _WrongToken(
@@ -206,7 +207,7 @@ class Admission:
             text = f"participant: {name!r} is a reserved name"
             raise Refused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
         if known is not None and known.kind != kind:
-            text = f"{name!r} is known as {known.kind}, not as {kind}"
+            text = f"{name!r} is the name of {KINDS[known.kind]} here; choose another name"
             raise Refused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
         human = self._file.humans.get(name, HumanConfig())
         return kind != "agent" and (open_to_all or "owner" in human.roles)

@@ -159,6 +159,10 @@ class Answers:
             if each.id == id
             for line in approval_words(each, lambda thread: label(thread, me), SHELL)
         ]
+        if lines:
+            where = SHELL.name(label(self._sent.thread_id, me))
+            way = SHELL(f"messages list --thread {where}")
+            lines.append(f"   the answer stands in {way} then")
         return "\n".join(lines)
 
     async def _look(self) -> None:

@@ -1,2 +1,6 @@
-"""The chat: a person's client line by line, at a terminal or in a pipe. `conversation` joins the
-state (`session`), a console (`terminal`, `pipe`) and the hub."""
+"""The chat, line by line.
+
+`conversation` connects a client, what is typed (`slash`, `completion`) and a `console`: a pipe's,
+or a `terminal`'s. `session` is the chat's state, which turns what happens into lines; `render`
+makes styled text of them. Imports the rest of `people`; only `terminal` imports prompt_toolkit.
+"""

@@ -93,6 +93,8 @@ def test_an_address_elsewhere_needs_no_run_file_but_must_say_something() -> None
     found = find_network("hub.example:443")
     assert (found.url, found.tokens, found.network) == ("ws://hub.example:443", {}, None)
     assert find_network("wss://hub.example:443").url == "wss://hub.example:443"
+    assert find_network("wss://hub.example").url == "wss://hub.example:443"
+    assert find_network("ws://hub.example/").url == "ws://hub.example:80"
     assert find_network("[::1]:4820").url == "ws://[::1]:4820"
     assert write_run_file(run(host="[::1]")).name == "--1_4820.json"
     assert find_network("[::1]:4820").network == "quick"
