@@ -65,6 +65,7 @@ async def serve(
                 )
                 supervisor = Supervisor(agents, _telling(hub, report), agents=_Agents(hub))
                 hub.gateway.silent = supervisor.silent
+                hub.services.launcher.launcher = supervisor
                 async with _background(supervisor.run()):
                     await stop.wait()
 

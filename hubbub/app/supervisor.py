@@ -7,9 +7,11 @@ import contextlib
 import os
 import signal
 from asyncio.subprocess import DEVNULL, Process
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from hubbub.app.lifecycle import (
@@ -22,6 +24,7 @@ from hubbub.app.lifecycle import (
 )
 from hubbub.app.lifeline import Lifeline
 from hubbub.clock import Clock, SystemClock
+from hubbub.protocol.admin import AgentProcess
 from hubbub.waiting import done_within
 
 __all__ = [
@@ -157,6 +160,8 @@ class RestartPolicy:
 
 GRACE_S = 1.0
 """Seconds that a process has after SIGTERM before it is killed."""
+LINES = 500
+"""Of what a process has written: what its log shows."""
 _DRAIN_S = 0.5
 """Seconds for reading what a process left in its pipes; a grandchild may hold them open."""
 
@@ -195,6 +200,39 @@ class _Unseen:
         return True
 
 
+class _Kept:
+    """A unit, what is wanted of it, and how it stands."""
+
+    def __init__(self, unit: Unit):
+        self.unit = unit
+        self.wanted = asyncio.Event()
+        self.wanted.set()
+        self.again = False
+        """Whether somebody has ended it who wants it to run again."""
+        self.given_up = False
+        self.process: Process | None = None
+        self.since: datetime | None = None
+        self.deaths = 0
+        self.code: int | None = None
+        self.output = deque[str](maxlen=LINES)
+
+    def described(self, agent: str) -> AgentProcess:
+        state: Literal["running", "restarting", "stopped", "given_up"] = "restarting"
+        if self.process is not None:
+            state = "running"
+        elif not self.wanted.is_set():
+            state = "given_up" if self.given_up else "stopped"
+        return AgentProcess(
+            agent=agent,
+            state=state,
+            pid=self.process.pid if self.process else None,
+            since=self.since if self.process else None,
+            deaths=self.deaths,
+            code=self.code,
+            together=tuple(each for each in self.unit.agents if each != agent),
+        )
+
+
 class Supervisor:
     """Runs units until it is cancelled; every process is gone when `run` returns.
 
@@ -213,36 +251,76 @@ class Supervisor:
         grace_s: float = GRACE_S,
         agents: AgentPresence | None = None,
     ):
-        self._units = units
+        self._kept = [_Kept(unit) for unit in units]
+        self._of = {agent: kept for kept in self._kept for agent in kept.unit.agents}
         self._report = report
         self._rules = rules
         self._clock = clock or SystemClock()
         self._sleep = sleep
         self._grace_s = grace_s
         self._agents = agents or _Unseen()
-        self._processes: dict[str, Process] = {}
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
-        """Returns only when every unit has been given up; else it runs until it is cancelled."""
+        """Runs until it is cancelled, or a report fails."""
         with Lifeline() as lifeline:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                for unit in self._units:
-                    group.create_task(self._keep(unit, lifeline), name=f"keep {unit.agents}")
+                for kept in self._kept:
+                    group.create_task(self._keep(kept, lifeline), name=f"keep {kept.unit.agents}")
 
-    async def _keep(self, unit: Unit, lifeline: Lifeline) -> None:
-        policy = RestartPolicy(self._rules)
+    async def _keep(self, kept: _Kept, lifeline: Lifeline) -> None:
+        unit = kept.unit
         while True:
-            started, before = self._clock.monotonic(), self._begins(unit)
-            code = await self._run_once(unit, lifeline)
-            lived_s = self._clock.monotonic() - started
-            verdict = policy.died(lived_s, worked=self._begins(unit) > before)
-            if isinstance(verdict, GiveUp):
-                self._report(AgentGivenUp(unit.agents, code, verdict.deaths))
-                return
-            self._report(AgentDied(unit.agents, code, verdict.after_s))
-            await self._sleep(verdict.after_s)
+            await kept.wanted.wait()
+            kept.given_up, policy = False, RestartPolicy(self._rules)
+            while kept.wanted.is_set():
+                started, before = self._clock.monotonic(), self._begins(unit)
+                code = kept.code = await self._run_once(kept, lifeline)
+                if kept.again or not kept.wanted.is_set():  # somebody has ended it
+                    kept.again = False
+                    break
+                kept.deaths += 1
+                lived_s = self._clock.monotonic() - started
+                verdict = policy.died(lived_s, worked=self._begins(unit) > before)
+                if isinstance(verdict, GiveUp):
+                    kept.given_up = True
+                    kept.wanted.clear()
+                    self._report(AgentGivenUp(unit.agents, code, verdict.deaths))
+                    break
+                self._report(AgentDied(unit.agents, code, verdict.after_s))
+                await self._sleep(verdict.after_s)
+
+    # What owners of the network want ----------------------------------------------------------
+
+    def processes(self) -> Sequence[AgentProcess]:
+        """How each agent's process stands."""
+        return [kept.described(agent) for agent, kept in self._of.items()]
+
+    def output(self, agent: str) -> Sequence[str]:
+        """The last lines that the agent's process has written, the oldest first."""
+        return tuple(self._of[agent].output)
+
+    def start(self, agent: str) -> None:
+        """Let it run, if it does not."""
+        self._of[agent].wanted.set()
+
+    async def stop(self, agent: str) -> None:
+        """End it until it is started; returns when it is gone."""
+        kept = self._of[agent]
+        kept.wanted.clear()
+        if kept.process is not None:
+            await self._stop(kept.process)
+
+    async def restart(self, agent: str) -> None:
+        """End it, and let it run again at once; returns when the old process is gone."""
+        kept = self._of[agent]
+        kept.wanted.set()
+        if kept.process is not None:
+            kept.again = True
+            await self._stop(kept.process)
+
+    # One process ------------------------------------------------------------------------------
 
     def _begins(self, unit: Unit) -> int:
         return sum(map(self._agents.begins, unit.agents))
@@ -250,19 +328,20 @@ class Supervisor:
     def silent(self, agent: str) -> None:
         """The agent has answered no ping. If it does not come back it hangs where no signal reaches
         it, in C code with the interpreter's lock or in a loop of its own: it is killed."""
-        process = self._processes.get(agent)
+        process = self._of[agent].process if agent in self._of else None
         if process is not None and self._group is not None:
             self._group.create_task(self._replace(agent, process))
 
     async def _replace(self, agent: str, process: Process) -> None:
         await self._sleep(self._agents.patience_s)
-        if self._processes.get(agent) is not process or self._agents.present(agent):
+        if self._of[agent].process is not process or self._agents.present(agent):
             return
         self._report(AgentStuck((agent,)))
         _kill(process)
 
-    async def _run_once(self, unit: Unit, lifeline: Lifeline) -> int:
+    async def _run_once(self, kept: _Kept, lifeline: Lifeline) -> int:
         """One life of the process; its exit code, or minus the signal that ended it."""
+        unit = kept.unit
         async with output_pipe() as out, output_pipe() as err:
             process = await asyncio.create_subprocess_exec(
                 *unit.command,
@@ -275,25 +354,25 @@ class Supervisor:
             )
             out.handed_over()
             err.handed_over()
-            self._processes.update(dict.fromkeys(unit.agents, process))
+            kept.process, kept.since = process, datetime.now(UTC)
             self._report(AgentStarted(unit.agents, process.pid))
             readers = [
-                asyncio.create_task(self._relay(unit, "stdout", out.reader)),
-                asyncio.create_task(self._relay(unit, "stderr", err.reader)),
+                asyncio.create_task(self._relay(kept, "stdout", out.reader)),
+                asyncio.create_task(self._relay(kept, "stderr", err.reader)),
             ]
             try:
                 return await process.wait()
             finally:
-                for agent in unit.agents:
-                    del self._processes[agent]
+                kept.process = None
                 await self._stop(process)
                 await _drain(readers)
 
     async def _relay(
-        self, unit: Unit, stream: Literal["stdout", "stderr"], reader: asyncio.StreamReader
+        self, kept: _Kept, stream: Literal["stdout", "stderr"], reader: asyncio.StreamReader
     ) -> None:
         async for line in lines(reader):
-            self._report(AgentOutput(unit.agents, stream, line))
+            kept.output.append(line)
+            self._report(AgentOutput(kept.unit.agents, stream, line))
 
     async def _stop(self, process: Process) -> None:
         """Ask it to end, and kill it with all it started if it does not."""

@@ -43,6 +43,7 @@ from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.channels import ChannelService
 from hubbub.network.services.down import DownService
 from hubbub.network.services.interactions import InteractionService
+from hubbub.network.services.launcher import LauncherService
 from hubbub.network.services.memory import MemoryService
 from hubbub.network.services.messages import MessageService
 from hubbub.network.services.mods import ModService
@@ -255,6 +256,7 @@ class Services:
     takeovers: TakeoverService
     mods: Mods
     down: DownService
+    launcher: LauncherService
     approvals: ApprovalService
     requests: RequestService
     budgets: BudgetService
@@ -281,13 +283,15 @@ class Services:
             kernel, ending, budgets=budgets, stops=stops, approvals=approvals, requests=requests
         )
         ending.heard = (budgets.turns.heard, approvals.heard, requests.heard)
+        down = DownService(kernel)
         made = cls(
             registry=registry,
             ending=ending,
             stops=stops,
             takeovers=TakeoverService(kernel, ending),
             mods=mods,
-            down=DownService(kernel),
+            down=down,
+            launcher=LauncherService(kernel, down),
             approvals=approvals,
             requests=requests,
             budgets=budgets,

@@ -9,6 +9,7 @@ from hubbub.network.services.approvals.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.channels import ChannelService
 from hubbub.network.services.interactions import InteractionService
+from hubbub.network.services.launcher import LauncherService
 from hubbub.network.services.memory import MemoryService
 from hubbub.network.services.messages import MessageService
 from hubbub.network.services.mods import ModService
@@ -41,6 +42,7 @@ _SERVICES: tuple[type[Service], ...] = (
     StopService,
     TakeoverService,
     AdminService,
+    LauncherService,
     ModService,
 )
 

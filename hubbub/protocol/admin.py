@@ -1,14 +1,22 @@
-"""What whoever runs a network asks of its hub: tokens, and how it is doing."""
+"""What owners ask of a hub: tokens, how it is doing, and the processes of its agents."""
 
 from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
 
 from hubbub.protocol.messages import Model, Name, Participant
 from hubbub.protocol.operations import Input
 
 __all__ = [
+    "AgentLog",
+    "AgentProcess",
+    "AgentProcesses",
+    "ListAgentProcesses",
     "ListTokens",
     "NetworkStatus",
     "NewToken",
+    "OneAgent",
     "ReadStatus",
     "TokenCount",
     "TokenCounts",
@@ -18,6 +26,42 @@ __all__ = [
 
 class TokenFor(Input):
     participant: Name
+
+
+class ListAgentProcesses(Input):
+    pass
+
+
+class OneAgent(Input):
+    agent: Name
+
+
+class AgentProcess(Model):
+    """An agent that the network itself starts."""
+
+    agent: str
+    state: Literal["running", "restarting", "stopped", "given_up"]
+    """Restarting: it has ended and is started again after a pause. Given up: it ended too often."""
+    pid: int | None = None
+    since: datetime | None = None
+    """When the process began."""
+    deaths: int = 0
+    """How often it has ended by itself."""
+    code: int | None = None
+    """The exit code of the last one that ended, or minus the signal that ended it."""
+    together: tuple[str, ...] = ()
+    """Other agents that live in the same process, and share its fate."""
+
+
+class AgentProcesses(Model):
+    processes: tuple[AgentProcess, ...]
+
+
+class AgentLog(Model):
+    """The last of what an agent's process has written."""
+
+    agent: str
+    lines: tuple[str, ...]
 
 
 class NewToken(Model):

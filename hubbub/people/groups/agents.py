@@ -14,8 +14,9 @@ from hubbub.people.figures import delivery_notes
 from hubbub.people.oversight import takeover_words
 from hubbub.people.parameters import Parameter
 from hubbub.people.shown import NoteLine, Shown, done, notes, table
-from hubbub.people.text import one_line
+from hubbub.people.text import one_line, visible
 from hubbub.protocol import thread_ids
+from hubbub.protocol.admin import AgentLog
 from hubbub.protocol.control import Takeover, Takeovers
 from hubbub.protocol.operations import Done, SendResult
 
@@ -106,10 +107,24 @@ async def speak_as(person: PersonClient, given: dict[str, Any]) -> Shown:
     return Shown(value, [*done(line), *notes(delivery_notes(sent, person.typed))])
 
 
+def log(found: AgentLog, person: PersonClient) -> list[NoteLine]:
+    return [NoteLine(visible(line)) for line in found.lines]
+
+
+_PROCESS = ("name=agent", "state", "pid", "deaths", "code")
+
 COMMANDS = (
     Command("agents list", "list_participants", operator=True,
             columns=("name=id", "kind", "here=present", "about=card.description"),
             about="List who is in the network, and whether they are here."),
+    Command("agents processes", "list_agent_processes", operator=True,
+            columns=_PROCESS, about="List the processes of the network's agents."),
+    Command("agents start", "start_agent", operator=True, columns=_PROCESS),
+    Command("agents stop", "stop_agent", operator=True, columns=_PROCESS,
+            about="End an agent's process until it is started again."),
+    Command("agents restart", "restart_agent", operator=True, columns=_PROCESS,
+            about="End an agent's process and start it again."),
+    Command("agents logs", "read_agent_log", log, operator=True),
     Command("agents find", "find_agent", fitting,
             about="Find who can do something, the best first."),
     Command("agents card", "read_card", card, about="Show what somebody says of itself."),

@@ -168,6 +168,25 @@ export const later = {
       taken_over: "a person is speaking for it",
     },
   },
+  agents: {
+    none: "No agents yet",
+    states: { running: "Running", restarting: "Restarting", stopped: "Stopped", given_up: "Given up" },
+    turns: (n) => `${several(n, "turn", "turns")} today`,
+    failed: (n) => `${n} failed`,
+    since: (time) => `running since ${time}`,
+    start: "Start",
+    stop: "Stop",
+    restart: "Restart",
+    pause: "Pause…",
+    log: "Log",
+    of: (what, agent) => `${what} ${agent}`,
+    nothing: "It has written nothing.",
+    done: {
+      start_agent: (agent) => `${agent} starts.`,
+      stop_agent: (agent) => `${agent} is stopped.`,
+      restart_agent: (agent) => `${agent} starts again.`,
+    },
+  },
   noAnswer: {
     titles: {
       silence: (agents) => `${agents} read this and did not answer`,

@@ -496,6 +496,7 @@ export const t = {
     tooLong: "Too long to compare line by line.",
     equal: (n) => `${n} equal lines`,
   },
+  agents: { title: "Agents" },
   wakes: {
     title: "Who was woken",
     nobody: "It woke no agents.",

@@ -100,6 +100,31 @@ async def test_quick_deaths_end_the_restarts_of_this_process_only() -> None:
     assert not alive(good)
 
 
+@pytest.mark.behaviour("U-16")
+async def test_a_process_is_stopped_started_and_started_again_by_who_runs_the_network() -> None:
+    seen = Seen()
+    supervisor = Supervisor([python(WAIT)], seen, grace_s=5.0)
+    task = asyncio.create_task(supervisor.run())
+    try:
+        await seen.until(lambda _: seen.lines() == ["up"])
+        (process,) = supervisor.processes()
+        assert (process.state, process.pid) == ("running", seen.pids()[0])
+        await supervisor.stop("bot")
+        assert not alive(seen.pids()[0])
+        assert [each.state for each in supervisor.processes()] == ["stopped"]
+        supervisor.start("bot")
+        await seen.until(lambda _: len(seen.lines()) == 2)
+        await supervisor.restart("bot")
+        await seen.until(lambda _: len(seen.lines()) == 3)
+        assert supervisor.output("bot") == ("up", "up", "up")
+        (process,) = supervisor.processes()
+        assert (process.state, process.deaths) == ("running", 0), "it has not ended by itself"
+        assert not any(isinstance(h, AgentDied) for h in seen.all)
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
 async def test_stopping_asks_first() -> None:
     code = """
 import signal, sys, time

@@ -1,4 +1,5 @@
 // All features, in the order in which they register. One more is one more line.
+import agents from "./agents/feature.js";
 import appearance from "./appearance/feature.js";
 import channels from "./channels/feature.js";
 import composer from "./composer/feature.js";
@@ -32,6 +33,7 @@ export const FEATURES = [
   wakes,
   interaction,
   graph,
+  agents,
   appearance,
   channels,
   help,
