@@ -639,6 +639,9 @@ INTEROP = {
     "I-7": "A coding agent has the network's tools; what it sends by them is not said twice.",
     "I-8": "opencode writes in the shipped team what a person has approved, and others read it.",
     "I-9": "A door adds nothing to the start of a network that does not use it.",
+    "I-11": "An MCP host hears what is said to it, until it acknowledges, and answers.",
+    "I-12": "Operations are tools of an MCP host, with hints; its inbox and threads are resources.",
+    "I-13": "`hubbub mcp` serves a host on stdin and stdout, and says what to paste.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

@@ -45,6 +45,7 @@ OWN: Mapping[str, tuple[str, str, str]] = {
     "send": ("Talk", "talk", "Send a message: to somebody, to a channel, or to everybody."),
     "messages": ("Talk", "transcripts", GROUPS["messages"].about),
     "agents": ("Look", "agents", GROUPS["agents"].about),
+    "mcp": ("Run", "mcp", "Let Claude Code, Cursor, opencode, VS Code and the like join."),
     "webhooks": ("Workplace", "webhooks", GROUPS["webhooks"].about),
     "prompts": ("Build", "prompts", "List, show, compare, check and test prompts."),
     "mods": ("Build", "mods", "List and show mods, begin one of your own, reload settings."),

@@ -112,10 +112,11 @@ async def joined(
     person: str | None = None,
     *,
     observe: bool = False,
+    agent: bool = False,
     cursor: Cursor | Literal["latest"] | None = None,
 ) -> AsyncIterator[Client]:
-    """A client in the network: as `person`, or as the operator. With `latest` as cursor it hears
-    only what is said from now on.
+    """A client in the network: as `person`, or as the operator; with `agent`, as an agent of that
+    name, which is told its tools. With `latest` as cursor it hears only what is said from now on.
 
     Raises Unreachable, or OperationError when the hub refuses.
     """
@@ -124,13 +125,14 @@ async def joined(
 
     place = find_network(target.address)
     name, kind = _identity(person)
+    kind = "agent" if agent else kind
     client = Client(
         WebSocketTransport(place.url),
         name,
         kind,
         token=target.token or place.tokens.get(name),
         cursor=cursor,
-        options=ClientOptions(observe=observe, schemas=False),
+        options=ClientOptions(observe=observe, schemas=agent),
     )
     try:
         await client.__aenter__()

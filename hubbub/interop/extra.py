@@ -9,9 +9,9 @@ from typing import Literal
 
 __all__ = ["missing"]
 
-Door = Literal["acp"]
+Door = Literal["acp", "mcp"]
 
-_PACKAGES: Mapping[Door, Sequence[str]] = MappingProxyType({"acp": ("acp", "mcp")})
+_PACKAGES: Mapping[Door, Sequence[str]] = MappingProxyType({"acp": ("acp", "mcp"), "mcp": ("mcp",)})
 
 
 def missing(door: Door) -> str | None:
@@ -19,6 +19,6 @@ def missing(door: Door) -> str | None:
     if all(importlib.util.find_spec(package) for package in _PACKAGES[door]):
         return None
     return (
-        f"`kind: {door}` needs an extra: pip install 'hubbub[{door}]' "
+        f"`{door}` needs an extra: pip install 'hubbub[{door}]' "
         f"(in a checkout: pip install -e '.[{door}]')"
     )

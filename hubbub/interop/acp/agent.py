@@ -20,10 +20,7 @@ from hubbub.agents.prompt.system import load_system_prompts
 from hubbub.agents.runner import GRACE_S
 from hubbub.agents.tools.approval import HubApprover
 from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
-from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FINISH, SHOW_PLAN
 from hubbub.agents.turn.activity import Activities
 from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
 from hubbub.agents.turn.hooks import HookChain, Hooks
@@ -38,12 +35,10 @@ from hubbub.interop.acp.network import NetworkTools, OfferedTool
 from hubbub.interop.acp.program import Program, Server
 from hubbub.interop.acp.sessions import Sessions
 from hubbub.interop.acp.turn import AcpTurn, Workplace
+from hubbub.interop.tools import offered
 from hubbub.protocol.frames import Ready
 
 __all__ = ["run_acp_agent"]
-
-_NOT_OFFERED = frozenset({ANSWER, ASK_HUMAN, DECLINE, FINISH, SELECT, SHOW_PLAN, TIDY_STEPS})
-"""Tools of loops that ask a model: a program ends its turn, and asks, by what it says."""
 
 
 class _Unsteered(Helm):
@@ -81,8 +76,7 @@ class AcpBrain(Brain):
         await self._activities.repeat()
 
     def _offer(self) -> None:
-        specs = (s for s in self._tools.specs if s.name not in _NOT_OFFERED)
-        writing = self._tools.writing
+        specs, writing = offered(self._tools, ANSWER), self._tools.writing
         self._place.network.offered = [OfferedTool(s, s.name not in writing) for s in specs]
 
     async def dropped(self, turn: str) -> None:

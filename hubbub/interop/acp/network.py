@@ -8,6 +8,7 @@ to a socket here, in a folder that nobody else may enter.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import sys
 import tempfile
@@ -106,6 +107,8 @@ class NetworkTools:
             pass  # it has gone, or says more in one line than any call needs
         finally:
             writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     async def _speak(
         self, key: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -135,7 +135,7 @@ def test_what_a_coding_agent_lacks_is_told_with_its_line(
     path = write("net.yaml", f"{text}    acp: {{command: [sh]}}\n")
     load_checked(path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigProblems, match=r"net.yaml:4: agents.a: `kind: acp` needs an extra"):
+    with pytest.raises(ConfigProblems, match=r"net.yaml:4: agents.a: `acp` needs an extra"):
         load_valid(path)
 
 
