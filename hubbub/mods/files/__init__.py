@@ -4,7 +4,7 @@ mod          operations, attachments of messages
 schemas      inputs and outputs
 uploads      settings; uploads in parts, within quotas
 vault        contents in a folder, by their checksums
-repository   all files in memory, and their tables
+repository   tables, and who may read what
 media_types  names and types that are true
 reader       text of a file
 archives     packed and office files, within limits

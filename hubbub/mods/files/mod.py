@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,18 +17,10 @@ from typing import ClassVar, NamedTuple
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.mods.api import PASS, Mod, Reject, Replace, Verdict
-from hubbub.mods.fields import number_before, number_of
+from hubbub.mods.fields import number_before, time_of
 from hubbub.mods.files import repository
 from hubbub.mods.files.reader import way_to_read
-from hubbub.mods.files.repository import (
-    FILE_ROWS,
-    Catalog,
-    StoredFile,
-    found,
-    is_id,
-    not_findable,
-    root_of,
-)
+from hubbub.mods.files.repository import FileRepository, StoredFile
 from hubbub.mods.files.schemas import (
     CHUNK,
     BeginUpload,
@@ -49,9 +42,9 @@ from hubbub.mods.files.uploads import FilesConfig, Intake, Uploader
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.refusals import bad_request, forbidden, not_found
-from hubbub.mods.repository import page_of
 from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
+from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Attachment, Draft, Message
 from hubbub.protocol.operations import Done
 
@@ -86,6 +79,7 @@ def part_of(text: str, first: int, last: int | None, *, numbers: bool) -> TextPa
 
 
 SCHEME = "file:"
+IS_ID = re.compile(r"f[1-9][0-9]{0,17}")
 ATTACHED = 20
 """Files that one message may have."""
 
@@ -119,25 +113,23 @@ async def _stamp(kept: StoredFile, vault: Vault, share: int) -> Attachment:
     return Attachment(
         name=kept.name,
         media_type=kept.media_type,
-        uri=f"{SCHEME}f{kept.id}",
+        uri=f"{SCHEME}{kept.id}",
         size=kept.size,
         excerpt=excerpt,
     )
 
 
-def shown(message: Message, files: Container[int]) -> Message:
+def marked(message: Message, files: Container[str]) -> Message:
     """The message with marks on attachments whose files are gone, and without their texts."""
-    attachments = tuple(_marked(each, files) for each in message.attachments)
+    attachments = tuple(
+        each
+        if (id := file_id(each)) is None or id in files
+        else each.model_copy(update={"excerpt": None, "size": None, "gone": True})
+        for each in message.attachments
+    )
     if attachments == message.attachments:
         return message
     return message.model_copy(update={"attachments": attachments})
-
-
-def _marked(attachment: Attachment, files: Container[int]) -> Attachment:
-    id = file_id(attachment)
-    if id is None or (is_id(id) and number_of(id) in files):
-        return attachment
-    return attachment.model_copy(update={"excerpt": None, "size": None, "gone": True})
 
 
 class FilesMod(Mod):
@@ -157,88 +149,75 @@ class FilesMod(Mod):
 
     def __init__(self, config: FilesConfig):
         super().__init__(config)
-        self._catalog = Catalog()
+        self._store: FileRepository
         self._vault: Vault
         self._intake: Intake
         self._uploader: Uploader
 
     async def start(self) -> None:
-        self._vault = Vault(self.host.folder)
-        self._intake = Intake(self._vault, self._catalog)
-        ((last,),) = await self.host.rows("SELECT coalesce(max(id), 0) FROM files_file")
-        self._uploader = Uploader(self, self._vault, self._intake, self._catalog, last, self._came)
-        granted: dict[int, set[str]] = {}
-        for file, thread in await self.host.rows("SELECT file, thread FROM files_grant"):
-            granted.setdefault(file, set()).add(thread)
-        for row in await self.host.rows(f"{FILE_ROWS} WHERE deleted_at IS NULL"):
-            self._catalog.add(StoredFile.of(row, granted.get(row[0], set())))
-        missing = await asyncio.to_thread(self._vault.prepare, set(self._catalog.refs))
+        self._vault, self._store = Vault(self.host.folder), FileRepository(self.host)
+        self._intake = Intake(self._vault, self._store.has)
+        last = await self._store.last()
+        self._uploader = Uploader(self, self._vault, self._intake, self._store, last, self._came)
+        missing = await asyncio.to_thread(self._vault.prepare, await self._store.contents())
         if missing:
             where = str(self.host.folder)
             log.warning("contents of files are missing", folder=where, contents=len(missing))
 
     # Who may ----------------------------------------------------------------------------------
 
-    def _place(self, who: str, kept: StoredFile) -> tuple[bool, str | None]:
-        return self._catalog.place(kept, who, partial(self.host.reads, who))
+    def _place(self, who: str, file: StoredFile) -> tuple[bool, str | None]:
+        """Whether somebody may read a file, and in which of their threads it is."""
+        first = () if file.thread is None else (file.thread,)
+        found = (each for each in (*first, *sorted(file.threads)) if self.host.reads(who, each))
+        thread = next(found, None)
+        return thread is not None or file.uploaded_by == who, thread
 
-    def _readable(self, who: str, id: str) -> StoredFile | None:
-        kept = self._catalog.files.get(number_of(id))
-        return kept if kept is not None and self._place(who, kept)[0] else None
+    async def _known(self, call: Calling, id: str) -> tuple[StoredFile, str | None]:
+        """The file, also a deleted one, if the caller may read it, or might if it were there; and
+        the caller's thread in which it is. Raises `OperationError`."""
+        file = await self._store.file(id)
+        may, thread = (False, None) if file is None else self._place(call.participant, file)
+        if file is None or not may:
+            raise not_found(f"there is no file {id} for you; see list_files")
+        return file, thread
 
-    async def _find(self, call: Calling, id: str) -> StoredFile:
-        """The file, if the caller may read it. Raises `OperationError`."""
-        kept = self._readable(call.participant, id)
-        if kept is not None:
-            return kept
-        gone = await self._deleted(call, id)
-        if gone is not None:
-            raise not_found(f"{id} ({gone.name}) was deleted by {gone.deleted_by}")
-        raise not_found(f"there is no file {id} for you; see list_files")
+    async def _find(self, call: Calling, id: str) -> tuple[StoredFile, str | None]:
+        """The same, if it was not deleted. Raises `OperationError`."""
+        file, thread = await self._known(call, id)
+        if file.deleted_by is not None:
+            raise not_found(f"{id} ({file.name}) was deleted by {file.deleted_by}")
+        return file, thread
 
-    async def _deleted(self, call: Calling, id: str) -> File | None:
-        """A file that the caller might have read, if it were still there."""
-        number = number_of(id)
-        sql = FILE_ROWS.replace(" FROM", ", deleted_by, deleted_at FROM")
-        found = await self.host.rows(f"{sql} WHERE id = ? AND deleted_at IS NOT NULL", number)
-        if not found:
-            return None
-        *row, by, at = found[0]
-        threads = await self.host.rows("SELECT thread FROM files_grant WHERE file = ?", number)
-        kept = StoredFile.of(tuple(row), {thread for (thread,) in threads})
-        may, thread = self._place(call.participant, kept)
-        return repository.deleted_file(kept, thread, by, at) if may else None
-
-    def _schema(self, call: Calling, kept: StoredFile) -> File:
-        return kept.to_schema(self._place(call.participant, kept)[1])
+    def _roots(self, who: str) -> set[str]:
+        """Who reads a thread reads what hangs in it."""
+        return set(map(thread_ids.root, self.host.threads_of(who)))
 
     # Reading ----------------------------------------------------------------------------------
 
     @operation()
     async def list_files(self, call: Calling, args: ListFiles) -> Files:
         """List the files that you may read, or those of one thread."""
-        before = number_before(args.before)
-        who, catalog = call.participant, self._catalog
+        before, who = number_before(args.before), call.participant
         if args.thread is not None:
-            thread = root_of(self.host.thread(call, args.thread))
-            files = catalog.of_thread(thread, before)
+            thread = thread_ids.root(self.host.thread(call, args.thread))
+            files, more = await self._store.of_thread(thread, before, args.limit)
         else:
-            files = catalog.of_reader(who, partial(self.host.reads, who), before)
-        page, more = page_of(files, args.limit)
-        return Files(files=tuple(self._schema(call, kept) for kept in page), more=more)
+            files, more = await self._store.of_reader(who, self._roots(who), before, args.limit)
+        told = (file.for_reader(self._place(who, file)[1]) for file in files)
+        return Files(files=tuple(told), more=more)
 
     @operation()
     async def file_info(self, call: Calling, args: FileOf) -> File:
         """Tell what a file is, also one that was deleted."""
-        kept = self._readable(call.participant, args.id)
-        gone = await self._deleted(call, args.id) if kept is None else None
-        return gone or self._schema(call, await self._find(call, args.id))
+        file, thread = await self._known(call, args.id)
+        return file.for_reader(thread)
 
     @operation()
     async def read_file(self, call: Calling, args: ReadFile) -> FileText:
         """Read the text of a file, or some of its lines, with line numbers. Long texts come in
         parts: go on after the last line while there are more."""
-        kept = await self._find(call, args.id)
+        kept, thread = await self._find(call, args.id)
         how = way_to_read(kept.media_type)
         if not kept.lines or how is None:
             raise not_found(f"{args.id} has no text that can be read: {kept.no_text}")
@@ -248,7 +227,7 @@ class FilesMod(Mod):
         text = await asyncio.to_thread(self._vault.text, kept.sha256, how)
         part = part_of(text, first, args.last_line, numbers=args.numbers)
         return FileText(
-            file=self._schema(call, kept),
+            file=kept.for_reader(thread),
             text=part.text,
             first=first,
             last=part.last,
@@ -261,7 +240,7 @@ class FilesMod(Mod):
     @operation(tool=False, cost=0.25)
     async def download_chunk(self, call: Calling, args: DownloadChunk) -> FileChunk:
         """Read bytes of a file."""
-        kept = await self._find(call, args.id)
+        kept, _ = await self._find(call, args.id)
         if args.offset >= kept.size:
             raise bad_request(f"offset: {args.id} ends at {kept.size}")
         read = partial(self._vault.read, kept.sha256, kept.size, args.offset, CHUNK)
@@ -276,14 +255,14 @@ class FilesMod(Mod):
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         """What the mod `search` asks."""
-        return await found(self.host, search)
+        return await self._store.found(search)
 
     # Coming in -------------------------------------------------------------------------------
 
     @operation(permission="write", tool=False)
-    def begin_upload(self, call: Calling, args: BeginUpload) -> Upload:
+    async def begin_upload(self, call: Calling, args: BeginUpload) -> Upload:
         """Begin to upload a file; its content follows in parts."""
-        coming = self._uploader.begin(call, args, outside=True)
+        coming = await self._uploader.begin(call, args, outside=True)
         self._uploader.wait_for_more(coming)
         return coming.to_schema()
 
@@ -326,36 +305,34 @@ class FilesMod(Mod):
         """Those who look at a list of files."""
         for thread in kept.threads:
             with suppress(OperationError):  # a thread in which nobody has spoken yet
-                self.host.signal(thread, what, {"id": f"f{kept.id}", "name": kept.name, "by": by})
+                self.host.signal(thread, what, {"id": kept.id, "name": kept.name, "by": by})
 
     # What becomes of them ---------------------------------------------------------------------
 
     @operation(permission="write", output=File)
     async def share_file(self, call: Calling, args: ShareFile) -> Commit:
         """Let those who read a thread read a file, too."""
-        kept = await self._find(call, args.id)
-        thread = root_of(self.host.place(call, args.thread))
-
-        def shared() -> None:
-            self._catalog.grant(kept, thread)
-            self._tell(kept, "added", call.participant)
-
-        return Commit([repository.granted(kept.id, thread)], kept.to_schema(thread), applied=shared)
+        kept, _ = await self._find(call, args.id)
+        thread, who = thread_ids.root(self.host.place(call, args.thread)), call.participant
+        kept = kept.model_copy(update={"threads": (*kept.threads, thread)})
+        share = repository.granted(kept.id, thread, who, self._roots(who))
+        tell = partial(self._tell, kept, "added", who)
+        return Commit([share], kept.for_reader(thread), applied=tell)
 
     @operation(permission="write", output=File)
     async def delete_file(self, call: Calling, args: FileOf) -> Commit:
         """Delete a file that you have brought; messages that it was attached to say that it is
         gone. Owners of the network may delete what they may read."""
-        kept = await self._find(call, args.id)
+        kept, thread = await self._find(call, args.id)
         by, at = call.participant, self.host.now()
         if kept.uploaded_by != by and not call.owner:
             raise forbidden(f"{args.id} is for {kept.uploaded_by} or an owner to delete")
-        answer = repository.deleted_file(kept, self._place(by, kept)[1], by, at)
-        statements = [repository.deleted(kept, by, at), not_findable(kept.id)]
-        return Commit(statements, answer, applied=partial(self._went, kept, by))
+        gone = {"deleted_by": by, "deleted_at": time_of(at)}
+        answer = kept.for_reader(thread).model_copy(update=gone)
+        went = partial(self._went, kept, by)
+        return Commit(repository.deleted(kept, by, at), answer, applied=went)
 
     def _went(self, kept: StoredFile, by: str) -> None:
-        self._catalog.remove(kept)
         self._tell(kept, "deleted", by)
         self.host.spawn(self._intake.release(kept.sha256))
 
@@ -369,40 +346,37 @@ class FilesMod(Mod):
             return PASS
         if len(wanted) > ATTACHED:
             return Reject(f"a message has at most {ATTACHED} files, this one {len(wanted)}")
-        files: dict[str, StoredFile] = {}
+        files = await self._store.there(filter(IS_ID.fullmatch, wanted))
         for id in wanted:
-            kept = self._readable_by(id, draft.sender_id, draft.spoken_by)
-            if kept is None:
+            if id not in files or not self._may_attach(draft, files[id]):
                 return Reject(f"there is no file {id[:40]!r} for you; see list_files")
-            files[id] = kept
         attachments = await stamped(draft.attachments, files, self._vault, self.config.excerpt)
-        outside = draft.outside or any(kept.outside for kept in files.values())
+        outside = draft.outside or any(file.outside for file in files.values())
         return Replace(draft.replace(attachments=attachments, outside=outside))
 
-    def _readable_by(self, id: str, *whom: str | None) -> StoredFile | None:
-        """The file, if one of them may read it."""
-        if not repository.is_id(id):
-            return None
-        found = (self._readable(who, id) for who in whom if who is not None)
-        return next((kept for kept in found if kept is not None), None)
+    def _may_attach(self, draft: Draft, file: StoredFile) -> bool:
+        who = filter(None, (draft.sender_id, draft.spoken_by))
+        return any(self._place(each, file)[0] for each in who)
 
     def watches(self, draft: Draft) -> bool:
         return draft.attachments != ()
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
         """Who reads the message may read what is attached to it."""
-        statements = []
-        for id in filter(None, map(file_id, message.attachments)):
-            kept = self._readable_by(id, message.sender_id, message.spoken_by)
-            thread = root_of(message.thread_id)
-            if kept is not None and thread not in kept.threads:
-                # In memory before it is durable: where the disk refuses the message, its sender
-                # has all the same meant the thread to have the file.
-                self._catalog.grant(kept, thread)
-                statements.append(repository.granted(kept.id, thread))
-        return statements
+        thread = thread_ids.root(message.thread_id)
+        givers = filter(None, (message.sender_id, message.spoken_by))
+        roots = {who: self._roots(who) for who in givers}
+        return [
+            repository.granted(id, thread, who, roots[who])
+            for id in map(file_id, message.attachments)
+            for who in roots
+            if id is not None and IS_ID.fullmatch(id)
+        ]
 
     async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Attachments whose files were deleted say so."""
-        files = self._catalog.files
-        return [shown(each, files) if each.attachments else each for each in messages]
+        ids = {id for each in messages for id in map(file_id, each.attachments) if id is not None}
+        if not ids:
+            return messages
+        there = await self._store.there(filter(IS_ID.fullmatch, ids))
+        return [marked(each, there) for each in messages]

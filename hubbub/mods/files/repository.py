@@ -1,189 +1,127 @@
-"""Files by their names and by what they say."""
+"""The tables of the mod `files`: files, who may read them, and what they are found by."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
-from heapq import merge
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
-from hubbub.mods.fields import time_of
+from hubbub.mods.fields import Texts, number_of
 from hubbub.mods.files.schemas import File
-from hubbub.mods.host import Host, Row
-from hubbub.mods.repository import update
-from hubbub.mods.rows import Statement, Value
-from hubbub.mods.text_search import SearchHit, SearchQuery, indexable, snippet_of
-from hubbub.protocol import thread_ids
-
-__all__ = [
-    "FILE_ROWS",
-    "Catalog",
-    "StoredFile",
-    "added",
-    "deleted",
-    "deleted_file",
-    "findable",
-    "found",
-    "granted",
-    "is_id",
-    "not_findable",
-    "root_of",
-]
-
-FILE_ROWS = (
-    "SELECT id, name, media_type, size, sha256, thread, uploaded_by, at, outside, lines, no_text, "
-    "cut FROM files_file"
+from hubbub.mods.repository import (
+    AMONG,
+    Repository,
+    columns,
+    from_row,
+    insert,
+    listed,
+    update,
 )
+from hubbub.mods.rows import Statement
+from hubbub.mods.text_search import SearchHit, SearchQuery, indexable, snippet_of
+
+__all__ = ["FileRepository", "StoredFile", "Usage", "added", "deleted", "granted"]
 
 
-@dataclass(slots=True)
-class StoredFile:
-    """A file that is there."""
+class StoredFile(File):
+    """A file, whoever looks at it; `thread` is where it was brought."""
 
-    id: int
-    name: str
-    media_type: str
-    size: int
-    sha256: str
-    thread: str | None
-    uploaded_by: str
-    at: float
-    outside: bool
-    lines: int
-    no_text: str
-    cut: bool
-    threads: set[str] = field(default_factory=set)
+    cut: bool = False
+    """Whether it has more text than is kept."""
+    threads: Texts = ()
     """Root threads whose readers may read it."""
 
-    @classmethod
-    def of(cls, row: Row, threads: set[str]) -> StoredFile:
-        """What `FILE_ROWS` selects."""
-        kept = cls(*row)
-        kept.threads, kept.outside, kept.cut = threads, bool(kept.outside), bool(kept.cut)
-        return kept
-
-    def to_schema(self, thread: str | None) -> File:
+    def for_reader(self, thread: str | None) -> File:
         """The file for somebody who finds it in `thread`."""
-        same = {name: getattr(self, name) for name in File.model_fields.keys() & _NAMES}
-        return File.model_validate({**same, "id": f"f{self.id}", "thread": thread})
+        return File.model_validate({**dict(self), "thread": thread})
 
 
-_NAMES = {field.name for field in fields(StoredFile)}
-Reads = Callable[[str], bool]
-"""Whether somebody reads a thread."""
+class Usage(NamedTuple):
+    """Bytes and numbers. A content counts once for the network, for its uploaders each time."""
+
+    of_one: int
+    total: int
+    files: int
 
 
-class Catalog:
-    """What is there. Contents count once for the network, and for each of its files' uploaders."""
-
-    def __init__(self) -> None:
-        self.files: dict[int, StoredFile] = {}
-        self.used: Counter[str] = Counter()
-        """Bytes of the files of each participant."""
-        self.total = 0
-        """Bytes of all contents."""
-        self.refs: Counter[str] = Counter()
-        """How many files have a content."""
-        self._of_thread: defaultdict[str, dict[int, None]] = defaultdict(dict)
-        self._of_person: defaultdict[str, dict[int, None]] = defaultdict(dict)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def add(self, kept: StoredFile) -> None:
-        self.files[kept.id] = kept
-        self.used[kept.uploaded_by] += kept.size
-        if not self.refs[kept.sha256]:
-            self.total += kept.size
-        self.refs[kept.sha256] += 1
-        self._of_person[kept.uploaded_by][kept.id] = None
-        for thread in kept.threads:
-            self._of_thread[thread][kept.id] = None
-
-    def remove(self, kept: StoredFile) -> None:
-        """A file is deleted."""
-        del self.files[kept.id]
-        self.used[kept.uploaded_by] -= kept.size
-        self.refs[kept.sha256] -= 1
-        if not self.refs[kept.sha256]:
-            del self.refs[kept.sha256]
-            self.total -= kept.size
-        del self._of_person[kept.uploaded_by][kept.id]
-        for thread in kept.threads:
-            del self._of_thread[thread][kept.id]
-
-    def grant(self, kept: StoredFile, thread: str) -> None:
-        """Who reads the thread may read the file."""
-        if kept.id in self.files and thread not in kept.threads:
-            kept.threads.add(thread)
-            self._of_thread[thread][kept.id] = None
-
-    def place(self, kept: StoredFile, who: str, reads: Reads) -> tuple[bool, str | None]:
-        """Whether somebody may read a file, and in which of their threads it is."""
-        first = (kept.thread,) if kept.thread is not None else ()
-        for thread in (*first, *sorted(kept.threads)):
-            if reads(thread):
-                return True, thread
-        return kept.uploaded_by == who, None
-
-    def of_thread(self, thread: str, before: int) -> Iterator[StoredFile]:
-        """Files of a thread that came before this one, the latest first."""
-        return (self.files[id] for id in self._descending(self._of_thread[thread], before))
-
-    def of_reader(self, who: str, reads: Reads, before: int) -> Iterator[StoredFile]:
-        """Files that somebody may read, the latest first."""
-        groups = [ids for thread, ids in self._of_thread.items() if ids and reads(thread)]
-        lists = [self._descending(ids, before) for ids in (*groups, self._of_person[who])]
-        last = 0
-        for id in merge(*lists, reverse=True):
-            if id != last:
-                yield self.files[id]
-            last = id
-
-    def _descending(self, ids: dict[int, None], before: int) -> Iterator[int]:
-        # Mostly in order already; what was shared later stands at the end.
-        return iter(sorted((id for id in ids if id < before), reverse=True))
+_GRANTS = "(SELECT json_group_array(thread) FROM files_grant WHERE file = files_file.id)"
+_FILES = "SELECT {} FROM files_file WHERE".format(
+    columns(StoredFile, id="'f' || id", threads=_GRANTS)
+)
+_MAY_READ = f"(uploaded_by = ? OR id IN (SELECT file FROM files_grant WHERE thread {AMONG}))"
+_THERE = "deleted_at IS NULL"
+_PAGE = f"AND {_THERE} AND id < ? ORDER BY id DESC LIMIT ?"
+_file = from_row(StoredFile)
 
 
-# Rows -------------------------------------------------------------------------------------------
+class FileRepository(Repository):
+    async def last(self) -> int:
+        """The highest number of a file."""
+        return int(await self.value("SELECT coalesce(max(id), 0) FROM files_file"))
 
+    async def file(self, id: str) -> StoredFile | None:
+        """Also one that was deleted."""
+        return await self.one(_file, f"{_FILES} id = ?", number_of(id))
 
-_ID = re.compile(r"f[1-9][0-9]{0,17}")
+    async def there(self, ids: Iterable[str]) -> dict[str, StoredFile]:
+        """Those of the files that are there."""
+        numbers = listed(map(number_of, ids))
+        found = await self.all(_file, f"{_FILES} id {AMONG} AND {_THERE}", numbers)
+        return {each.id: each for each in found}
 
+    async def of_thread(
+        self, thread: str, before: int, limit: int
+    ) -> tuple[tuple[StoredFile, ...], bool]:
+        """Files of a root thread that came before this one, the latest first."""
+        sql = f"{_FILES} id IN (SELECT file FROM files_grant WHERE thread = ?) {_PAGE}"
+        return await self.page(_file, sql, thread, before, limit=limit)
 
-def is_id(text: str) -> bool:
-    """Whether it has the form of a file's id."""
-    return _ID.fullmatch(text) is not None
+    async def of_reader(
+        self, who: str, roots: Collection[str], before: int, limit: int
+    ) -> tuple[tuple[StoredFile, ...], bool]:
+        """Files that somebody may read, the latest first; `roots` are all root threads it reads."""
+        sql = f"{_FILES} {_MAY_READ} {_PAGE}"
+        return await self.page(_file, sql, who, listed(roots), before, limit=limit)
 
+    async def usage(self, who: str) -> Usage:
+        """What this participant has, and the network."""
+        once = f"SELECT DISTINCT sha256, size FROM files_file WHERE {_THERE}"
+        sql = (
+            "SELECT coalesce(sum(size) FILTER (WHERE uploaded_by = ?), 0), coalesce("
+            f"(SELECT sum(size) FROM ({once})), 0), count(*) FROM files_file WHERE {_THERE}"
+        )
+        return (await self.all(Usage, sql, who))[0]
 
-def added(kept: StoredFile) -> list[Statement]:
-    values: tuple[Value, ...] = (
-        kept.id, kept.name, kept.media_type, kept.size, kept.sha256, kept.thread, kept.uploaded_by,
-        kept.at, int(kept.outside), kept.lines, kept.no_text, int(kept.cut),
-    )  # fmt: skip
-    sql = f"INSERT INTO files_file VALUES ({', '.join('?' * len(values))}, NULL, NULL)"
-    return [Statement(sql, values), *(granted(kept.id, thread) for thread in kept.threads)]
+    async def contents(self) -> set[str]:
+        """Checksums of all that files have."""
+        sql = f"SELECT DISTINCT sha256 FROM files_file WHERE {_THERE}"
+        return set(await self.all(str, sql))
 
+    async def has(self, sha256: str) -> bool:
+        """Whether a file has this content."""
+        sql = f"SELECT 1 FROM files_file WHERE sha256 = ? AND {_THERE} LIMIT 1"
+        return bool(await self._host.rows(sql, sha256))
 
-def granted(id: int, thread: str) -> Statement:
-    return Statement("INSERT OR IGNORE INTO files_grant VALUES (?, ?)", (id, thread))
-
-
-def deleted(kept: StoredFile, by: str, at: float) -> Statement:
-    return update("files_file", {"deleted_by": by, "deleted_at": at}, id=kept.id, deleted_at=None)
-
-
-def deleted_file(kept: StoredFile, thread: str | None, by: str, at: float) -> File:
-    """A file that was deleted."""
-    gone = {"deleted_by": by, "deleted_at": time_of(at)}
-    return kept.to_schema(thread).model_copy(update=gone)
-
-
-def root_of(thread: str) -> str:
-    """Who reads a thread reads what hangs in it."""
-    return thread_ids.root(thread)
+    async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
+        """`Searchable.found`."""
+        more, values = search.conditions("d.uploaded_by", "d.at")
+        match, threads = search.words.match, listed(search.threads)
+        rows = await self._host.rows(
+            _FOUND.format(more=more), match, threads, *values, search.limit, search.skip
+        )
+        return [
+            SearchHit(
+                "files",
+                f"f{id}",
+                thread,
+                by,
+                at,
+                await snippet_of(search.words, text),
+                name,
+                -score,
+                bool(outside),
+            )
+            for id, thread, name, by, at, score, text, outside in rows
+        ]
 
 
 # A file that several of the threads have is found once, in the one that is named first.
@@ -199,33 +137,30 @@ GROUP BY d.id ORDER BY f.score, d.id DESC LIMIT ? OFFSET ?
 """
 
 
-def findable(id: int, name: str, text: str) -> Statement:
-    values = (id, indexable(name.replace("_", " ")), indexable(text))
-    return Statement("INSERT INTO files_found (rowid, name, text) VALUES (?, ?, ?)", values)
-
-
-def not_findable(id: int) -> Statement:
-    return Statement("DELETE FROM files_found WHERE rowid = ?", (id,))
-
-
-async def found(host: Host, search: SearchQuery) -> Sequence[SearchHit]:
-    """`Searchable.found`."""
-    more, values = search.conditions("d.uploaded_by", "d.at")
-    match, threads = search.words.match, json.dumps(list(search.threads))
-    rows = await host.rows(
-        _FOUND.format(more=more), match, threads, *values, search.limit, search.skip
-    )
+def added(file: StoredFile, text: str) -> Sequence[Statement]:
+    """A file, and the beginning of its text, by which it is found."""
+    number, own = number_of(file.id), {"id", "at", "threads", "deleted_by", "deleted_at"}
+    found = {"name": indexable(file.name.replace("_", " ")), "text": indexable(text)}
+    values = file.model_dump(exclude=own)
     return [
-        SearchHit(
-            "files",
-            f"f{id}",
-            thread,
-            by,
-            at,
-            await snippet_of(search.words, text),
-            name,
-            -score,
-            bool(outside),
-        )
-        for id, thread, name, by, at, score, text, outside in rows
+        insert("files_file", id=number, at=file.at.timestamp(), **values),
+        *(insert("files_grant", file=number, thread=thread) for thread in file.threads),
+        insert("files_found", rowid=number, **found),
+    ]
+
+
+def granted(id: str, thread: str, who: str, roots: Collection[str]) -> Statement:
+    """Readers of this thread may read the file, if it is there and its giver may read it."""
+    sql = (
+        "INSERT OR IGNORE INTO files_grant "
+        f"SELECT id, ? FROM files_file WHERE id = ? AND {_THERE} AND {_MAY_READ}"
+    )
+    return Statement(sql, (thread, number_of(id), who, listed(roots)))
+
+
+def deleted(file: File, by: str, at: float) -> Sequence[Statement]:
+    number = number_of(file.id)
+    return [
+        update("files_file", {"deleted_by": by, "deleted_at": at}, id=number, deleted_at=None),
+        Statement("DELETE FROM files_found WHERE rowid = ?", (number,)),
     ]

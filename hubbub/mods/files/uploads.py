@@ -10,7 +10,7 @@ import base64
 import binascii
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, NamedTuple, NoReturn, Protocol
@@ -21,16 +21,18 @@ from hubbub.config.units import Size, Span
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.mods.api import ModConfig, OnFailure
+from hubbub.mods.fields import time_of
 from hubbub.mods.files.archives import FileRefused, NoText, ReadLimits
 from hubbub.mods.files.media_types import HEAD, TYPE_RULE, checked_name, takes, true_type
 from hubbub.mods.files.reader import FileReading, inspected, way_to_read
-from hubbub.mods.files.repository import Catalog, StoredFile, added, findable, root_of
+from hubbub.mods.files.repository import FileRepository, StoredFile, Usage, added
 from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, WriteFile
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.host import Host
 from hubbub.mods.operation import Calling, Commit
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.refusals import bad_request, conflict, not_found, over_limit, too_large
+from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["FilesConfig", "Intake", "OpenUpload", "Uploader"]
@@ -116,8 +118,9 @@ class Intake:
     """Brings contents in, and removes those that nobody refers to. A content that is being brought
     in is held: it stays though no file has it yet."""
 
-    def __init__(self, vault: Vault, catalog: Catalog):
-        self._vault, self._catalog = vault, catalog
+    def __init__(self, vault: Vault, has: Callable[[str], Awaitable[bool]]):
+        """`has` tells whether a file has the content of this checksum."""
+        self._vault, self._has = vault, has
         self._held: Counter[str] = Counter()
         self._moving = asyncio.Lock()
         """Contents come and go one at a time, so that none goes while it comes again."""
@@ -166,7 +169,7 @@ class Intake:
         async with self._moving:
             if held:
                 self.let_go(sha256)
-            if not self._held[sha256] and not self._catalog.refs[sha256]:
+            if not self._held[sha256] and not await self._has(sha256):
                 await asyncio.to_thread(self._vault.remove, sha256)
 
     def let_go(self, sha256: str) -> None:
@@ -195,12 +198,12 @@ class Uploader:
         mod: Owner,
         vault: Vault,
         intake: Intake,
-        catalog: Catalog,
+        store: FileRepository,
         last: int,
         came: Callable[[StoredFile], None],
     ):
         self._mod, self._host = mod, mod.host
-        self._vault, self._intake, self._catalog = vault, intake, catalog
+        self._vault, self._intake, self._store = vault, intake, store
         self._all: dict[str, OpenUpload] = {}
         self._queues = KeyedQueues()
         """By upload: one call at a time does something with it."""
@@ -208,39 +211,49 @@ class Uploader:
 
     # Beginning --------------------------------------------------------------------------------
 
-    def begin(self, call: Calling, args: BeginUpload, *, outside: bool) -> OpenUpload:
+    async def begin(self, call: Calling, args: BeginUpload, *, outside: bool) -> OpenUpload:
         """Raises `OperationError` for what is not taken."""
-        name = checked_name(args.name)
-        thread = None if args.thread is None else root_of(self._host.place(call, args.thread))
-        self._check_room(call.participant, args.size)
-        # Nothing that a hub which ran before can have given to another.
-        id, sha256 = f"u{secrets.token_hex(8)}", args.sha256
+        name, who = checked_name(args.name), call.participant
+        place = None if args.thread is None else self._host.place(call, args.thread)
+        before = self._open()
+        usage = await self._store.usage(who)
+        # What has become a file meanwhile is counted twice rather than not at all.
+        self._check_room(who, args.size, usage, before | self._open())
         coming = OpenUpload(
-            id, call.participant, thread, name, args.size, args.media_type, sha256, outside
+            # Nothing that a hub which ran before can have given to another.
+            id=f"u{secrets.token_hex(8)}",
+            owner=who,
+            thread=None if place is None else thread_ids.root(place),
+            name=name,
+            size=args.size,
+            media_type=args.media_type,
+            sha256=args.sha256,
+            outside=outside,
         )
-        self._all[id] = coming
+        self._all[coming.id] = coming
         return coming
 
-    def _check_room(self, who: str, size: int) -> None:
-        config, catalog = self._mod.config, self._catalog
-        all_ = [each for each in self._all.values() if each.file is None]
-        mine = [each for each in all_ if each.owner == who]
+    def _open(self) -> set[OpenUpload]:
+        """Those that are no files yet."""
+        return {each for each in self._all.values() if each.file is None}
+
+    def _check_room(self, who: str, size: int, usage: Usage, coming: set[OpenUpload]) -> None:
+        config, mine = self._mod.config, [each for each in coming if each.owner == who]
         if size > config.max_size:
-            text = f"a file has at most {config.max_size} bytes, not {size}"
-            raise too_large(text)
+            raise too_large(f"a file has at most {config.max_size} bytes, not {size}")
         if len(mine) >= config.max_uploads:
             text = f"{len(mine)} uploads of yours are under way; finish or cancel one first"
             raise over_limit(text)
-        if len(all_) >= MOST_OPEN:
+        if len(coming) >= MOST_OPEN:
             text = "too many uploads are under way; try again later"
             raise OperationError(ErrorCode.LIMIT, text, temporary=True)
-        left = config.quota - catalog.used[who] - sum(each.size for each in mine)
+        left = config.quota - usage.of_one - sum(each.size for each in mine)
         if size > left:
             raise _full(f"of your {config.quota} bytes for files {max(left, 0)} are left", size)
-        left = config.total - catalog.total - sum(each.size for each in all_)
+        left = config.total - usage.total - sum(each.size for each in coming)
         if size > left:
             raise _full(f"the network has room for {max(left, 0)} bytes more", size)
-        if len(catalog) + len(all_) >= config.max_files:
+        if usage.files + len(coming) >= config.max_files:
             raise _full(f"the network has its {config.max_files} files", size)
 
     def find(self, call: Calling, id: str) -> OpenUpload:
@@ -325,7 +338,7 @@ class Uploader:
         """A file of a text. Raises `OperationError`."""
         data = args.text.encode(errors="replace")
         begin = BeginUpload(name=args.name, size=len(data), thread=args.thread)
-        coming = self.begin(call, begin, outside=args.outside)
+        coming = await self.begin(call, begin, outside=args.outside)
         async with self._queues.turn(coming.id) as until:
             # Nobody knows the upload: its next turn is its end.
             self._host.spawn(self.give_up(coming))
@@ -350,27 +363,24 @@ class Uploader:
         sha256, media_type, reading = coming.content
         self._last += 1
         kept = StoredFile(
-            id=self._last,
+            id=f"f{self._last}",
             name=coming.name,
             media_type=media_type,
             size=coming.size,
             sha256=sha256,
             thread=coming.thread,
             uploaded_by=coming.owner,
-            at=self._host.now(),
+            at=time_of(self._host.now()),
             outside=coming.outside,
-            lines=reading.lines,
-            no_text=reading.no_text,
-            cut=reading.cut,
-            threads=set() if coming.thread is None else {coming.thread},
+            threads=() if coming.thread is None else (coming.thread,),
+            **reading._asdict(),
         )
-        file, text = kept.to_schema(coming.thread), reading.text[:INDEXED]
-        statements = [*added(kept), findable(kept.id, kept.name, text)]
+        statements = added(kept, reading.text[:INDEXED])
+        file = kept.for_reader(coming.thread)
         return Commit(statements, file, applied=partial(self._is_durable, coming, kept, file))
 
     def _is_durable(self, coming: OpenUpload, kept: StoredFile, file: File) -> None:
         coming.file = file
-        self._catalog.add(kept)
         self._intake.let_go(kept.sha256)
         self._came(kept)
 
