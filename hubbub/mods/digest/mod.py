@@ -27,10 +27,11 @@ from hubbub.mods.digest.schemas import (
     ThreadDigest,
     Visit,
     WaitingItem,
+    WaitingKind,
 )
 from hubbub.mods.digest.writer import SummaryLimits, Writer
 from hubbub.mods.digest_items import DigestItem, items_of
-from hubbub.mods.fields import time_of
+from hubbub.mods.fields import shortened, time_of
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.refusals import bad_request
 from hubbub.mods.rows import Statement
@@ -99,8 +100,7 @@ def line(message: Message) -> Line:
 
 def in_short(text: str) -> str:
     """The beginning, in one line."""
-    short = " ".join(text[: SHORT * 2].split())
-    return short if len(short) <= SHORT else f"{short[: SHORT - 1]}…"
+    return shortened(" ".join(text[: SHORT * 2].split()), SHORT)
 
 
 def question(new: New, reader: str) -> WaitingItem | None:
@@ -307,7 +307,7 @@ class DigestMod(Mod):
         self, call: Calling, found: Sequence[New], since: datetime | None
     ) -> tuple[list[WaitingItem], list[DigestItem], list[str]]:
         """What waits for the caller, what was decided, and the mods that could not tell."""
-        waiting = [*await self._approvals(call), *await self._requests(call)]
+        waiting = await self._asked(call)
         asked = {each.id for each in waiting}
         questions = (question(new, call.participant) for new in found)
         waiting += [each for each in questions if each is not None and each.id not in asked]
@@ -316,36 +316,25 @@ class DigestMod(Mod):
         waiting += [_other(each) for each in others if each.kind == "waiting"]
         return waiting, [each for each in others if each.kind == "decided"], failed
 
-    async def _approvals(self, call: Calling) -> Sequence[WaitingItem]:
-        """Tool calls that the caller may decide about."""
-        answer = await self.host.ask(call, "list_approvals", state="pending", limit=200)
-        assert isinstance(answer, Approvals)
-        return [
-            WaitingItem(
-                kind="approval",
-                id=each.id,
-                thread_id=each.thread_id,
-                by=each.agent,
-                text=in_short(f"{each.tool}: {each.reason}" if each.reason else each.tool),
-            )
-            for each in answer.approvals
-            if each.may_decide
+    async def _asked(self, call: Calling) -> list[WaitingItem]:
+        """Tool calls that the caller may decide about, and work that it was asked for."""
+        approvals = await self.host.ask(call, "list_approvals", state="pending", limit=200)
+        requests = await self.host.ask(call, "list_requests", state="open", limit=200)
+        assert isinstance(approvals, Approvals)
+        assert isinstance(requests, Requests)
+        waiting: list[tuple[WaitingKind, str, str, str, str]] = [
+            ("approval", a.id, a.thread_id, a.agent, ": ".join(filter(None, (a.tool, a.reason))))
+            for a in approvals.approvals
+            if a.may_decide
         ]
-
-    async def _requests(self, call: Calling) -> Sequence[WaitingItem]:
-        """Work that the caller was asked for."""
-        answer = await self.host.ask(call, "list_requests", state="open", limit=200)
-        assert isinstance(answer, Requests)
+        waiting += [
+            ("request", r.id, r.thread_id, r.requester, r.task)
+            for r in requests.requests
+            if r.worker == call.participant
+        ]
         return [
-            WaitingItem(
-                kind="request",
-                id=each.id,
-                thread_id=each.thread_id,
-                by=each.requester,
-                text=in_short(each.task),
-            )
-            for each in answer.requests
-            if each.worker == call.participant
+            WaitingItem(kind=kind, id=id, thread_id=thread, by=by, text=in_short(text))
+            for kind, id, thread, by, text in waiting
         ]
 
     # Summaries ----------------------------------------------------------------------------

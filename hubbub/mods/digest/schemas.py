@@ -46,10 +46,13 @@ class SpeakerCount(Model):
     """Messages of it."""
 
 
+WaitingKind = Literal["approval", "request", "question", "other"]
+
+
 class WaitingItem(Model):
     """Something that waits for you."""
 
-    kind: Literal["approval", "request", "question", "other"]
+    kind: WaitingKind
     """approval: a tool call that you may decide about. request: work that you were asked for and
     have not reported. question: a message to you with a question mark, after which you said
     nothing. other: a task or poll, for example."""

@@ -41,7 +41,7 @@ from hubbub.mods.documents.schemas import (
     WriteDocument,
 )
 from hubbub.mods.documents.text import Conflict, applied, differences, merged, numbered
-from hubbub.mods.fields import number_before, time_of
+from hubbub.mods.fields import number_before, shortened, time_of
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.refusals import bad_request, not_found, too_large
@@ -80,9 +80,9 @@ def conflict_answer(document: Document, conflicts: Sequence[Conflict]) -> Docume
             Conflicting(
                 first=c.first,
                 last=c.first + len(c.ours) - 1,
-                was=_short(c.base),
-                now=_short(c.ours),
-                yours=_short(c.theirs),
+                was=shortened("\n".join(c.base), SHORT),
+                now=shortened("\n".join(c.ours), SHORT),
+                yours=shortened("\n".join(c.theirs), SHORT),
             )
             for c in conflicts[:MOST_CONFLICTS]
         ),
@@ -93,11 +93,6 @@ def conflict_answer(document: Document, conflicts: Sequence[Conflict]) -> Docume
             + (f". {more} more conflicts are not shown" if more > 0 else "")
         ),
     )
-
-
-def _short(lines: Sequence[str]) -> str:
-    text = "\n".join(lines)
-    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
 
 
 class DocumentsMod(Mod):

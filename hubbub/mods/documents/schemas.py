@@ -144,7 +144,7 @@ class Conflicting(Model):
     last: int
     """Its last line; one less than `first` where nothing stands there now."""
     was: str
-    """What stood there in `base_version`. Long texts end in "..."."""
+    """What stood there in `base_version`. Long texts end in "…"."""
     now: str
     yours: str
 

@@ -56,7 +56,7 @@ class FilesConfig(ModConfig):
     total: Size = 5_000_000_000
     """Bytes of all files of the network."""
     max_files: Annotated[int, Field(ge=1, le=1_000_000)] = 50_000
-    """Files of the network; each takes some memory of the hub."""
+    """Files of the network."""
     max_uploads: Annotated[int, Field(ge=1)] = 8
     """Uploads of one participant that are under way."""
     upload_idle: Span = 3600.0

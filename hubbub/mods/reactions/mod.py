@@ -27,12 +27,10 @@ from hubbub.mods.reactions.repository import (
     touched,
 )
 from hubbub.mods.reactions.schemas import (
-    AddReaction,
+    ChangeReaction,
     ListReactions,
     Reacted,
     Reactions,
-    RemoveReaction,
-    ToggleReaction,
 )
 from hubbub.mods.refusals import bad_request, over_limit
 from hubbub.protocol.messages import Message
@@ -98,18 +96,18 @@ class ReactionsMod(Mod):
         """By message: the counts that are told are those that stand."""
 
     @operation(permission="write", output=Reacted)
-    async def add_reaction(self, call: Calling, args: AddReaction) -> Commit:
+    async def add_reaction(self, call: Calling, args: ChangeReaction) -> Commit:
         """React to a message with an emoji, where a message would say no more: it is seen, agreed
         with, or done. It wakes nobody."""
         return await self._change(call, args, "add")
 
     @operation(permission="write", output=Reacted)
-    async def remove_reaction(self, call: Calling, args: RemoveReaction) -> Commit:
+    async def remove_reaction(self, call: Calling, args: ChangeReaction) -> Commit:
         """Take back your reaction to a message."""
         return await self._change(call, args, "remove")
 
     @operation(permission="write", tool=False, output=Reacted)
-    async def toggle_reaction(self, call: Calling, args: ToggleReaction) -> Commit:
+    async def toggle_reaction(self, call: Calling, args: ChangeReaction) -> Commit:
         """Add your reaction to a message, or take it back if it is there."""
         return await self._change(call, args, "toggle")
 
@@ -131,9 +129,7 @@ class ReactionsMod(Mod):
 
     # Changes ----------------------------------------------------------------------------------
 
-    async def _change(
-        self, call: Calling, args: AddReaction | RemoveReaction | ToggleReaction, change: Change
-    ) -> Commit:
+    async def _change(self, call: Calling, args: ChangeReaction, change: Change) -> Commit:
         message, me, given = (
             await self.host.message(call, args.message_id),
             call.participant,
@@ -148,13 +144,13 @@ class ReactionsMod(Mod):
             there = (emoji or given) in tally.mine
             if there and change != "add":
                 emoji = emoji or given  # a name that is known no longer goes all the same
-                return until(self._kept(tally.without_mine(emoji, me), me, emoji, removed=True))
+                return until(self._kept(tally.changed(emoji, me, -1), me, emoji, removed=True))
             if there or change == "remove":
                 return until(Commit((), self._schema(tally, changed=False)))
             if emoji is None:
                 raise self._unknown(given)
             self._check_room(tally, emoji)
-            return until(self._kept(tally.with_mine(emoji, me), me, emoji, removed=False))
+            return until(self._kept(tally.changed(emoji, me, 1), me, emoji, removed=False))
 
     def _kept(self, tally: Tally, me: str, emoji: str, *, removed: bool) -> Commit:
         statement = (removing if removed else adding)(tally.place, emoji, me)

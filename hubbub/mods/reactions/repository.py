@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 from hubbub.ids import message_id
 from hubbub.mods.host import Host
 from hubbub.mods.reactions.schemas import MessageReactions, Reaction
-from hubbub.mods.repository import AMONG, listed
+from hubbub.mods.repository import AMONG, insert, listed
 from hubbub.mods.rows import Statement
 
 __all__ = ["PAGE", "MessagePlace", "Tally", "adding", "removing", "tallies", "touched"]
@@ -30,63 +31,42 @@ class MessagePlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """One emoji under a message."""
-
-    emoji: str
-    count: int
-    who: tuple[str, ...]
-    """The first of them, and one more than is told."""
-    mine: bool
-
-    def to_schema(self, named: int) -> Reaction:
-        who = self.who[:named]
-        return Reaction(
-            emoji=self.emoji,
-            count=self.count,
-            who=who,
-            more=self.count > len(who),
-            mine=self.mine,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Tally:
     """All that stands under a message, as one participant sees it."""
 
     place: MessagePlace
-    counted: tuple[Counted, ...] = ()
+    counted: tuple[Reaction, ...] = ()
+    """Each with one participant more than is told."""
 
     @property
     def mine(self) -> Collection[str]:
         return [each.emoji for each in self.counted if each.mine]
 
     def to_schema(self, named: int) -> MessageReactions:
+        told = (
+            each.model_copy(update={"who": each.who[:named], "more": each.count > named})
+            for each in self.counted
+        )
         return MessageReactions(
             message_id=message_id(self.place.seq),
             thread_id=self.place.thread,
             tseq=self.place.tseq,
-            reactions=tuple(each.to_schema(named) for each in self.counted),
+            reactions=tuple(told),
         )
 
-    def with_mine(self, emoji: str, me: str) -> Tally:
-        """The same with a reaction more, which is not there yet."""
-        old = next((c for c in self.counted if c.emoji == emoji), None)
-        if old is None:
-            new = Counted(emoji, 1, (me,), mine=True)
-            return replace(self, counted=(*self.counted, new))
-        who = old.who if old.count > len(old.who) else (*old.who, me)
-        return self._with(old, Counted(emoji, old.count + 1, who, mine=True))
-
-    def without_mine(self, emoji: str, me: str) -> Tally:
-        """The same without a reaction that is there."""
-        old = next(c for c in self.counted if c.emoji == emoji)
+    def changed(self, emoji: str, me: str, by: Literal[1, -1]) -> Tally:
+        """The same with a reaction more, which is not there yet, or without one that is."""
+        found = {each.emoji: each for each in self.counted}
+        old = found.get(emoji) or _reaction(emoji, 0, (), mine=False)
         who = tuple(name for name in old.who if name != me)
-        return self._with(old, Counted(emoji, old.count - 1, who, mine=False))
+        if by > 0 and old.count == len(who):
+            who = (*who, me)
+        found[emoji] = _reaction(emoji, old.count + by, who, mine=by > 0)
+        return Tally(self.place, tuple(each for each in found.values() if each.count))
 
-    def _with(self, old: Counted, new: Counted) -> Tally:
-        counted = tuple(new if each is old else each for each in self.counted)
-        return replace(self, counted=tuple(each for each in counted if each.count))
+
+def _reaction(emoji: str, count: int, who: tuple[str, ...], *, mine: bool) -> Reaction:
+    return Reaction(emoji=emoji, count=count, who=who, more=count > len(who), mine=mine)
 
 
 async def tallies(host: Host, seqs: Sequence[int], me: str, named: int) -> list[Tally]:
@@ -108,11 +88,11 @@ async def tallies(host: Host, seqs: Sequence[int], me: str, named: int) -> list[
         listed(seqs),
         named + _SPARE,
     )
-    found: dict[MessagePlace, dict[str, Counted]] = {}
+    found: dict[MessagePlace, dict[str, Reaction]] = {}
     for seq, thread, tseq, emoji, participant, count, mine in rows:
         counted = found.setdefault(MessagePlace(seq, thread, tseq), {})
         before = counted[emoji].who if emoji in counted else ()
-        counted[emoji] = Counted(emoji, count, (*before, participant), bool(mine))
+        counted[emoji] = _reaction(emoji, count, (*before, participant), mine=bool(mine))
     return [Tally(place, tuple(counted.values())) for place, counted in found.items()]
 
 
@@ -127,11 +107,13 @@ async def touched(host: Host, thread: str, first: int, last: int) -> list[int]:
 
 
 def adding(place: MessagePlace, emoji: str, me: str) -> Statement:
-    return Statement(
-        "INSERT INTO reactions_reaction (seq, emoji, participant, thread, tseq) "
-        "VALUES (?, ?, ?, ?, ?)",
-        (place.seq, emoji, me, place.thread, place.tseq),
-        rows=1,
+    return insert(
+        "reactions_reaction",
+        seq=place.seq,
+        emoji=emoji,
+        participant=me,
+        thread=place.thread,
+        tseq=place.tseq,
     )
 
 

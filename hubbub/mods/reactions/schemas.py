@@ -13,25 +13,11 @@ from hubbub.protocol.operations import Input
 Emoji = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class AddReaction(Input):
+class ChangeReaction(Input):
     message_id: MessageId
     """The message, for example m42."""
     emoji: Emoji
     """One emoji, for example 👍; or one of the names that this network knows."""
-
-
-class RemoveReaction(Input):
-    message_id: MessageId
-    """The message, for example m42."""
-    emoji: Emoji
-    """The emoji that you have reacted with."""
-
-
-class ToggleReaction(Input):
-    message_id: MessageId
-    """The message, for example m42."""
-    emoji: Emoji
-    """Yours is added, or removed if it is there."""
 
 
 class ListReactions(Input):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from hubbub.errors import OperationError, StoreUnavailable
-from hubbub.mods.fields import seconds_of
+from hubbub.mods.fields import seconds_of, shortened
 from hubbub.mods.host import Alarm, Host
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.tasks import repository
@@ -129,8 +129,7 @@ class Duties:
 
     def announce(self, task: Task, by: str, result: str) -> None:
         """The thread is told that a task is done."""
-        result = " ".join(result.split())
-        result = result if len(result) <= SHORT else f"{result[: SHORT - 3]}..."
+        result = shortened(" ".join(result.split()), SHORT)
         self._host.notice(
             task.thread_id,
             f"{by} has finished {task.name}{f': {result}' if result else '.'}",

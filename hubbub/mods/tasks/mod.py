@@ -17,7 +17,7 @@ from hubbub.config.units import Span
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest_items import DigestItem
-from hubbub.mods.fields import BEYOND, number_before, time_of
+from hubbub.mods.fields import BEYOND, number_before, shortened, time_of
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.refusals import bad_request, conflict, over_limit
@@ -78,7 +78,7 @@ def _title(text: str) -> str:
     """The first line that says something."""
     lines = (" ".join(line.split()) for line in text.splitlines())
     line = "".join(c for c in next(filter(None, lines), "") if c.isprintable()) or "request"
-    return line if len(line) <= TITLE else f"{line[: TITLE - 3]}..."
+    return shortened(line, TITLE)
 
 
 class TasksMod(Mod):

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, JsonValue, SecretStr, field_validato
 from hubbub.config.address import parse_address
 from hubbub.config.units import Id, Section, Size, Span, wrong
 from hubbub.mods.api import ModConfig
+from hubbub.mods.fields import shortened
 from hubbub.protocol import thread_ids
 
 __all__ = [
@@ -70,7 +71,7 @@ def rendered(template: str | None, given: Mapping[str, JsonValue]) -> str:
         raise CannotRender(f"{type(error).__name__}: {error}") from error
     except (MemoryError, RecursionError, AttributeError) as error:
         raise CannotRender(type(error).__name__) from error
-    return made if len(made) <= MOST_CHARACTERS else f"{made[: MOST_CHARACTERS - 1]}…"
+    return shortened(made, MOST_CHARACTERS)
 
 
 EventName = Literal["message", "join", "leave", "turn"]
