@@ -25,7 +25,7 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.agents.turn.loop import FINISH, begun
 from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
-from hubbub.config.agents import DialectName, ModelConfig
+from hubbub.config.agents import DialectName, ModelConfig, ModelSettings
 from hubbub.errors import ToolsRefused
 from hubbub.protocol.turns import Steering, Step
 
@@ -139,6 +139,8 @@ class Asker:
     """Those of the turn, which questions take; None: they belong to no turn."""
     terms: Terms = field(default_factory=Terms)
     """By what the model's questions are estimated."""
+    settings: ModelSettings | None = None
+    """What the turn's questions are asked with, over what the model's config says."""
     scratchpad: bool = False
     """Whether the model may think in `<scratchpad>`: what a dialect has read out of its text may
     have hidden thoughts, which are taken out here."""
@@ -178,6 +180,8 @@ class Asker:
         self, dialect: Dialect, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
     ) -> Question:
         question = dialect.question(self.system, prompt, steps, tools)
+        if self.settings is not None:
+            question = replace(question, settings=self.settings)
         if not self.closing:
             return question
         system, *rest = question.messages

@@ -261,4 +261,4 @@ def _model_config(config: AgentConfig, name: str, models: Mapping[str, ModelConf
     if config.model not in models:
         hint = nearest(config.model, models) or "; add it to `models`"
         raise ConfigError(f"agents.{name}.model: there is no model {config.model!r}{hint}")
-    return models[config.model]
+    return models[config.model].with_settings(config.model_settings)

@@ -116,7 +116,8 @@ class LlmBrain(Brain):
             Fitting(self._context, conversation, toolbox.writing),
             journal.reservations,
             self._terms,
-            self._briefing.scratchpad,
+            settings=asked.settings,
+            scratchpad=self._briefing.scratchpad,
         )
         system_prompt, prompt = asker.first()
         names = callable_names(toolbox, dialect)

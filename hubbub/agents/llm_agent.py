@@ -13,7 +13,14 @@ from hubbub.agents.program import Objects
 from hubbub.agents.prompt.builder import PromptBuilder, Render
 from hubbub.agents.tools.function import FunctionTool, as_tool
 from hubbub.agents.turn.hooks import Hooks
-from hubbub.config.agents import AgentConfig, DialectName, History, ModelConfig, Price
+from hubbub.config.agents import (
+    AgentConfig,
+    DialectName,
+    History,
+    ModelConfig,
+    ModelSettings,
+    Price,
+)
 from hubbub.config.budgets import DailyBudget
 from hubbub.config.context import ContextConfig
 from hubbub.config.explain import valid
@@ -101,8 +108,6 @@ class LlmAgent:
         model: str = "default",
         base_url: str | None = None,
         api_key: str | None = None,
-        temperature: float | None = None,
-        max_output_tokens: int | str | None = None,
         context_window: int | str | None = None,
         timeout: float | str | None = None,
         retries: int | None = None,
@@ -110,10 +115,20 @@ class LlmAgent:
         tool_choice: Literal["required", "auto"] | None = None,
         dialect: DialectName | None = None,
         price: Price | Settings | None = None,
+        # How it answers
+        temperature: float | None = None,
+        top_p: float | None = None,
+        max_output_tokens: int | str | None = None,
+        reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+        | None = None,
+        service_tier: Literal["auto", "default", "flex", "scale", "priority"] | None = None,
+        response_format: Settings | None = None,
+        extra_body: Settings | None = None,
+        extra_headers: Mapping[str, str] | None = None,
     ):
         given = {key: value for key, value in locals().items() if value is not None}
-        for own in ("self", "name", "model", "output", "tools", "hooks"):
-            given.pop(own, None)
+        for mine in ("self", "name", "model", "output", "tools", "hooks"):
+            given.pop(mine, None)
         if callable(instruction):
             del given["instruction"]
         if isinstance(prompt, PromptBuilder):
@@ -130,10 +145,13 @@ class LlmAgent:
         agent = {key: value for key, value in given.items() if key in AgentConfig.model_fields}
         agent["hooks"] = [hook for hook in hooks or () if isinstance(hook, str)]
         agent["model"] = model
+        answering = {k: v for k, v in given.items() if k in ModelSettings.model_fields}
+        agent["model_settings"] = valid(ModelSettings, answering, self._place)
         if tools is not None:
             agent["tools"] = [place for place, _ in made]
         self.config = valid(AgentConfig, agent, self._place)
-        self._endpoint = {k: v for k, v in given.items() if k in ModelConfig.model_fields}
+        own = ModelConfig.model_fields.keys() - ModelSettings.model_fields.keys()
+        self._endpoint = {k: v for k, v in given.items() if k in own}
         usual = {key: environ[name] for key, name in _ENVIRONMENT.items() if environ.get(name)}
         self._model = valid(ModelConfig, {"model": model, **usual, **self._endpoint}, self._place)
 

@@ -12,6 +12,7 @@ from hubbub.agents.prompt.builder import PromptBuilder, Render
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.base import Tool
 from hubbub.agents.turn.hooks import Hooks, TurnEvent
+from hubbub.config.agents import ModelSettings
 
 __all__ = ["Asked", "Objects", "Program"]
 
@@ -40,6 +41,8 @@ class Asked:
 
     output: Output[Any] | None = None  # of whichever type
     """What the answer must be; None: as the agent says."""
+    settings: ModelSettings | None = None
+    """How the model answers, over what the agent says."""
 
 
 class Program(Protocol):

@@ -57,7 +57,7 @@ class Workbench:
         label = trial.model or self.config.model
         if label not in self.models:
             raise ModelError(f"there is no model {label!r}{nearest(label, self.models)}")
-        config = self.models[label]
+        config = self.models[label].with_settings(self.config.model_settings)
         model = open_model(config, label)
         try:
             thinking = ThinkingModel(model) if self.scratchpad else model

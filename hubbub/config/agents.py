@@ -17,7 +17,7 @@ from hubbub.config.units import Id, Section, Size, Span, span
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
 
-__all__ = ["AgentConfig", "DialectName", "History", "ModelConfig", "Price"]
+__all__ = ["AgentConfig", "DialectName", "History", "ModelConfig", "ModelSettings", "Price"]
 
 DialectName = Literal["native", "tool_call", "final_output"]
 
@@ -36,7 +36,28 @@ class Price(Section):
         return round((self.input * tokens_in + self.output * tokens_out) / 1_000_000, 12)
 
 
-class ModelConfig(Section):
+class ModelSettings(Section):
+    """How a model answers. What is left out is as its endpoint has it."""
+
+    temperature: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
+    """How freely it chooses its words."""
+    top_p: Annotated[float | None, Field(gt=0, le=1)] = None
+    """The share of likely words among which it chooses."""
+    max_output_tokens: Size | None = None
+    """Of one answer."""
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    """How long it thinks, for models that do."""
+    service_tier: Literal["auto", "default", "flex", "scale", "priority"] | None = None
+    """How soon it answers, and at which price."""
+    response_format: dict[str, JsonValue] | None = None
+    """The form of text that it writes, for example `{type: json_object}`."""
+    extra_body: dict[str, JsonValue] = {}
+    """More keys of the request, for what this endpoint alone knows."""
+    extra_headers: dict[str, str] = {}
+    """More headers of the request."""
+
+
+class ModelConfig(ModelSettings):
     """An OpenAI-compatible endpoint and a model of it."""
 
     model: str
@@ -45,10 +66,6 @@ class ModelConfig(Section):
     """The endpoint."""
     api_key: str = ""
     """Left out: for endpoints that want none."""
-    temperature: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
-    """Left out: the endpoint's own."""
-    max_output_tokens: Size | None = None
-    """Of one answer; left out: the endpoint's own."""
     context_window: Size | None = None
     """Tokens that a question and its answer may have together, for example 32k. Left out: not
     known, and nothing is cut to fit."""
@@ -67,6 +84,14 @@ class ModelConfig(Section):
     price: Price | None = None
     """What its tokens cost, for example `{input: 0.25, output: 2.00}`; left out: turns tell tokens
     and no money."""
+
+    def with_settings(self, settings: ModelSettings) -> ModelConfig:
+        """The same, asked with these settings; extra keys and headers are added to its own."""
+        said = {key: getattr(settings, key) for key in settings.model_fields_set}
+        for key in ("extra_body", "extra_headers"):
+            if key in said:
+                said[key] = {**getattr(self, key), **said[key]}
+        return self.model_copy(update=said)
 
 
 class History(Section):
@@ -96,6 +121,8 @@ class AgentConfig(Section):
     """What others are told about the agent."""
     model: str = "default"
     """llm: a name from `models`. Roles: that of all roles that `models` does not name."""
+    model_settings: ModelSettings = ModelSettings()
+    """llm and roles: how its models answer, over what `models` says."""
     models: RoleModels = {}
     """Roles: a name from the network's `models` for each role, for example
     `{router: small, planner: large}`."""
@@ -191,7 +218,7 @@ class AgentConfig(Section):
     """A message that the agent broadcasts when the network starts; instead of it `NAME is here
     again.` if it stands among the last 20 broadcasts."""
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, protected_namespaces=())
 
     @model_validator(mode="before")
     @classmethod

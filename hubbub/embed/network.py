@@ -32,6 +32,7 @@ from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.turn.hooks import TurnEvent, TurnInfo
 from hubbub.client import Client, ClientOptions
 from hubbub.client.memory import MemoryTransport
+from hubbub.config.agents import ModelSettings
 from hubbub.config.budgets import ApprovalsConfig, BreakerConfig, Budgets, DailyBudgets
 from hubbub.config.checks import cross_check
 from hubbub.config.explain import as_document, valid
@@ -176,25 +177,49 @@ class Network:
 
     @overload
     def ask(
-        self, agent: str, text: str, *, by: str | None = None, output: None = None
+        self,
+        agent: str,
+        text: str,
+        *,
+        by: str | None = None,
+        output: None = None,
+        settings: ModelSettings | Settings | None = None,
     ) -> Ask[Answer]: ...
     @overload
-    def ask(self, agent: str, text: str, *, by: str | None = None, output: type[T]) -> Ask[T]: ...
     def ask(
-        self, agent: str, text: str, *, by: str | None = None, output: type[Any] | None = None
+        self,
+        agent: str,
+        text: str,
+        *,
+        by: str | None = None,
+        output: type[T],
+        settings: ModelSettings | Settings | None = None,
+    ) -> Ask[T]: ...
+    def ask(
+        self,
+        agent: str,
+        text: str,
+        *,
+        by: str | None = None,
+        output: type[Any] | None = None,
+        settings: ModelSettings | Settings | None = None,
     ) -> Ask[Any]:
         """Ask an agent, as a person (`by`; left out: the first of `people`), in their thread.
 
         Awaited it gives an `Answer`, or with `output` a value of that type: the model is asked
-        again with the errors when it does not fit, three times in all. `async for` gives the
-        events of the turn as they happen. Questions of one person to one agent are answered one
-        after the other, and the agent remembers them; different people have threads of their own.
+        again with the errors when it does not fit, three times in all. `settings` say how the model
+        answers this question. `async for` gives the events of the turn as they happen. Questions of
+        one person to one agent are answered one after the other, and the agent remembers them;
+        different people have threads of their own.
 
         Raises `NoAnswer` when the turn fails, `OperationError` when the hub refuses, and
         `UserError` for an agent that there is not and a type that cannot be told in JSON.
         """
         if agent not in self._agents:
             raise UserError(f"ask: there is no agent {agent!r}{nearest(agent, self._agents)}")
+        asked = settings if isinstance(settings, ModelSettings) else None
+        if settings is not None and asked is None:
+            asked = valid(ModelSettings, dict(settings), "ask: settings")
         wanted: Output[Any] | None = Output(output) if output is not None else None
         if wanted is None and isinstance(named := self._agents[agent], LlmAgent):
             wanted = named.objects.output
@@ -203,7 +228,7 @@ class Network:
         async def run(tell: Tell) -> tuple[Any, Answer]:
             lock = self._locks.setdefault((person, agent), asyncio.Lock())
             async with lock:
-                answer = await self._answered(person, agent, text, _Question(tell, wanted))
+                answer = await self._answered(person, agent, text, _Question(tell, wanted, asked))
             return (answer if wanted is None else _read(agent, wanted, answer)), answer
 
         return Ask(run)
@@ -260,7 +285,9 @@ class Network:
     def asked(self, plan: TurnPlan) -> Asked:
         """What the question wants that a turn answers (for the agents)."""
         question = self._question(plan)
-        return Asked(output=question.output) if question is not None else Asked()
+        if question is None:
+            return Asked()
+        return Asked(output=question.output, settings=question.settings)
 
     def heard(self, event: TurnEvent) -> None:
         """Hand an event on to whoever asked (for the agents)."""
@@ -360,6 +387,7 @@ class _Question:
 
     tell: Tell
     output: Output[Any] | None
+    settings: ModelSettings | None
     over: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
     """The turns that have ended since it was asked."""
     turn: TurnInfo | None = None

@@ -190,6 +190,30 @@ async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_the
     assert [answer.text for answer in both] == ["1", "3", "4"]
 
 
+async def test_a_model_is_asked_as_its_config_the_agent_and_the_question_say() -> None:
+    async with playing(*answers("a", "b")) as model:
+        models: dict[str, dict[str, JsonValue]] = {
+            "small": {
+                "model": "m",
+                "base_url": model.base_url,
+                "temperature": 1,
+                "extra_body": {"top_k": 5},
+                "service_tier": "flex",
+            }
+        }
+        agent = LlmAgent("clerk", model="small", top_p=0.5, reasoning_effort="low")
+        async with Network(agent, models=models) as net:
+            await net.ask("clerk", "one")
+            more: dict[str, JsonValue] = {"extra_body": {"min_p": 1}, "extra_headers": {"X-A": "b"}}
+            await net.ask("clerk", "two", settings={"temperature": 0, **more})
+    first, second = (request.raw for request in model.requests)
+    assert (first["temperature"], first["top_p"], first["top_k"]) == (1, 0.5, 5)
+    assert (first["reasoning_effort"], first["service_tier"]) == ("low", "flex")
+    assert (second["temperature"], second["top_p"]) == (0, 0.5)
+    assert (second["top_k"], second["min_p"]) == (5, 1)
+    assert model.requests[1].headers["x-a"] == "b"
+
+
 async def test_cancelling_a_question_stops_its_turn() -> None:
     async with (
         playing(Answer(calls=[call("finish")], hold="for ever")) as model,
@@ -276,7 +300,8 @@ def _asks(net: Network, agent: str, **more: Any) -> Any:
 def test_everything_that_yaml_says_has_an_argument() -> None:
     agent = set(inspect.signature(LlmAgent).parameters) - {"name", "output"}
     handlers = {"class_", "settings", "object", "acp"}  # no agents with a model
-    assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - {"process"}
+    apart = {"process", "model_settings"}
+    assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - apart
     network = set(inspect.signature(Network).parameters) - {"agents", "folder"}
     listening = {"listen"}  # said by `serve`
     sections = {*NetworkFile.model_fields, *NetworkConfig.model_fields} - {"network", "agents"}

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.portable_schema import portable
 from hubbub.agents.turn.chat import ChatMessage
+from hubbub.config.agents import ModelSettings
 from hubbub.protocol.turns import Compressed, WaitStrategy, Window
 
 __all__ = ["Answer", "CallRequest", "Delta", "Model", "OnDelta", "Question", "ToolSpec"]
@@ -47,6 +48,8 @@ class Question:
     tools: Sequence[ToolSpec] = ()
     tokens: int | None = None
     """Of all that, counted or estimated; None: nobody has counted."""
+    settings: ModelSettings | None = None
+    """What this question is asked with, over what the model's config says."""
 
 
 @dataclass(frozen=True, slots=True)

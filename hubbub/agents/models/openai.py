@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -83,13 +83,13 @@ _SHORT = 8
 class Redaction:
     """Hides the key and what stands in the address to log in with, wherever a text repeats it."""
 
-    def __init__(self, base_url: str, api_key: str | None):
+    def __init__(self, base_url: str, api_key: str | None, headers: Iterable[str] = ()):
         parts = urlsplit(base_url)
         user, _, host = parts.netloc.rpartition("@")
         asked = "?***" if parts.query else ""
         self.address = f"{parts.scheme}://{_HIDDEN + '@' if user else ''}{host}{parts.path}{asked}"
         """The address as it may be told."""
-        secrets = {api_key or "", parts.query, *re.split("[&=]", parts.query)}
+        secrets = {api_key or "", *headers, parts.query, *re.split("[&=]", parts.query)}
         if user:
             _, _, password = user.partition(":")
             secrets |= {user, unquote(user), password, unquote(password), _basic(user)}
@@ -138,7 +138,7 @@ class OpenAIModel:
             max_retries=config.retries,
         )
         self._tools: tuple[Sequence[ToolSpec], list[dict[str, object]]] = ((), [])
-        self._redacted = Redaction(config.base_url, config.api_key)
+        self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
         self._counter: TokenCounter = Estimate()
 
     @property
@@ -208,15 +208,15 @@ class OpenAIModel:
 
     def _request(self, question: Question) -> dict[str, Any]:  # keywords of a very wide function
         config = self._config
-        request: dict[str, Any] = {
-            "model": config.model,
-            "messages": question.messages,
-        }
+        if question.settings is not None:
+            config = config.with_settings(question.settings)
+        request: dict[str, Any] = {"model": config.model, "messages": question.messages}
         if question.tools:  # endpoints refuse an empty list, and a choice without tools
             request["tools"] = self._told(question.tools)
             request["tool_choice"] = config.tool_choice
-        if config.temperature is not None:
-            request["temperature"] = config.temperature
+        for name in _SETTINGS:
+            if (value := getattr(config, name)) not in (None, {}):
+                request[name] = value
         if config.max_output_tokens is not None:
             ours = "api.openai.com" in config.base_url  # where the older name is refused
             request["max_completion_tokens" if ours else "max_tokens"] = config.max_output_tokens
@@ -283,6 +283,11 @@ class OpenAIModel:
         return f"refused the request ({status}): {self._said(exc)}{hint}"
 
 
+_SETTINGS = (
+    "temperature", "top_p", "reasoning_effort", "service_tier", "response_format", "extra_body",
+    "extra_headers",
+)  # fmt: skip
+"""Keys of a config that are keywords of the `openai` package, too."""
 _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
 """With these, servers refuse what they have not learned: llama.cpp does so with 500."""
 

@@ -239,12 +239,11 @@ async def _role_models(
     async with contextlib.AsyncExitStack() as stack:
         made: dict[str, RoleModel] = {}
         for model in dict.fromkeys(chosen.values()):
-            endpoint = open_model(models[model], model)
+            settled = models[model].with_settings(config.model_settings)
+            endpoint = open_model(settled, model)
             stack.push_async_callback(endpoint.close)
-            rules = await context_rules(
-                config.model_copy(update={"model": model}), name, models[model]
-            )
+            rules = await context_rules(config.model_copy(update={"model": model}), name, settled)
             answers = ThinkingModel(endpoint) if scratchpad else endpoint
-            terms = Terms.of(models[model], rules.reserve)
-            made[model] = RoleModel(answers, DialectChoice(models[model]), rules, terms)
+            terms = Terms.of(settled, rules.reserve)
+            made[model] = RoleModel(answers, DialectChoice(settled), rules, terms)
         yield {role: made[model] for role, model in chosen.items()}

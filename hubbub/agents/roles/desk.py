@@ -211,7 +211,7 @@ class Desk:
             Fitting(role.context, message, self.toolbox.writing),
             self.reservations,
             role.terms,
-            self.scratchpad,
+            scratchpad=self.scratchpad,
         )
 
     def system(self, consult: Consult) -> SystemPrompt:
