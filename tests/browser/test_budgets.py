@@ -55,6 +55,13 @@ async def test_limits_and_costs_show_at_the_interaction_the_agent_and_the_thread
         )
         await costs.get_by_role("button", name="30 days").click()
         await expect(row).to_contain_text("$0.38")
+        await desk.visit("costs")
+        await expect(desk.main.get_by_role("list", name="Day by day")).to_contain_text("$0.38")
+        for name in ("clerk", "2,034"):
+            await expect(desk.main.get_by_role("row").filter(has_text=name).first).to_contain_text(
+                "$0.38"
+            )
+        await audit(desk.page)
         await desk.visit("thread", THREAD, opened=("thread", THREAD))
         await expect(costs.get_by_role("row").filter(has_text="clerk")).to_contain_text("$0.38")
 

@@ -171,6 +171,7 @@ export const t = {
     stopHint: "reason",
     stopKeys: "Stop agents (Ctrl .)",
     held: "Stops and takeovers",
+    costs: "Costs",
     modes: {
       queue: "Send it to the next turn",
       steer: "Send it into the running turn",

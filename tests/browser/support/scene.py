@@ -182,6 +182,8 @@ VIEWS = (
     View("interaction", ("interaction", "{interaction}"), "How large is Jupiter?"),
     View("sequence", ("sequence", "channel.general"), "the headline is yours", shot=False),
     View("network", ("network",), "researcher"),
+    View("agents", ("agents",), "Leads the newsroom"),
+    View("costs", ("costs",), "researcher"),
     View("inbox", ("inbox",), "the headline is yours"),
     View("palette", _GENERAL, "editor", then=_searches, where="dialog"),
     View("completion", _GENERAL, then=_completes, shot=False),

@@ -24,7 +24,9 @@ export function Agents({ app }) {
   const all = [...app.state.participants.value.values()].filter(({ kind }) => kind === "agent");
   const agents = all.sort((a, b) => (a.id < b.id ? -1 : 1));
   return html`
-    <header class="title"><h1 tabindex="-1" data-focus>${t.agents.title}</h1></header>
+    <header class="title"><h1 tabindex="-1" data-focus>${t.agents.title}</h1>
+      <div class="tools"><a class="button" href=${app.router.href("costs", [])}>
+        <${Icon} name="poll" size=${16} />${t.control.costs}</a></div></header>
     <div class="page agents-page">
       ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
       <ul>${agents.map(({ id }) => html`<${Agent} key=${id} app=${app} id=${id} about=${value?.get(id) ?? {}}

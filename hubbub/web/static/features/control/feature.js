@@ -18,6 +18,7 @@ const InCharge = part(() => import("./overview.js"), "InCharge");
 const AgentControls = part(() => import("./agent.js"), "AgentControls");
 const TurnControls = part(() => import("./turn.js"), "TurnControls");
 const Spending = part(() => import("./spending.js"), "Spending");
+const Costs = part(() => import("./costs.js"), "Costs");
 const SpokenBy = part(() => import("./marks.js"), "SpokenBy");
 const Marks = part(() => import("./marks.js"), "Marks");
 
@@ -42,6 +43,10 @@ export default function control(app) {
   app.add.commands.add({
     id: "control", title: t.control.title, slash: "stops", keys: "g c", icon: "stop", group: t.groups.going,
     run: () => app.router.go("control"),
+  });
+  app.add.commands.add({
+    id: "costs", title: t.control.costs, keys: "g p", icon: "poll", group: t.groups.going,
+    run: () => app.router.go("costs"),
   });
   addSpeaking(app);
 }
@@ -87,6 +92,7 @@ function addViews(app) {
     count: () => control.waiting.value.length, view: Approvals,
   });
   app.add.views.add({ name: "control", view: InCharge, title: () => t.control.title });
+  app.add.views.add({ name: "costs", view: Costs, title: () => t.control.costs });
   app.add.panels.add({ kind: "approval", order: 10, view: ApprovalPanel });
   app.add.panels.add({
     kind: "turn", order: 5, view: ({ id }) => isOpen(app, id) && html`<${TurnControls} app=${app} id=${id} />`,

@@ -21,17 +21,20 @@ export function Spending({ app, agent = null, thread = null }) {
   if (!value) return null;
   const rows = summed(value.rows, agent ? "thread_id" : "agent");
   return html`<section class="spending" aria-label=${words.title}>
-    <div class="section"><h3>${words.title}</h3>
-      <span class="choice" role="group" aria-label=${words.days}>
-        ${SPANS.map((span) => html`<button key=${span} type="button" aria-pressed=${span === days}
-          onClick=${() => setDays(span)}>${words.spans[span]}</button>`)}
-      </span>
-    </div>
+    <div class="section"><h3>${words.title}</h3><${Spans} days=${days} choose=${setDays} /></div>
     ${rows.length
       ? html`<${Table} app=${app} rows=${rows} total=${value.total} of=${agent ? words.thread : words.agent} />`
       : html`<p class="quiet small">${words.nothing}</p>`}
     <${Today} today=${value.today ?? []} />
   </section>`;
+}
+
+/** Over how many days. */
+export function Spans({ days, choose }) {
+  return html`<span class="choice" role="group" aria-label=${words.days}>
+    ${SPANS.map((span) => html`<button key=${span} type="button" aria-pressed=${span === days}
+      onClick=${() => choose(span)}>${words.spans[span]}</button>`)}
+  </span>`;
 }
 
 /** Rows of several days put together by what they are about, the dearest first. */
@@ -46,15 +49,15 @@ export function summed(rows, key) {
   return [...found].sort((a, b) => worth(b) - worth(a)).map(([id, sums]) => ({ id, sums }));
 }
 
-function Table({ app, rows, total, of }) {
+export function Table({ app, rows, total, of, most = SHOWN }) {
   const title = (id) => (of === words.thread ? threadTitle(app, id) : app.state.nameOf(id));
   const href = (id) => of === words.thread && app.router.href("thread", [id]);
-  const rest = rows.length - SHOWN;
+  const rest = rows.length - most;
   return html`<table>
     <thead><tr><th>${of}</th><th class="number">${words.turns}</th><th class="number">${words.tokens}</th>
       <th class="number">${words.cost}</th></tr></thead>
     <tbody>
-      ${rows.slice(0, SHOWN).map(
+      ${rows.slice(0, most).map(
         ({ id, sums }) => html`<${Line} key=${id} title=${title(id)} href=${href(id)} sums=${sums} />`,
       )}
       ${rest > 0 && html`<tr><td class="quiet" colspan="4">${words.others(rest)}</td></tr>`}
@@ -74,12 +77,12 @@ function Line({ title, href, sums: { turns = 0, tokens_in = 0, tokens_out = 0, u
     <th scope="row">${href ? html`<a href=${href}>${title}</a>` : title}</th>
     <td class="number">${count(turns)}</td>
     <td class="number">${count(tokens_in + tokens_out)}</td>
-    <td class="number">${usd ? dollars(usd) : "–"}</td>
+    <td class="number">${usd ? dollars(usd) : tokens_in + tokens_out ? words.noPrice : "–"}</td>
   </tr>`;
 }
 
 /** The day's limits, as far as there are any. */
-function Today({ today }) {
+export function Today({ today }) {
   if (!today.length) return null;
   const { limits, whose: names, dailyOf, daily } = later.budget;
   const items = today.map(({ limit, whose, used, of }) => ({

@@ -1,0 +1,56 @@
+// `#/costs`: what all of it costs, day by day, by agent and by thread, and what is left of the day's limits.
+import { count, dollars } from "../../core/numbers.js";
+import { html, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { doings, useWatched } from "../../parts/watched.js";
+import { later } from "../../texts-later.js";
+import { Spans, summed, Table, Today } from "./spending.js";
+
+const words = later.spending;
+const MOST = 50; // rows of a table
+const DAY_MS = 86_400_000;
+
+export function Costs({ app }) {
+  const [days, setDays] = useState(7);
+  const { value, error } = useWatched(() => app.client.call("read_spending", { days }), {
+    key: `${days}`, signs: () => doings(app, null), goesOn: () => false,
+  });
+  return html`
+    <header class="title"><h1 tabindex="-1" data-focus>${words.costs}</h1>
+      <div class="tools"><${Spans} days=${days} choose=${setDays} /></div></header>
+    <div class="page spending costs">
+      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
+      ${value && (value.rows.length ? html`<${All} app=${app} value=${value} days=${days} />`
+        : html`<div class="empty"><${Icon} name="poll" size=${32} /><h2>${words.nothing}</h2><p>${words.nothingYet}</p></div>`)}
+    </div>
+  `;
+}
+
+function All({ app, value, days }) {
+  const { usd, tokens_in, tokens_out } = value.total;
+  return html`
+    <p class="totals"><b>${usd ? dollars(usd) : words.noPrice}</b> · ${words.tokensIn(count(tokens_in), count(tokens_out))}</p>
+    ${tokens_in + tokens_out > 0 && !usd && html`<p class="note">${words.setPrice}</p>`}
+    <${Today} today=${value.today ?? []} />
+    ${days > 1 && html`<${Chart} rows=${summed(value.rows, "day")} days=${days} />`}
+    <${Table} app=${app} rows=${summed(value.rows, "agent")} total=${value.total} of=${words.agent} most=${MOST} />
+    <${Table} app=${app} rows=${summed(value.rows, "thread_id")} total=${value.total} of=${words.thread} most=${MOST} />
+  `;
+}
+
+/** A bar a day: money, or tokens where nothing has a price. */
+function Chart({ rows, days }) {
+  const sums = new Map(rows.map(({ id, sums }) => [id, sums]));
+  const all = Array.from({ length: days }, (_, n) => new Date(Date.now() - (days - 1 - n) * DAY_MS).toISOString().slice(0, 10));
+  const money = rows.some(({ sums: { usd } }) => usd > 0);
+  const of = (day) => {
+    const { usd = 0, tokens_in: read = 0, tokens_out: written = 0 } = sums.get(day) ?? {};
+    return money ? usd : read + written;
+  };
+  const most = Math.max(...all.map(of));
+  const says = (day) => `${day}: ${money ? dollars(of(day)) : words.tokensN(count(of(day)))}`;
+  return html`<ol class="chart" aria-label=${words.byDay}>
+    ${all.map((day) => html`<li key=${day} title=${says(day)}>
+      <i style=${{ height: `${(100 * of(day)) / most}%` }}></i><span class="hidden-text">${says(day)}</span></li>`)}
+  </ol>`;
+}
