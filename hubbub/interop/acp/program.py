@@ -15,6 +15,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -261,7 +262,7 @@ class Running:
 
     async def _greet(self) -> None:
         capabilities = ClientCapabilities()  # no files, no terminals: it has its own
-        info = Implementation(name="hubbub", version="0.1.0")
+        info = Implementation(name="hubbub", version=version("hubbub"))
         self.about = await self._asked(
             self._connection.initialize(_VERSION, capabilities, info), "starting"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from mcp.types import (
 )
 from pydantic import Field, JsonValue, ValidationError
 
-from hubbub import __version__
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import ToolFailed
@@ -138,7 +138,7 @@ def mcp_server(me: McpParticipant, tools: Sequence[str] | None = None) -> Server
 
     return Server(
         "hubbub",
-        version=__version__,
+        version=version("hubbub"),
         instructions=_INSTRUCTIONS.format(name=me.name, network=me.network),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
