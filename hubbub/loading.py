@@ -7,13 +7,13 @@ import inspect
 import re
 import sys
 import traceback
-from difflib import get_close_matches
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TypeVar
 
 from hubbub.errors import ConfigError
 from hubbub.user_code import told
+from hubbub.wording import did_you_mean
 
 __all__ = ["construct", "load_attribute", "load_module"]
 
@@ -37,8 +37,7 @@ def load_attribute(place: str, base: Path) -> object:
         own = [
             n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__
         ]
-        near = get_close_matches(name, own, 1, 0.4)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name, own)
         raise ConfigError(f"there is no {name!r} in it{hint}", path) from None
 
 
@@ -104,5 +103,4 @@ def _nearby(path: Path) -> str:
     if not path.parent.is_dir():
         return f" (nor does the folder {path.parent.name})"
     files = [p.name for p in path.parent.glob("*.py")]
-    near = get_close_matches(path.name, files, 1, 0.4)
-    return f"; did you mean {near[0]}?" if near else ""
+    return did_you_mean(path.name, files)

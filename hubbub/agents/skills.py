@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import yaml
@@ -19,6 +18,7 @@ from hubbub.agents.tools.registry import Registry
 from hubbub.config.problems import closest, shown_path
 from hubbub.errors import ConfigError
 from hubbub.protocol.thread_ids import is_id
+from hubbub.wording import near
 
 __all__ = [
     "LOAD_SKILL",
@@ -186,10 +186,9 @@ class LoadSkill(ReadingTool):
         name = str(arguments["name"]).strip()
         skill = self._skills.get(name)
         if skill is None:
-            folded = {known.casefold(): known for known in self._skills}
-            near = [folded[n] for n in get_close_matches(name.casefold(), folded, 3, 0.4)]
+            meant = list(near(name, self._skills, 3, 0.4))
             words = f"there is no skill {name[:80]!r}; there are: {', '.join(self._skills)}"
-            raise ToolFailed(words, error="unknown_skill", near=near)
+            raise ToolFailed(words, error="unknown_skill", near=meant)
         return skill.body
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hubbub.errors import ConfigError
+from hubbub.wording import near
 
 __all__ = ["ConfigProblems", "closest", "listing", "nearest", "shown_path"]
 
@@ -38,9 +38,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
 def closest(name: str, valid: Iterable[str]) -> str | None:
     """The valid name that `name` was probably meant to be, if there is one."""
-    folded = {candidate.casefold(): candidate for candidate in valid}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
+    return next(iter(near(name, valid)), None)
 
 
 def listing(names: Iterable[str], limit: int = 12) -> str:

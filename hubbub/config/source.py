@@ -18,6 +18,7 @@ from pydantic import JsonValue
 
 from hubbub.config.problems import shown_path
 from hubbub.errors import ConfigError
+from hubbub.wording import shortened
 
 __all__ = ["Document", "Loc", "MissingVariable", "Place", "expand", "parse", "refers"]
 
@@ -97,7 +98,7 @@ def _value(body: str, environ: Mapping[str, str], levels: int) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return shortened(text, _SHOWN)
 
 
 Loc = tuple[str | int, ...]

@@ -41,11 +41,6 @@ class ListInput(Input):
     """How many at most."""
 
 
-def shortened(text: str, most: int) -> str:
-    """The text, or its beginning and "…": `most` characters in all."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 def number_of(id: str) -> int:
     """The number in an id of such a pattern."""
     return int(id[1:])

@@ -11,7 +11,6 @@ import inspect
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -27,6 +26,7 @@ from hubbub.loading import load_attribute
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Operation
 from hubbub.user_code import told
+from hubbub.wording import did_you_mean
 
 __all__ = [
     "BUILT_IN",
@@ -63,8 +63,7 @@ def check_permissions(mod: Mod, config: ModConfig) -> None:
     names = [operation.name for operation in mod.operations()]
     for name in config.permissions:
         if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(name, names)
             raise UserError(f"mods.{mod.name}.permissions: it has no operation {name!r}{hint}")
 
 
@@ -202,9 +201,8 @@ def _find(name: str) -> KnownMod:
     known = known_mods()
     if name in known:
         return known[name]
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known))}"
-    raise UserError(f"mods: there is no mod {name!r}; {hint}")
+    hint = did_you_mean(name, known, f"; there are: {', '.join(sorted(known))}")
+    raise UserError(f"mods: there is no mod {name!r}{hint}")
 
 
 def _checked(name: str, origin: str, kind: object) -> type[Mod]:

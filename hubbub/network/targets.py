@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from hubbub.errors import OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
+from hubbub.wording import did_you_mean, shortened
 
 __all__ = [
     "HUB",
@@ -40,19 +41,8 @@ MOST_COMPARED = 200
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean x?`, or nothing when no name is near; of the hub, that it is nobody.
-
-    Among very many names only those count that begin in the same way.
-    """
-    if name == HUB:
-        return f"; {_NO_PARTICIPANT}"
-    from difflib import get_close_matches
-
-    names = list(known)
-    if len(names) > MOST_COMPARED:
-        names = [other for other in names if other[:2] == name[:2]][:MOST_COMPARED]
-    near = get_close_matches(name[:64], names, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    """`; did you mean x?`, or nothing when no name is near; of the hub, that it is nobody."""
+    return f"; {_NO_PARTICIPANT}" if name == HUB else did_you_mean(name, known)
 
 
 def resolve_target(to: str | Sequence[str], me: str, directory: Directory) -> str:
@@ -98,7 +88,7 @@ def check_readers(members: Collection[str], directory: Directory) -> None:
 def _check_known(participant: str, directory: Directory) -> None:
     if not directory.knows(participant):
         hint = nearest(participant, directory.participants())
-        shown = participant if len(participant) <= 64 else participant[:61] + "..."
+        shown = shortened(participant, 64)
         raise OperationError(
             ErrorCode.UNKNOWN_PARTICIPANT, f"there is no participant {shown!r}{hint}"
         )

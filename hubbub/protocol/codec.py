@@ -12,10 +12,8 @@ sender's content, and an event is that text with a few bytes around it per recip
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, assert_never
@@ -37,6 +35,8 @@ from hubbub.protocol.messages import (
 )
 from hubbub.protocol.operations import Input
 from hubbub.protocol.plain import PlainAck, PlainCall, PlainReader
+from hubbub.strict_json import STRICT
+from hubbub.wording import did_you_mean, shortened
 
 __all__ = [
     "Call",
@@ -138,9 +138,7 @@ class Decoder:
         try:
             value = json.loads(
                 data.decode(),  # given bytes, it would guess at UTF-16 and the like
-                object_pairs_hook=_unique,
-                parse_float=_finite,
-                parse_constant=_no_constant,
+                **STRICT,
             )
         except RecursionError:
             raise FrameError(ErrorCode.BAD_FRAME, _too_deep(self._max_depth)) from None
@@ -178,8 +176,7 @@ class Decoder:
             return FrameError(ErrorCode.BAD_FRAME, text, ref, "op")
         if not isinstance(name, str):
             return FrameError(ErrorCode.BAD_REQUEST, "name: expected text", ref, "name")
-        near = get_close_matches(name[:64], self._names, 1)
-        hint = f"; did you mean {near[0]}?" if near else "; `ready` lists what there is"
+        hint = did_you_mean(name, self._names, "; `ready` lists what there is")
         text = f"there is no operation {_shorten(name)}{hint}"
         return FrameError(ErrorCode.UNKNOWN_OPERATION, text, ref, "name")
 
@@ -250,28 +247,6 @@ def _containers(data: bytes) -> int:
 def _ref(ref: object) -> str | None:
     """A call's ref, if what stands there can be sent back."""
     return ref if isinstance(ref, str) and 0 < len(ref) <= 64 and not _flaw(ref) else None
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"the key {_shorten(key)} is given twice")
-            seen.add(key)
-    return value
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"the number {_shorten(text)} is too large")
-    return value
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a JSON number")
 
 
 def _check_values(value: object, max_depth: int) -> None:
@@ -358,7 +333,7 @@ def _said(error: ValueError) -> str:
 
 def _shorten(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    return repr(text if len(text) <= 64 else text[:61] + "...")
+    return repr(shortened(text, 64))
 
 
 # Writing -------------------------------------------------------------------------------------

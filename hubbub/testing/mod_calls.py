@@ -16,6 +16,7 @@ from hubbub.config.models import Limits, NetworkConfig, NetworkFile
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Operation
 from hubbub.protocol.codes import ErrorCode
+from hubbub.wording import shortened
 
 __all__ = ["ROOMY", "check_calls", "likely"]
 
@@ -76,7 +77,7 @@ async def _check(client: Client, name: str, args: JsonValue) -> None:
 
 def _shown(args: JsonValue) -> str:
     text = json.dumps(args)
-    return text if len(text) <= 300 else f"{text[:297]}..."
+    return shortened(text, 300)
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:

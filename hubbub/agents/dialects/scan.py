@@ -8,26 +8,22 @@ that a text to be sent contains, is taken for a call.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from hubbub.strict_json import STRICT, NotJson, whole
+
 __all__ = [
     "MOST_CALLS",
     "Doubtful",
     "Marker",
-    "NotJson",
     "Scanned",
     "bare_value",
-    "finite",
-    "no_constant",
     "read_value",
     "scan",
-    "unique",
-    "whole",
     "without_thoughts",
 ]
 
@@ -42,11 +38,6 @@ __all__ = [
 
 # Possessive, and a text may run to the end: so no place is looked at twice.
 _PIECE = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
-_LONGEST_NUMBER = 400
-
-
-class NotJson(ValueError):
-    """What stands there is no JSON value; the text says what is wrong, for the one who wrote it."""
 
 
 def read_value(text: str, at: int = 0) -> tuple[JsonValue, int]:
@@ -94,44 +85,9 @@ def _words(wrong: json.JSONDecodeError, text: str, at: int) -> str:
     return f"it is no JSON: {wrong.msg} near {around!r}"
 
 
-# What `json` calls for parts of a value; all raise `NotJson`.
-
-
-def unique(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """An object of these keys and values, of which no key may come twice."""
-    made: dict[str, JsonValue] = {}
-    for key, value in pairs:
-        if key in made:
-            raise NotJson(f"the key {key[:60]!r} is given twice")
-        made[key] = value
-    return made
-
-
-def finite(text: str) -> float:
-    """A number with a fraction or an exponent; not 1e999."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise NotJson(f"{text[:20]} is too large a number")
-    return number
-
-
-def whole(text: str) -> int:
-    """A number without either."""
-    if len(text) > _LONGEST_NUMBER:
-        raise NotJson("a number is too long")
-    return int(text)
-
-
-def no_constant(text: str) -> float:
-    """Refuses NaN and the infinities."""
-    raise NotJson(f"{text} is no JSON number")
-
-
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=unique,
-    parse_float=finite,
+    **STRICT,
     parse_int=whole,
-    parse_constant=no_constant,
     strict=False,
 )
 

@@ -13,12 +13,12 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import NamedTuple, Self, TypeAlias
 
 from hubbub.agents.prompt.context import PromptContext
 from hubbub.errors import ConfigError
 from hubbub.user_code import told
+from hubbub.wording import did_you_mean
 
 __all__ = ["Component", "Condition", "PromptBuilder", "Render", "Section", "called"]
 
@@ -99,8 +99,7 @@ class PromptBuilder:
     def __getitem__(self, name: str) -> Component:
         """Raises ValueError, with the nearest name, when there is no such component."""
         if name not in self._components:
-            near = get_close_matches(name, self._components, 1, 0.4)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, self._components)
             raise ValueError(f"there is no component {name!r}{hint}")
         return self._components[name]
 

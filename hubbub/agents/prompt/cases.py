@@ -23,6 +23,7 @@ from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.turn.recording import read_json
 from hubbub.config.cases import Expectation
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
+from hubbub.wording import shortened
 
 __all__ = ["Interval", "Performance", "failures", "wilson"]
 
@@ -263,7 +264,7 @@ def _written(step: Step) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return shortened(text, _SHOWN)
 
 
 _CHECKS: Mapping[str, Callable[[Expectation, Performance], None]] = {

@@ -28,6 +28,7 @@ from hubbub.agents.tools.results import fit
 from hubbub.agents.turn.chat import Kept
 from hubbub.config.context import CompressionName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
+from hubbub.wording import shortened
 
 __all__ = ["Change", "changes", "in_a_line"]
 
@@ -131,7 +132,7 @@ def in_a_line(step: Step) -> Compressed:
     Nothing of what others wrote: as words of the model it would count for more than it is.
     """
     calls = "; ".join(map(_call, step.calls))
-    return Compressed(n=step.n, text=_cut(calls or "I called no tool.", _MOST_LINE))
+    return Compressed(n=step.n, text=shortened(calls or "I called no tool.", _MOST_LINE))
 
 
 def _call(call: ToolCallRecord) -> str:
@@ -139,17 +140,13 @@ def _call(call: ToolCallRecord) -> str:
     told = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     done = "done" if call.error is None else f"failed ({call.error})"
     changed = f", as changed by {call.changed.by}" if call.changed else ""
-    return f"{call.name}({_cut(told, _MOST_ARGUMENTS)}): {done}{changed}"
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return f"{call.name}({shortened(told, _MOST_ARGUMENTS)}): {done}{changed}"
 
 
 def _beginnings(step: Step, counter: TokenCounter) -> Step:
     """The step with the beginnings of all that was said in it."""
     words = {
-        "text": step.text and _cut(step.text, _MOST_ARGUMENTS),
+        "text": step.text and shortened(step.text, _MOST_ARGUMENTS),
         "reasoning": None,
         "calls": tuple(map(_small_call, step.calls)),
     }
@@ -163,12 +160,12 @@ def _small_call(call: ToolCallRecord) -> ToolCallRecord:
 
 def _small(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        return _cut(value, _MOST_TEXT)
+        return shortened(value, _MOST_TEXT)
     if isinstance(value, list):
         return [_small(item) for item in value[:_MOST_ITEMS]]
     if isinstance(value, dict):
         some = list(value.items())[:_MOST_ITEMS]
-        return {_cut(key, _MOST_TEXT): _small(item) for key, item in some}
+        return {shortened(key, _MOST_TEXT): _small(item) for key, item in some}
     return value
 
 

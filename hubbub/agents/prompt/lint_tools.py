@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from hubbub.agents.prompt.passages import Passage, Place, Statement, Subject, ToolFact
+from hubbub.wording import near
 
 __all__ = ["contradictions", "disabled_tools", "forbidden_tools", "unknown_tools"]
 
@@ -82,12 +82,12 @@ def _is_meant(statement: Statement, name: str, match: re.Match[str], known: set[
         return True
     if _USE.search(before) and "_" in name:
         return True
-    return "_" in name and bool(get_close_matches(name, known, 1, 0.9))
+    return "_" in name and bool(near(name, known, 1, 0.9))
 
 
 def _unknown(passage: Passage | None, name: str, known: set[str]) -> str:
-    near = get_close_matches(name, known, 1, 0.6)
-    hint = f": did you mean `{near[0]}`?" if near else ": take it out, or add the tool"
+    meant = near(name, known)
+    hint = f": did you mean `{meant[0]}`?" if meant else ": take it out, or add the tool"
     where = f"the {passage.what}" if passage else "an example"
     return f"{where} names the tool `{name}`, which does not exist{hint}"
 

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from hubbub.agents.dialects.scan import unique
 from hubbub.agents.models.base import Answer, CallRequest, Delta, Model, OnDelta, Question
+from hubbub.strict_json import unique
 
 __all__ = ["ThinkingModel", "without_thoughts"]
 

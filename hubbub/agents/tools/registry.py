@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -17,6 +16,7 @@ from hubbub.agents.tools.policy import PermissionMode, Refuse, Retry, Tuned, Tun
 from hubbub.agents.turn.loop import FINISH
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
+from hubbub.wording import near, shortened
 
 __all__ = [
     "ALWAYS",
@@ -78,7 +78,7 @@ class Entry:
         """The first sentence of its description, as one line."""
         text = " ".join(self.tool.spec.description.split())
         line = text.partition(". ")[0].removesuffix(".")
-        return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
+        return shortened(line, _LONGEST_LINE)
 
 
 class Registry:
@@ -151,8 +151,7 @@ class Registry:
     def near(self, name: str) -> list[str]:
         """Up to three names that may have been meant."""
         names = list(self.summaries())
-        folded = {known.casefold(): known for known in names}
-        close = [folded[n] for n in get_close_matches(name.casefold(), folded, 3, 0.4)]
+        close = near(name, names, 3, 0.4)
         parts = [known for known in names if name and name.casefold() in known.casefold()]
         return list(dict.fromkeys([*close, *parts]))[:3]
 

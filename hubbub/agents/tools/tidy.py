@@ -15,6 +15,7 @@ from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.turn.chat import ALWAYS_SHOWN
 from hubbub.field_docs import Documented
 from hubbub.protocol.turns import Step
+from hubbub.wording import shortened
 
 __all__ = ["TIDY_STEPS", "Shorter", "TidySteps", "Tidying", "tidy_spec"]
 
@@ -87,4 +88,4 @@ def tidy_spec(spec: ToolSpec, steps: Sequence[Step]) -> ToolSpec:
 
 def _about(step: Step) -> str:
     names = ", ".join(dict.fromkeys(call.name for call in step.calls)) or "no call"
-    return names if len(names) <= _SHOWN_WORDS else f"{names[:_SHOWN_WORDS]}…"
+    return shortened(names, _SHOWN_WORDS)

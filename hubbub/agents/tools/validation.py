@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from typing import cast
 
@@ -22,6 +21,7 @@ from referencing.exceptions import Unresolvable
 
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.protocol.rules import Rules, TooMuchWork
+from hubbub.wording import did_you_mean, near, shortened
 
 __all__ = ["ArgumentCheck"]
 
@@ -173,9 +173,9 @@ def _telling(error: ValidationError) -> ValidationError:
 
 def _unknown(mistake: _Mistake) -> str:
     words = []
-    for name, near in _meant(mistake).items():
+    for name, meant in _meant(mistake).items():
         listed = f"there are: {', '.join(mistake.properties) or 'none'}"
-        hint = f"did you mean {near}?" if near else listed
+        hint = f"did you mean {meant}?" if meant else listed
         words.append(f"there is no argument {_dotted([*mistake.path, name])}; {hint}")
     return "; ".join(words)
 
@@ -186,20 +186,15 @@ def _meant(mistake: _Mistake) -> dict[str, str | None]:
         return {}
     known = list(mistake.properties)
     unknown = (name for name in mistake.given if name not in mistake.properties)
-    return {name: next(iter(_near(name, known, 0.5)), None) for name in islice(unknown, _MOST)}
+    return {
+        name: next(iter(near(name, known, cutoff=0.5)), None) for name in islice(unknown, _MOST)
+    }
 
 
 def _not_in(place: str, value: JsonValue, values: JsonValue) -> str:
     options = values if isinstance(values, list) else []
-    near = _near(str(value), [str(option) for option in options], 0.6)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(str(value), map(str, options))
     return f"{place}: {_shown(value)} is none of {', '.join(map(_json, options))}{hint}"
-
-
-def _near(name: str, names: Sequence[str], cutoff: float) -> list[str]:
-    """The one that is most like it. Long names and lists would take long: they are left out."""
-    short = [known for known in names[:_COMPARED] if len(known) <= _COMPARED]
-    return get_close_matches(name, short, 1, cutoff) if len(name) <= _COMPARED else []
 
 
 def _mend(root: JsonValue, error: ValidationError) -> bool:
@@ -283,7 +278,7 @@ def _types(value: object) -> str:
 
 def _shown(value: JsonValue) -> str:
     text = _json(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+    return shortened(text, 60)
 
 
 def _json(value: JsonValue) -> str:

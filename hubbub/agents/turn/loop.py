@@ -48,6 +48,7 @@ from hubbub.agents.turn.recording import (
 )
 from hubbub.agents.turn.waiting import waiting
 from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
+from hubbub.wording import shortened
 
 __all__ = [
     "FINISH",
@@ -145,7 +146,7 @@ def _told(call: ToolCallRecord) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST else f"{text[:_MOST]}…"
+    return shortened(text, _MOST)
 
 
 _WINDOW, _THRESHOLD = 4, 3

@@ -6,17 +6,17 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from hubbub.agents.dialects.scan import finite, no_constant, unique, whole
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
 from hubbub.protocol.turns import ChangedCall, Step, ToolCallRecord
+from hubbub.strict_json import finite, no_constant, unique, whole
+from hubbub.wording import near
 
 __all__ = [
     "APART",
@@ -229,8 +229,8 @@ def _call(
 
 def _near(name: str, names: Sequence[str]) -> Sequence[str]:
     """Up to three tools that may be meant; without any, some of those that do the agent's work."""
-    if near := get_close_matches(name, names, 3, 0.6):
-        return near
+    if found := near(name, names, 3):
+        return found
     own = [known for known in names if known not in _ALL_HAVE]
     return (own or names)[:_MOST_NAMED]
 

@@ -31,13 +31,14 @@ from hubbub.mods.digest.schemas import (
 )
 from hubbub.mods.digest.writer import SummaryLimits, Writer
 from hubbub.mods.digest_items import DigestItem, items_of
-from hubbub.mods.fields import shortened, time_of
+from hubbub.mods.fields import time_of
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.refusals import bad_request
 from hubbub.mods.rows import Statement
 from hubbub.protocol.control import Approvals, Requests
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Threads
+from hubbub.wording import shortened
 
 __all__ = ["DigestConfig", "DigestMod", "summary_of"]
 

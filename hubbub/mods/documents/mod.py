@@ -41,11 +41,12 @@ from hubbub.mods.documents.schemas import (
     WriteDocument,
 )
 from hubbub.mods.documents.text import Conflict, applied, differences, merged, numbered
-from hubbub.mods.fields import number_before, shortened, time_of
+from hubbub.mods.fields import number_before, time_of
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.refusals import bad_request, not_found, too_large
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
+from hubbub.wording import shortened
 
 __all__ = ["DocumentsConfig", "DocumentsMod"]
 

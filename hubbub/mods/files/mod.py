@@ -47,6 +47,7 @@ from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Attachment, Draft, Message
 from hubbub.protocol.operations import Done
+from hubbub.wording import shortened
 
 __all__ = ["FilesMod"]
 
@@ -107,7 +108,7 @@ async def _stamp(kept: StoredFile, vault: Vault, share: int) -> Attachment:
     if kept.lines and share and how is not None:
         try:
             begins = await asyncio.to_thread(vault.text, kept.sha256, how, share + 1)
-            excerpt = begins if len(begins) <= share else f"{begins[:share]}…"
+            excerpt = shortened(begins, share)
         except OperationError:
             excerpt = None  # it is damaged: who reads the file is told
     return Attachment(

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from hubbub.errors import OperationError, StoreUnavailable
-from hubbub.mods.fields import seconds_of, shortened
+from hubbub.mods.fields import seconds_of
 from hubbub.mods.host import Alarm, Host
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.tasks import repository
 from hubbub.mods.tasks.repository import TaskRepository
 from hubbub.mods.tasks.schemas import Task
 from hubbub.mods.tasks.states import changed_task
+from hubbub.wording import shortened
 
 __all__ = ["Duties"]
 

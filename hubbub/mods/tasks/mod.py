@@ -17,7 +17,7 @@ from hubbub.config.units import Span
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest_items import DigestItem
-from hubbub.mods.fields import BEYOND, number_before, shortened, time_of
+from hubbub.mods.fields import BEYOND, number_before, time_of
 from hubbub.mods.operation import Calling, Commit, operation
 from hubbub.mods.queues import KeyedQueues
 from hubbub.mods.refusals import bad_request, conflict, over_limit
@@ -50,6 +50,7 @@ from hubbub.mods.tasks.states import ACTIONS, TaskStep, changed_task, check_free
 from hubbub.mods.tasks.views import PARTS, as_markdown
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, RequestMark
+from hubbub.wording import shortened
 
 __all__ = ["TasksConfig", "TasksMod"]
 

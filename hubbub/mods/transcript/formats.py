@@ -15,6 +15,7 @@ from hubbub.ids import message_id, parse_interaction_id
 from hubbub.mods.refusals import bad_request
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
+from hubbub.strict_json import STRICT
 
 __all__ = [
     "VERSION",
@@ -73,7 +74,7 @@ def read_line(text: str, now: float) -> Message:
     if len(text) > LONGEST:
         raise ValueError(f"it has {len(text)} characters; at most {LONGEST} are read")
     try:
-        value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        value = json.loads(text, **STRICT)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     except ValueError as error:
@@ -87,17 +88,6 @@ def read_line(text: str, now: float) -> Message:
         raise ValueError(f"{place}{first['msg'][0].lower()}{first['msg'][1:]}") from None
     _check_message(message, now)
     return message
-
-
-def _refuse(text: str) -> float:
-    raise ValueError(f"{text} is no number")
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("a key is there twice")
-    return value
 
 
 def _check_values(value: object) -> None:

@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, JsonValue, SecretStr, field_validato
 from hubbub.config.address import parse_address
 from hubbub.config.units import Id, Section, Size, Span, wrong
 from hubbub.mods.api import ModConfig
-from hubbub.mods.fields import shortened
 from hubbub.protocol import thread_ids
+from hubbub.wording import shortened
 
 __all__ = [
     "MOST_CHARACTERS",

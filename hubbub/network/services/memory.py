@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import partial
 
 from pydantic_core import to_json
@@ -16,6 +15,7 @@ from hubbub.network.service import Service
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.memory import Forget, MemoryEntry, Recall, Recalled, Remember
 from hubbub.protocol.operations import Done
+from hubbub.wording import near
 
 __all__ = ["MemoryService"]
 
@@ -73,7 +73,10 @@ class MemoryService(Service):
         return Commit([record], Done(), partial(keys.put, *change), partial(keys.withdraw, *change))
 
     def _unknown(self, call: Caller, key: str) -> OperationError:
-        near = get_close_matches(key, self.state.memories.of(call.participant), 3, 0.4)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        text = f"you remember nothing under {key!r}{hint}"
-        return OperationError(ErrorCode.UNKNOWN_KEY, text, details={"near": near} if near else None)
+        found = list(near(key, self.state.memories.of(call.participant), 3, 0.4))
+        hint = f"; did you mean {found[0]}?" if found else ""
+        text, details = (
+            f"you remember nothing under {key!r}{hint}",
+            {"near": found} if found else None,
+        )
+        return OperationError(ErrorCode.UNKNOWN_KEY, text, details=details)

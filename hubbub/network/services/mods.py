@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 
 from hubbub.errors import OperationError, UserError
 from hubbub.mods.api import Mod
@@ -16,6 +15,7 @@ from hubbub.network.registry import Registry
 from hubbub.network.service import Service
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.mods import ConfigureMod, ListMods, ModState, ModStates
+from hubbub.wording import did_you_mean
 
 __all__ = ["ModService"]
 
@@ -49,9 +49,8 @@ class ModService(Service):
         mods = {mod.name: mod for mod in self.kernel.pipeline.mods}
         if name in mods:
             return mods[name]
-        near = get_close_matches(name, mods, 1)
-        hint = f"did you mean {near[0]}?" if near else "see list_mods"
-        raise OperationError(ErrorCode.NOT_FOUND, f"the network has no mod {name[:64]!r}; {hint}")
+        hint = did_you_mean(name, mods, "; see list_mods")
+        raise OperationError(ErrorCode.NOT_FOUND, f"the network has no mod {name[:64]!r}{hint}")
 
     def _described(self, mod: Mod) -> ModState:
         own = [op.name for op in self._registry.values() if op.mod == mod.name]

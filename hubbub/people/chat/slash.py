@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from hubbub.errors import UserError
 from hubbub.people.commands import Command, all_commands, find_command
 from hubbub.people.parameters import Parameter, known_operations, value_of
 from hubbub.people.shown import NoteLine, notes
+from hubbub.wording import near
 
 __all__ = [
     "LOCAL",
@@ -53,8 +53,8 @@ def find(
         if absent is not None:
             raise UserError(f"/{absent[0].path} is not to be had here: {_missing(absent[0])}")
         known = {*local, *(word for c in there for word in c.path.split())}
-        near = difflib.get_close_matches(words[0].lower(), known, n=1) if words else []
-        hint = f"did you mean /{near[0]}?" if near else "/help lists them"
+        found_near = near(words[0], known) if words else []
+        hint = f"did you mean /{found_near[0]}?" if found_near else "/help lists them"
         raise UserError(f"there is no command /{words[0] if words else ''}; {hint}")
     command, count = found
     parts = line.split(None, count)

@@ -155,7 +155,7 @@ async def test_a_message_shows_of_its_files_what_they_are_and_that_they_come_fro
             False, True,
         ]  # fmt: skip
         shown = (await attach(bot, "f2", "f3", "f4"))["attachments"]  # who share the room
-        assert [each.get("excerpt") for each in shown] == ["a" * 20 + "…", "of others", None]
+        assert [each.get("excerpt") for each in shown] == ["a" * 19 + "…", "of others", None]
 
 
 @pytest.mark.behaviour("M-128", "M-130")

@@ -49,7 +49,7 @@ async def test_a_model_is_shown_how_a_file_begins_and_reads_on_by_itself(
         assert shown.attrib == {
             "id": "f1", "name": "p.md", "type": "text/markdown", "size": str(len(TEXT.encode())),
         }  # fmt: skip
-        assert shown.text == TEXT[:30] + "…"
+        assert shown.text == TEXT[:29] + "…"
         incoming = root.find("current_interaction/incoming_message")
         assert incoming is not None
         assert incoming.attrib["outside"] == "true"

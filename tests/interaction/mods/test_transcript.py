@@ -336,7 +336,7 @@ async def test_a_thread_with_messages_of_its_own_takes_no_import() -> None:
 WRONG: list[tuple[str, str]] = [
     ("{", "is no JSON"),
     ("[]", "should be an object"),
-    ('{"a": NaN}', "is no number"),
+    ('{"a": NaN}', "is not a JSON number"),
     ("[" * 10_000, "nested too deep"),
     (line(content="a\0b"), "NUL"),
     (line(content="x").replace('"x"', '"\\ud800"'), "half a character"),

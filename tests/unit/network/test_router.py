@@ -62,8 +62,8 @@ def test_a_target_that_is_none_is_an_error_with_the_nearest_name() -> None:
         (["ann"], ErrorCode.BAD_REQUEST, "alone"),
         ("dm.ann.ann", ErrorCode.UNKNOWN_PARTICIPANT, "dm.ann.ann"),
         ([f"bot-{n}" for n in range(8)], ErrorCode.LIMIT, "at most 8"),
-        ("x" * 3000, ErrorCode.UNKNOWN_PARTICIPANT, "..."),
-        (["x" * 3000, "bob"], ErrorCode.UNKNOWN_PARTICIPANT, "..."),
+        ("x" * 3000, ErrorCode.UNKNOWN_PARTICIPANT, "…"),
+        (["x" * 3000, "bob"], ErrorCode.UNKNOWN_PARTICIPANT, "…"),
     ]
     for to, code, says in cases:
         with pytest.raises(OperationError) as caught:

@@ -51,6 +51,7 @@ from hubbub.protocol.operations import (
     TurnSummary,
 )
 from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
+from hubbub.wording import shortened
 
 __all__ = ["TurnService"]
 
@@ -267,7 +268,7 @@ class TurnService(Service):
             details: dict[str, JsonValue] = {
                 "code": end.outcome,
                 "agent": stored.agent,
-                "reason": _shortened(end.reason),
+                "reason": shortened(end.reason, MOST_REASON),
                 "turn": stored.id,
                 "messages": [message.id for message in messages],
             }
@@ -374,12 +375,8 @@ def _begun(stored: StoredTurn) -> BeginTurnResult:
 
 def _no_answer(agent: str, end: TurnEnd) -> str:
     """Why the agent's turn has brought no answer."""
-    reason = f" ({_quoted(_shortened(end.reason))})" if end.reason else ""
+    reason = f" ({_quoted(shortened(end.reason, MOST_REASON))})" if end.reason else ""
     return NO_ANSWER[end.outcome].format(agent=agent, reason=reason)
-
-
-def _shortened(reason: str) -> str:
-    return reason if len(reason) <= MOST_REASON else f"{reason[:MOST_REASON]}…"
 
 
 _WOKEN_BY = "needs the ids of the messages that woke you"

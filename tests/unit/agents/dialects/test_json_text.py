@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.agents.dialects.scan import NotJson, read_value
+from hubbub.agents.dialects.scan import read_value
+from hubbub.strict_json import NotJson
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(

@@ -1,0 +1,60 @@
+"""JSON that can mean one thing only: every key is given once, and numbers are numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+__all__ = ["STRICT", "NotJson", "finite", "no_constant", "unique", "whole"]
+
+LONGEST_NUMBER = 400
+
+
+class NotJson(ValueError):
+    """What stands there is no JSON value; the text says what is wrong, for the one who wrote it."""
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of these keys and values. Any: JSON, whatever its reader calls it."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen = set[str]()
+        for key, _ in pairs:
+            if key in seen:
+                raise NotJson(f"the key {key[:60]!r} is given twice")
+            seen.add(key)
+    return made
+
+
+def finite(text: str) -> float:
+    """A number with a fraction or an exponent; not 1e999."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise NotJson(f"the number {text[:60]!r} is too large")
+    return number
+
+
+def whole(text: str) -> int:
+    """A number without either, which takes long to read if it is long."""
+    if len(text) > LONGEST_NUMBER:
+        raise NotJson("a number is too long")
+    return int(text)
+
+
+def no_constant(text: str) -> float:
+    raise NotJson(f"{text} is not a JSON number")
+
+
+class _Hooks(TypedDict):
+    object_pairs_hook: Callable[[list[tuple[str, Any]]], dict[str, Any]]
+    parse_float: Callable[[str], float]
+    parse_constant: Callable[[str], float]
+
+
+STRICT: _Hooks = {
+    "object_pairs_hook": unique,
+    "parse_float": finite,
+    "parse_constant": no_constant,
+}
+"""For `json.loads` and decoders: they raise `NotJson`."""
