@@ -13,7 +13,6 @@ from hubbub.people.activity import CurrentActivities
 from hubbub.people.names import did_you_mean, find_thread, label
 from hubbub.people.notices import Seen
 from hubbub.people.oversight import Oversight, overheard
-from hubbub.people.reactions import ReactionState
 from hubbub.people.text import one_line
 from hubbub.people.thread import ClientThread
 from hubbub.protocol import thread_ids
@@ -39,7 +38,6 @@ class ClientState:
         self.oversight = Oversight(me)
         self.offers: frozenset[str] = frozenset()
         """Names of the operations that the hub has for this person."""
-        self.reactions = ReactionState()
         self.seen = Seen()
         self._marking: dict[str, int] = {}
         """Marks that the hub has been asked for and has not answered, by thread."""

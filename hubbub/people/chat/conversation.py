@@ -11,6 +11,7 @@ from hubbub.client import Client, Disconnected
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.ids import parse_message_id
+from hubbub.mods.reactions.schemas import Reactions
 from hubbub.people.chat import slash
 from hubbub.people.chat.console import Console, Status
 from hubbub.people.chat.session import HISTORY, ChatSession
@@ -26,7 +27,6 @@ from hubbub.people.commands import (
 )
 from hubbub.people.names import names_in
 from hubbub.people.parameters import described_operations, known_operations
-from hubbub.people.reactions import ReactionsPage
 from hubbub.people.shown import Line, NoteLine
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
@@ -431,7 +431,9 @@ class LineChat:
             answer = await self._client.call(
                 "list_reactions", thread=page.thread_id, first=first, last=last
             )
-            self.session.reactions.learn(ReactionsPage.model_validate(answer).messages)
+            for under in Reactions.model_validate(answer).messages:
+                counts = [(each.emoji, each.count) for each in under.reactions]
+                self.session.seen.react(under.message_id, counts)
 
     async def wait(self, seconds: float) -> None:
         """Until somebody else has spoken here since this person did."""

@@ -133,16 +133,10 @@ class ChatSession(ClientState):
 
     def _of_mods(self, signal: Signal) -> list[Line]:
         """One quiet line for what others do by means of mods, if it is to be told at all."""
-        if (change := self.reactions.hear(signal)) is not None:
-            under, kind = change
-            if under.by == self.me or not self._shows(under.message_id):
-                return []
-            did = "reacted" if kind == "added" else "took back"
-            now = f" ({under.words})" if under.words else ""
-            line = f"{under.message_id} {one_line(under.by)} {did} {one_line(under.emoji)}{now}"
-            return [NoteLine(line)]
         found = notice(signal, self.me, self.seen)
         if found is None or (found.thread_id != self.current and not found.anywhere):
+            return []
+        if found.message_id and not self._shows(found.message_id):
             return []
         where = "" if found.thread_id == self.current else f"[{self.shown(found.thread_id)}] "
         return [NoteLine(f"{where}{found.text}")]
@@ -272,7 +266,7 @@ class ChatSession(ClientState):
             self._day = day
             mine = message.sender_id == self.me
             mentions_me = self._mentions_me(message) and not mine
-            below = self.reactions.of(message.id)
+            below = self.seen.reactions(message.id)
             lines.append(SaidLine(message, mine, mentions_me, self.me, below))
             shown = self.thread(message.thread_id)
             shown.shown_from = min(shown.shown_from or message.tseq, message.tseq)

@@ -10,13 +10,13 @@ from hubbub.errors import OperationError, UserError
 from hubbub.ids import parse_message_id
 from hubbub.mods.digest.schemas import Digest, ThreadDigest, Visit
 from hubbub.mods.edits.schemas import MessageVersion, MessageVersions
+from hubbub.mods.reactions.schemas import MessageReactions
 from hubbub.mods.search.schemas import FoundItem, SearchHits
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
 from hubbub.people.figures import delivery_notes, moment, outcome_words
 from hubbub.people.messages import amendment_words, marks, speaker, where
 from hubbub.people.parameters import Parameter
-from hubbub.people.reactions import ReactionsBelow
 from hubbub.people.shown import NoteLine, Shown, done, notes, text_notes
 from hubbub.people.text import clip, counted, one_line
 from hubbub.protocol.codes import ErrorCode
@@ -125,10 +125,11 @@ def _version(version: MessageVersion) -> str:
     return f"{version.kind} by {one_line(by)}, {moment(version.at)}"
 
 
-def reacted(found: ReactionsBelow, person: PersonClient) -> list[NoteLine]:
+def reacted(found: MessageReactions, person: PersonClient) -> list[NoteLine]:
     """What stands below a message now."""
-    person.state.reactions.learn([found])
-    return [NoteLine(f"{found.message_id}: {found.words or 'no reactions'}")]
+    counts = [(each.emoji, each.count) for each in found.reactions]
+    words = person.state.seen.react(found.message_id, counts)
+    return [NoteLine(f"{found.message_id}: {words or 'no reactions'}")]
 
 
 # Search and digest --------------------------------------------------------------------------------

@@ -22,9 +22,7 @@ from hubbub.people.groups.files import free_place, local_file
 from hubbub.people.groups.messages import _digest, _hits
 from hubbub.people.messages import attachment_words, file_id
 from hubbub.people.notices import MOST as SEEN
-from hubbub.people.notices import Seen, notice
-from hubbub.people.reactions import MOST as REACTED
-from hubbub.people.reactions import ReactionCount, ReactionsBelow, ReactionState
+from hubbub.people.notices import MOST_REACTIONS, Seen, notice
 from hubbub.people.shown import NoteLine
 from hubbub.people.state import ClientState
 from hubbub.people.text import visible
@@ -118,11 +116,10 @@ def test_signals_that_nobody_understands_tell_nothing() -> None:
 
 
 def test_only_so_much_is_remembered() -> None:
-    known = ReactionState()
-    count = (ReactionCount(emoji="👍", count=1),)
-    known.learn(ReactionsBelow(message_id=f"m{n}", reactions=count) for n in range(REACTED + 5))
-    assert (known.of("m4"), known.of("m5")) == ("", "👍 1")
     seen = Seen()
+    for n in range(MOST_REACTIONS + 5):
+        seen.react(f"m{n}", [("👍", 1)])
+    assert (seen.reactions("m4"), seen.reactions("m5")) == ("", "👍 1")
     seen.note((f"t{n}", "") for n in range(1, SEEN + 11))
     assert len(seen.of("t")) == SEEN
     assert seen.of("t")[0][0] == f"t{SEEN + 10}"
