@@ -42,7 +42,7 @@ async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> C
         return ContextRules(compression=said.compression, keep_steps=said.keep_steps)
     size, reserve = found
     if reserve >= size:
-        what = f"{reserve} tokens kept for the answer leave nothing of a window of {size}"
+        what = f"{reserve} tokens reserved for the answer leave nothing of a window of {size}"
         raise ConfigError(f"agents.{name}.context.reserve: {what}")
     own = said.window is not None and size == said.window
     key = f"agents.{name}.context.window" if own else f"models.{config.model}.context_window"

@@ -371,12 +371,12 @@ def _wrong(
         return
     (size, reserve), at = found, ("agents", name, "context")
     if reserve >= size:
-        what = f"{reserve} tokens kept for the answer leave nothing of a window of {size}"
+        what = f"{reserve} tokens reserved for the answer leave nothing of a window of {size}"
         yield config.problem((*at, "reserve"), f"agents.{name}.context.reserve: {what}")
         return
     needed = _least(config, name, agent, model, size - reserve)
     if needed is not None:
-        said = f"agents.{name}: what it is always told has {needed} tokens, and of a window of"
+        said = f"agents.{name}: its fixed instructions have {needed} tokens, and of a window of"
         what = f"{said} {size} there are {size - reserve} for a question"
         yield config.problem((*at, "window"), f"{what}: raise the window, or shorten it")
 

@@ -42,7 +42,7 @@ OWN: Mapping[str, tuple[str, str, str]] = {
     "tokens": ("Run", "tokens", "Make, list and revoke tokens."),
     "chat": ("Talk", "talk", "Take part as a person: read, write, switch threads."),
     "ask": ("Talk", "talk", "Ask an agent, wait for its answer and print it."),
-    "send": ("Talk", "talk", "Send a message: to somebody, to a channel, or to everybody."),
+    "send": ("Talk", "talk", "Send a message: to participants, to a channel, or to everybody."),
     "messages": ("Talk", "transcripts", GROUPS["messages"].about),
     "agents": ("Look", "agents", GROUPS["agents"].about),
     "mcp": ("Run", "mcp", "Let Claude Code, Cursor, opencode, VS Code and the like join."),

@@ -173,7 +173,7 @@ def show(
         if name is None:
             raise UserError("name a prompt")
         if agent is not None:
-            told = "--source and --folder show a template as it is, whoever uses it"
+            told = "--source and --folder show a template as it is, for no agent"
             raise UserError(f"{told}: leave out --agent, or them")
         _show_source(_find(name, folder, None if folder else _load(config)), as_json)
         return

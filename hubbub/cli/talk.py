@@ -361,7 +361,7 @@ def send(
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Send a message: to somebody, to a channel, or to everybody.
+    """Send a message: to participants, to a channel, or to everybody.
 
     With --wait the exit code is 1 if no agent answers, and Ctrl-C stops the agents' turns.
     """
@@ -404,7 +404,7 @@ def _print_sent(sent: SendResult, speaker: str, as_json: bool) -> None:
         return
     thread = label(sent.thread_id, speaker)
     away = f"; away, will get it later: {', '.join(sent.absent)}" if sent.absent else ""
-    nobody = f"; nobody is called {', '.join(sent.unresolved)}" if sent.unresolved else ""
+    nobody = f"; there is no participant {', '.join(sent.unresolved)}" if sent.unresolved else ""
     typer.echo(visible(f"{sent.id} sent as {speaker} in {thread}{away}{nobody}"))
     for line in delivery_notes(sent, SHELL):
         typer.echo(visible(line))

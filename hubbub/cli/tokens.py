@@ -125,7 +125,7 @@ def revoke(
 def _check_name(participant: str) -> None:
     if not is_participant_id(participant):
         raise UserError(
-            f"nobody can be called '{participant}': a name has 1 to 64 letters, digits, '-' or '_'"
+            f"'{participant}' cannot be a name: a name has 1 to 64 letters, digits, '-' or '_'"
             " and is not reserved"
         )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from hubbub.cli.connection import (
     OPERATOR,
@@ -26,6 +26,7 @@ from hubbub.cli.connection import (
 from hubbub.cli.operations import complete_thread
 from hubbub.cli.output import JsonFlag, console, counted, emit_json
 from hubbub.errors import UserError
+from hubbub.mods.transcript.schemas import Imported, Piece
 from hubbub.people.messages import message_line
 from hubbub.people.names import find_thread
 from hubbub.protocol.frames import Cursor, Event
@@ -139,20 +140,6 @@ def _canonical(client: Client, thread: str, reader: str) -> str:
 # Files --------------------------------------------------------------------------------------------
 
 
-class _Piece(BaseModel):
-    """Of an answer: what is written."""
-
-    text: str
-    messages: int
-    cursor: str | None = None
-
-
-class _Imported(BaseModel):
-    imported: int
-    before: int
-    skipped: int
-
-
 def export(
     thread: Annotated[
         str | None,
@@ -205,18 +192,18 @@ async def _export(
         return count
 
 
-async def _pieces(client: Client, asked: dict[str, JsonValue]) -> AsyncGenerator[_Piece, None]:
+async def _pieces(client: Client, asked: dict[str, JsonValue]) -> AsyncGenerator[Piece, None]:
     more: dict[str, JsonValue] = {}
     while True:
         answer = await client.call("export_transcript", cid=None, **asked, **more)
-        piece = _Piece.model_validate(answer)
+        piece = Piece.model_validate(answer)
         yield piece
         if piece.cursor is None:
             return
         more = {"cursor": piece.cursor}
 
 
-async def _write_whole(output: Path, pieces: AsyncIterator[_Piece]) -> int:
+async def _write_whole(output: Path, pieces: AsyncIterator[Piece]) -> int:
     """The file has all of it, or is as it was before. Raises `UserError`."""
     beside, count = output.with_name(f".{output.name}.{os.getpid()}.part"), 0
     try:
@@ -244,16 +231,15 @@ def import_(
     imported before is not imported again: run it again if it was cut off."""
     target = NetworkTarget(address, token)
     person = None if as_ is None else default_person(target, as_)
-    sums = run_async(_import(target, person, file))
-    text = f"{counted(sums.imported, 'message', 'messages')} imported"
-    if sums.before:
-        text += f", {sums.before} were there before"
-    if sums.skipped:
-        text += f", {sums.skipped} not taken over"
+    imported, before, skipped = run_async(_import(target, person, file))
+    text = f"{counted(imported, 'message', 'messages')} imported"
+    text += f", {before} were there before" if before else ""
+    text += f", {skipped} not taken over" if skipped else ""
     typer.echo(text)
 
 
-async def _import(target: NetworkTarget, person: str | None, file: Path) -> _Imported:
+async def _import(target: NetworkTarget, person: str | None, file: Path) -> tuple[int, int, int]:
+    """How many messages were imported, were there before, and were not taken over."""
     imported = before = skipped = 0
     try:
         with file.open(encoding="utf-8", newline="\n") as lines:
@@ -263,7 +249,7 @@ async def _import(target: NetworkTarget, person: str | None, file: Path) -> _Imp
                     answer = await client.call(
                         "import_transcript", cid=None, header=header, lines=piece, first=first
                     )
-                    told = _Imported.model_validate(answer)
+                    told = Imported.model_validate(answer)
                     imported += told.imported
                     before += told.before
                     skipped += told.skipped
@@ -271,7 +257,7 @@ async def _import(target: NetworkTarget, person: str | None, file: Path) -> _Imp
         raise UserError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{file} is no text in UTF-8") from error
-    return _Imported(imported=imported, before=before, skipped=skipped)
+    return imported, before, skipped
 
 
 def _parts(lines: Iterator[str]) -> Iterator[tuple[int, list[JsonValue]]]:

@@ -107,7 +107,7 @@ class TerminalView:
     @staticmethod
     def gap(count: int) -> str:
         """The line in place of `count` others that nobody read in time."""
-        return f"… {count} lines are left out here: nobody read them in time\n"
+        return f"… {count} lines are left out here: they were not read in time\n"
 
     def __call__(self, event: LifecycleEvent) -> None:
         if isinstance(event, MessageSeen) and self._is_too_many():

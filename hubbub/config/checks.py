@@ -66,7 +66,7 @@ def _check_confirmed(document: Document, loc: Loc, agent: Mapping[str, JsonValue
         if _map(settings).get("confirm") in (True, "tainted"):
             document.report(
                 (*loc, "tool_settings", tool, "confirm"),
-                f"nobody could ever approve the calls of {tool}: give a person in humans the role "
+                f"there is nobody to approve the calls of {tool}: give a person in humans the role "
                 "owner, or name some in network.approvals.approvers",
             )
 

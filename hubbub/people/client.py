@@ -95,4 +95,4 @@ class PersonClient:
         if near:
             listed = ", ".join(approval.id for approval in near)
             raise UserError(f"{name!r} may be any of {listed}")
-        raise UserError(f"no approval {one_line(name)!r} waits{did_you_mean(name, ids)}")
+        raise UserError(f"there is no pending approval {one_line(name)!r}{did_you_mean(name, ids)}")

@@ -164,7 +164,7 @@ GROUPS: Mapping[str, Group] = {
         "Set, pause and cancel reminders (mod schedule).", "Workplace", ("schedule",)
     ),
     "webhooks": Group(
-        "Tell other programs what happens, and be told (mod webhooks).", "Workplace", ("webhooks",)
+        "Notify other programs, and be notified by them (mod webhooks).", "Workplace", ("webhooks",)
     ),
     "network": Group("Check, look after and back up a network.", "Run", ("moderation",)),
 }  # fmt: skip

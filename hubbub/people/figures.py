@@ -157,7 +157,7 @@ def moment(at: datetime, zone: tzinfo | None = None) -> str:
 def outcome_words(outcome: str | None, reason: str = "") -> str:
     """How a turn ended, after its agent's name; None: it has not."""
     if outcome is None:
-        return "at work"
+        return "running"
     words = OUTCOMES.get(outcome, outcome.replace("_", " "))
     return f"{words}: {one_line(reason)}" if reason else words
 

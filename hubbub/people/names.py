@@ -77,7 +77,7 @@ def find_thread(text: str, reader: str, people: Collection[str], channels: Colle
 
 
 _HUB = (
-    "hub is the network itself: its notices need no answer, and nobody would read one; "
+    "hub is the network itself and reads no answers; "
     "write to a participant (`hubbub agents list` names them)"
 )
 
@@ -92,7 +92,7 @@ def _conversation(
     if text.startswith("#"):
         return thread_ids.channel(text[1:]) if text[1:] in channels else None
     if text.lstrip("@") == reader:
-        raise UserError("nobody sends messages to itself")
+        raise UserError("you cannot send a message to yourself")
     others = [name for name in names_in(text.removeprefix("direct_")) if name != reader]
     if others and set(others) <= set(people):
         return thread_ids.direct({*others, reader}) if len(others) < thread_ids.MAX_GROUP else None

@@ -196,9 +196,7 @@ def approval_words(approval: Approval, shown: Shown, typed: Typed) -> list[str]:
     deny = typed(f"approvals deny {approval.id} <reason>")
     until = moment(approval.expires_at)
     if approval.may_decide:
-        lines.append(
-            f"   {typed(f'approvals approve {approval.id}')} or {deny}; no word by {until} is a no"
-        )
+        lines.append(f"   {typed(f'approvals approve {approval.id}')} or {deny}; expires {until}")
     else:
         lines.append(f"   {approval.id}: {', '.join(approval.approvers) or 'an owner'} decides")
     return lines

@@ -208,7 +208,7 @@ def _object(text: str) -> dict[str, JsonValue]:
     try:
         value: JsonValue = json.loads(text)
     except ValueError as exc:
-        raise UserError(f"the arguments are no JSON: {exc}") from None
+        raise UserError(f"the arguments are not valid JSON: {exc}") from None
     if not isinstance(value, dict):
         raise UserError('the arguments are a JSON object, for example {"path": "a.txt"}')
     return value

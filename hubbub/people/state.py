@@ -213,9 +213,9 @@ class ClientState:
         for name in others:
             if name not in self.participants:
                 hint = did_you_mean(name, self.participants)
-                raise UserError(f"nobody here is called {one_line(name)!r}{hint}")
+                raise UserError(f"there is no participant {one_line(name)!r}{hint}")
         if not others:
-            raise UserError("a direct conversation needs somebody else")
+            raise UserError("a direct conversation needs another participant")
         if len(others) >= thread_ids.MAX_GROUP:
             raise UserError(f"a group has at most {thread_ids.MAX_GROUP} members")
         return thread_ids.direct({*others, self.me})

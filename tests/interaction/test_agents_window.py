@@ -39,7 +39,7 @@ async def test_older_messages_are_left_out_and_the_record_says_so(
         assert layers(step)["history"][1] > 1000
         assert size_of(request) <= 3072
         (line,) = [line for line in _lines(turn) if line.startswith("window ")]
-        assert "of 4096 tokens, 1024 kept for the answer, estimated: system " in line
+        assert "of 4096 tokens, 1024 reserved for the answer, estimated: system " in line
         assert "history " in line
         assert " cut)" in line
 
@@ -58,7 +58,7 @@ async def test_a_window_that_is_not_known_cuts_nothing_and_one_of_openai_is_coun
         turn = await s.turn()
         assert turn.steps[0].window is not None
         assert turn.steps[0].window.exact
-        assert any("4096 kept for the answer, counted: system" in line for line in _lines(turn))
+        assert any("4096 reserved for the answer, counted: system" in line for line in _lines(turn))
 
 
 @pytest.mark.behaviour("A-21")

@@ -157,7 +157,7 @@ class ChatSession(ClientState):
         self._told_away[thread.id] = result.absent
         if result.unresolved:
             names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
-            lines.append(NoteLine(f"nobody here is called {names}"))
+            lines.append(NoteLine(f"there is no participant {names}"))
         lines += map(NoteLine, delivery_notes(result, CHAT))
         return lines
 
@@ -200,7 +200,9 @@ class ChatSession(ClientState):
             NoteLine(self._listed(n, thread, width), cut=True) for n, thread in enumerate(found, 1)
         ]
         if any(thread.unread and thread.mentioned for thread in found):
-            lines.append(NoteLine("! somebody mentioned you there; /open <n> opens a thread"))
+            lines.append(
+                NoteLine("! marks threads in which you are mentioned; /open <n> opens one")
+            )
         return lines
 
     def _listed(self, number: int, thread: ClientThread, width: int) -> str:

@@ -51,7 +51,7 @@ def find(
     if found is None:
         absent = find_command(words, (c for c in everything if c.where != "shell"))
         if absent is not None:
-            raise UserError(f"/{absent[0].path} is not to be had here: {_missing(absent[0])}")
+            raise UserError(f"/{absent[0].path} is not available here: {_missing(absent[0])}")
         known = {*local, *(word for c in there for word in c.path.split())}
         found_near = near(words[0], known) if words else []
         hint = f"did you mean /{found_near[0]}?" if found_near else "/help lists them"
@@ -199,7 +199,7 @@ LOCAL: Mapping[str, ChatWord] = {
     for usage, help in (
         ("/threads", "your threads, unread ones marked"),
         ("/open <n or name>", "open a thread of that list, @someone or #channel"),
-        ("/dm <who>[,<who>] [text]", "talk to somebody, or to a group"),
+        ("/dm <who>[,<who>] [text]", "talk to one participant, or to a group"),
         ("/who", "who is in the network, and what they do"),
         ("/reply <m42> <text>", "reply under a message, in a thread of its own"),
         ("/more", "older messages of this thread"),
@@ -209,7 +209,7 @@ LOCAL: Mapping[str, ChatWord] = {
         ("/queue <text>", "say it for the next turn, not the one that runs"),
         ("/steer <text>", "say it to the turn that runs"),
         ("/interrupt <text>", "end the turn that runs and begin with this"),
-        ("/wait [seconds]", "wait until somebody answers here (for scripts; 10 s)"),
+        ("/wait [seconds]", "wait for an answer here (for scripts; 10 s)"),
         ("/help [word]", "this list; or what a command takes"),
         ("/quit", "leave (Ctrl-D does too)"),
     )
@@ -227,7 +227,7 @@ def help_lines(word: str, commands: Iterable[Command]) -> list[NoteLine]:
     return [
         *notes(f"{usage:<{width}}  {about}" for usage, about in lines),
         NoteLine("the first word may be left out where one command only ends so: /claim t3"),
-        NoteLine("anything else is said in the current thread; @name mentions somebody"),
+        NoteLine("everything else is sent to the current thread; @name mentions a participant"),
         NoteLine("//text says /text; /help <word> says what a command takes"),
     ]
 

@@ -72,7 +72,7 @@ def _minutes(text: str) -> float:
     except ValueError:
         seconds = None
     if not isinstance(seconds, float) or not 0 < seconds <= 86400:
-        raise UserError(f"{text!r} is no time up to a day; they look like 15m or 1h")
+        raise UserError(f"{text!r} is not a time of at most a day, such as 15m or 1h")
     return seconds / 60
 
 
@@ -87,7 +87,7 @@ async def release(person: PersonClient, given: dict[str, Any]) -> Shown:
     else:
         raise UserError(f"name one of {', '.join(mine)}" if mine else "you speak for no agent")
     if agent not in [each.agent for each in held]:
-        return Shown({"released": agent}, done(f"nobody speaks for {agent}"))
+        return Shown({"released": agent}, done(f"{agent} already speaks for itself"))
     heard = person.state.oversight.tells_end("takeover", agent)
     await person.ask(Done, "hand_back", agent=agent)
     line = f"{agent} speaks for itself again"
@@ -127,7 +127,8 @@ COMMANDS = (
     Command("agents logs", "read_agent_log", log, operator=True),
     Command("agents find", "find_agent", fitting,
             about="Find who can do something, the best first."),
-    Command("agents card", "read_card", card, about="Show what somebody says of itself."),
+    Command("agents card", "read_card", card,
+            about="Show the card of a participant: what it says about itself."),
     Command("agents takeover", "take_over", do=take_over, order=("agent", "for?"),
             without=("minutes",),
             about="Speak for an agent for a while; nothing wakes it meanwhile.",

@@ -32,7 +32,7 @@ def listed(found: Approvals, person: PersonClient) -> list[NoteLine]:
         lines += words or [decided_words(approval)]
     if found.more:
         lines.append("and older ones")
-    return notes(lines or ["nothing waits for an approval"], "plain" if lines else "info")
+    return notes(lines or ["there are no pending approvals"], "plain" if lines else "info")
 
 
 async def _meant(person: PersonClient, name: str) -> Approval:

@@ -121,7 +121,7 @@ async def fetch(person: PersonClient, file: File, into: BinaryIO) -> None:
         into.write(data)
         offset, more = offset + len(data), chunk.more
     if digest.hexdigest() != file.sha256:
-        raise UserError(f"{file.id}: what has arrived is not what was kept; try again")
+        raise UserError(f"{file.id}: the file arrived damaged; try again")
 
 
 def free_place(path: str, name: str, *, replace: bool = False) -> Path:
@@ -205,7 +205,9 @@ async def _replace(person: PersonClient, file: File, place: Path) -> None:
         os.replace(whole, place)
 
 
-THREAD = Parameter("thread", "Somebody, a #channel or another thread: who reads it may fetch them.")
+THREAD = Parameter(
+    "thread", "A person, a #channel or another thread, whose readers may fetch the files."
+)
 COMMANDS = (
     Command("files list", "list_files", here=True, columns=(
         "file=id", "name", "type=media_type", "size", "by=uploaded_by", "at", "thread",

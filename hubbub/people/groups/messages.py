@@ -65,7 +65,7 @@ def story(message: Message | None, receipts: Receipts, zone: tzinfo | None = Non
     width = max((len(each.participant) for each in receipts.receipts), default=0)
     lines += [f"  {r.participant:<{width}}  {receipt_words(r)}" for r in receipts.receipts]
     if not receipts.receipts:
-        lines.append("  nobody else reads this thread")
+        lines.append("  this thread has no other readers")
     if receipts.more:
         lines.append("  and others")
     return lines
@@ -230,7 +230,7 @@ async def why(person: PersonClient, given: dict[str, Any]) -> Shown:
     words = [given["id"], *([given["agent"]] if given.get("agent") else [])]
     ids = [word for word in words if parse_message_id(word) is not None]
     if len(ids) != 1:
-        raise UserError(f"{words[0]!r} is no message; they look like m42")
+        raise UserError(f"{words[0]!r} is not the id of a message, such as m42")
     others = [word for word in words if word != ids[0]]
     if others:
         return await _explained(person, ids[0], person.agent(others[0]))

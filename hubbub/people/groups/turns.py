@@ -140,7 +140,7 @@ def _window(window: Window) -> str:
     how = "counted" if window.exact else "estimated"
     if window.size is None:
         return f"window    not known, nothing is cut: {used} tokens, {how}: {layers}"
-    room = f"{used} of {window.size} tokens, {window.reserve} kept for the answer"
+    room = f"{used} of {window.size} tokens, {window.reserve} reserved for the answer"
     return f"window    {room}, {how}: {layers}"
 
 
@@ -199,7 +199,7 @@ async def _interaction_id(person: PersonClient, name: str | None) -> str:
         if parse_interaction_id(name) is not None:
             return name
         if parse_message_id(name) is None:
-            raise UserError(f"{name!r} is no interaction (i42) and no message (m42)")
+            raise UserError(f"{name!r} is neither an interaction (i42) nor a message (m42)")
     else:
         last = person.state.thread(person.state.current).last if person.here else None
         if last is None:

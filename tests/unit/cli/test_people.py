@@ -31,7 +31,7 @@ def test_people_talk_and_look_at_a_shell(
         "send bob hello there",
     ) == snapshot(name="beginning")
     ran = hubbub("send", "-c", "general", "one\ntwo \x1b[31m @nobody")
-    assert ran.out == "m3 sent as ann in #general; nobody is called nobody\n"
+    assert ran.out == "m3 sent as ann in #general; there is no participant nobody\n"
     assert (
         hubbub.story(
             "send --as eve general 'to some'",

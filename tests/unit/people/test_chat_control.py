@@ -118,7 +118,7 @@ async def test_approvals_come_with_what_to_type_and_are_given_denied_or_decided_
         told = await agent.call("read_approval", id=ids[0])
         assert isinstance(told, dict)
         assert (told["state"], told["final"]) == ("approved", {"path": "b.txt"})
-        await chat.ann.sees("nothing waits for an approval")
+        await chat.ann.sees("there are no pending approvals")
         ids.append(await asks(agent, start.id, "1.c2"))
         await chat.ann.sees("asks to run delete_file in @calculator")
         await chat.ann.plays("/deny a0a0 no", f"/deny {ids[1]} not that one")

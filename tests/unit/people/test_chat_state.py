@@ -360,7 +360,7 @@ def test_what_was_sent_says_where_whom_it_does_not_reach_and_who_is_away_once() 
     answer = result(9, GENERAL, 1, absent=("bob", "eve"), unresolved=("bbo",))
     assert shown(begun().sent(answer))[1:] == [
         "bob, eve are away; the message waits",
-        "nobody here is called @bbo",
+        "there is no participant @bbo",
     ]
     session = begun()
     away = [
@@ -425,7 +425,7 @@ def test_threads_are_listed_with_numbers_that_open_takes_and_with_what_is_new() 
     assert first.endswith("…")
     assert "\n" not in first
     assert "@bob         1 new  bob: psst" in second
-    assert legend == "! somebody mentioned you there; /open <n> opens a thread"
+    assert legend == "! marks threads in which you are mentioned; /open <n> opens one"
 
 
 def test_threads_and_people_are_found_or_told_in_one_sentence() -> None:
@@ -451,8 +451,8 @@ def test_threads_and_people_are_found_or_told_in_one_sentence() -> None:
         assert says in str(caught.value)
     for names, says in (
         (["bbo"], r"did you mean bob\?"),
-        (["ann"], "somebody else"),
-        (["p"] * 3, "nobody"),
+        (["ann"], "another participant"),
+        (["p"] * 3, "there is no participant"),
     ):
         with pytest.raises(UserError, match=says):
             session.direct(names)

@@ -157,7 +157,7 @@ async def test_files_are_sent_in_parts_shown_and_saved_and_replace_nothing(
         other = file.model_copy(update={"sha256": "0" * 64})
         for kept, place, why in (
             (file, "a.txt", "is there already"),  # it has come to stand there meanwhile
-            (other, "c.txt", "is not what was kept"),
+            (other, "c.txt", "arrived damaged"),
         ):
             with pytest.raises(UserError, match=why):
                 await save(person, kept, tmp_path / place)

@@ -48,7 +48,7 @@ def test_what_is_no_thread_is_one_sentence_with_the_nearest_name() -> None:
         "channel_nothing": "there is no thread",
         "#nothing.t4": "there is no thread '#nothing'",
         "": "there is no thread ''",
-        "ann": "nobody sends messages to itself",
+        "ann": "you cannot send a message to yourself",
         "hub": "hub is the network itself",
         "direct_hub": "hub is the network itself",
     }.items():

@@ -67,7 +67,7 @@ def test_numbers_and_times_are_told_as_people_say_them() -> None:
 
 def test_every_code_has_its_words() -> None:
     assert set(get_args(Outcome)) <= set(OUTCOMES)
-    assert outcome_words(None) == "at work"
+    assert outcome_words(None) == "running"
     assert outcome_words("budget_exhausted", "usd") == "has used up its budget: usd"
     assert outcome_words("of_a_newer_hub") == "of a newer hub"
     for code in Reason:
@@ -202,7 +202,7 @@ def test_an_approval_is_told_once_with_what_to_type_and_then_how_it_was_decided(
         "   because: it is gone then",
         '   path: "a.txt"',
     ]
-    assert lines[4].startswith("   /approve a1 or /deny a1 <reason>; no word by ")
+    assert lines[4].startswith("   /approve a1 or /deny a1 <reason>; expires ")
     assert asks(session, approval()) == []
     assert session.oversight.status() == [("unread", "1 to approve")]
     done = approval(state="denied", decided_by="eve", verdict="no\x07")

@@ -118,7 +118,7 @@ def test_an_operation_of_a_mod_has_its_command_by_being_declared() -> None:
 @pytest.mark.behaviour("M-310", "M-380")
 def test_without_its_operation_a_command_is_not_there() -> None:
     for line, operation in (("react m1 x", "toggle_reaction"), ("documents", "list_documents")):
-        told = "is not to be had here: this network does not have the mod [a-z]+; add "
+        told = "is not available here: this network does not have the mod [a-z]+; add "
         with pytest.raises(UserError, match=told):
             slash.find(line, OFFERS - {operation}, (), LOCAL)
     with pytest.raises(UserError, match="there is no command /histroy; did you mean /history"):
