@@ -218,20 +218,29 @@ _ODF: _Texts = (
 )
 
 
-def _plain(names: Callable[[zipfile.ZipFile], list[str]], rules: _Texts) -> _Reader:
-    def read(archive: zipfile.ZipFile, limits: ReadLimits) -> Iterator[str]:
-        room = limits.characters
-        for name in names(archive):
-            collector = _Collector(room, *rules)
-            try:
-                _parse(unpacked(archive, name, limits), collector)
-            except _Enough:
-                yield from collector.pieces
-                return
-            room -= sum(map(len, collector.pieces))
-            yield from chain(collector.pieces, "\n")
+def _texts(
+    archive: zipfile.ZipFile,
+    names: list[str],
+    make: Callable[[int], _Collector],
+    limits: ReadLimits,
+) -> Iterator[str]:
+    """What collectors, each made for so many characters, find in these files of an archive."""
+    room = limits.characters
+    for name in names:
+        collector = make(room)
+        try:
+            _parse(unpacked(archive, name, limits), collector)
+        except _Enough:
+            yield from collector.pieces
+            return
+        room -= sum(map(len, collector.pieces))
+        yield from chain(collector.pieces, "\n")
 
-    return read
+
+def _plain(names: Callable[[zipfile.ZipFile], list[str]], rules: _Texts) -> _Reader:
+    return lambda archive, limits: _texts(
+        archive, names(archive), lambda room: _Collector(room, *rules), limits
+    )
 
 
 _Reader = Callable[[zipfile.ZipFile, ReadLimits], Iterator[str]]
@@ -292,16 +301,8 @@ def _sheets(archive: zipfile.ZipFile, limits: ReadLimits) -> Iterator[str]:
     if "xl/sharedStrings.xml" in archive.namelist():
         with suppress(_Enough):  # cells that refer to later ones show their number
             _parse(unpacked(archive, "xl/sharedStrings.xml", limits), shared)
-    room = limits.characters
-    for name in _numbered(archive, "xl/worksheets/sheet"):
-        cells = _Cells(room, shared.texts)
-        try:
-            _parse(unpacked(archive, name, limits), cells)
-        except _Enough:
-            yield from cells.pieces
-            return
-        room -= sum(map(len, cells.pieces))
-        yield from chain(cells.pieces, "\n")
+    names = _numbered(archive, "xl/worksheets/sheet")
+    return _texts(archive, names, lambda room: _Cells(room, shared.texts), limits)
 
 
 READERS: dict[str, _Reader] = {

@@ -11,7 +11,7 @@ mods:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -47,49 +47,26 @@ class Text(NamedTuple):
 Change = Callable[[Text], str]
 
 
-def said(draft: Draft) -> Iterator[Text]:
-    """What the sender says in words of its own: strings of the content with the names of fields,
-    and the text that is shown in its place."""
-    yield from _strings(draft.content)
-    if draft.text_representation is not None:
-        yield Text(draft.text_representation)
-
-
 def text_alone(draft: Draft) -> str | None:
     """The text that is all there is to read in it, as in most messages; None if there is more."""
     alone = draft.text_representation is None and draft.quote is None and not draft.attachments
     return draft.content if alone and isinstance(draft.content, str) else None
 
 
-def texts(draft: Draft) -> Iterable[Text]:
-    """All texts that readers get from it: what is said, what is quoted, and what attachments are
-    called, where they are and how their texts begin."""
-    alone = text_alone(draft)
-    return _all_texts(draft) if alone is None else (Text(alone),)
+def texts(draft: Draft) -> Sequence[Text]:
+    """All texts that readers get from it: strings of the content with the names of fields, what is
+    shown in its place, what is quoted, and what attachments are called, where they are and how
+    their texts begin."""
+    if (alone := text_alone(draft)) is not None:
+        return [Text(alone)]
+    found: list[Text] = []
 
+    def seen(each: Text) -> str:
+        found.append(each)
+        return each.text
 
-def _all_texts(draft: Draft) -> Iterator[Text]:
-    yield from said(draft)
-    if draft.quote is not None:
-        yield Text(draft.quote.text)
-    for attachment in draft.attachments:
-        yield Text(attachment.name)
-        yield Text(attachment.media_type)
-        yield Text(attachment.uri)
-        if attachment.excerpt is not None:
-            yield Text(attachment.excerpt)
-
-
-def _strings(value: JsonValue, field: str = "") -> Iterator[Text]:
-    if isinstance(value, str):
-        yield Text(value, field)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield Text(key)
-            yield from _strings(item, key)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item, field)
+    rewritten(draft, seen)
+    return found
 
 
 def rewritten(draft: Draft, change: Change) -> Draft:
@@ -191,10 +168,8 @@ class Moderation(Mod):
 
     def watches(self, draft: Draft) -> bool:
         """Not of a text that surely breaks no rule and has no secret, as nearly all."""
-        text = draft.content
-        if draft.text_representation is not None or draft.quote is not None or draft.attachments:
-            return True
-        if not isinstance(text, str) or len(text) > self._harmless:
+        text = text_alone(draft)
+        if text is None or len(text) > self._harmless:
             return True
         return self.config.secrets != "off" and may_have_secret(text)
 
@@ -270,8 +245,7 @@ class Moderation(Mod):
 
 def _length(draft: Draft) -> int:
     """Characters of all its texts."""
-    alone = text_alone(draft)
-    return sum(len(each.text) for each in texts(draft)) if alone is None else len(alone)
+    return sum(len(each.text) for each in texts(draft))
 
 
 def _rules(config: ModerationConfig) -> Sequence[ModerationRule]:
@@ -290,7 +264,7 @@ def _too_long(rule: LengthRule, draft: Draft) -> str | None:
     if _length(draft) <= rule.most:
         return None
     shown = draft.text_representation
-    whole = sum(len(each.text) for each in said(draft))
+    whole = _length(draft.replace(quote=None, attachments=()))
     length = max(whole - len(shown), len(shown)) if shown is not None else whole
     return rule.reason(length) if length > rule.most else None
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from hubbub.errors import OperationError
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Alarm, Host
-from hubbub.mods.rows import Statement
+from hubbub.mods.repository import insert, put, update
+from hubbub.mods.rows import Statement, Value
 from hubbub.mods.schedule.schemas import Reminder
 from hubbub.mods.schedule.when import Every, Rule, parse_when, zone_of
 from hubbub.protocol import thread_ids
@@ -28,11 +29,6 @@ __all__ = [
 
 OPERATOR = "operator"
 """Whose reminders those of the network's config are."""
-
-_COLUMNS = (
-    "id, owner, name, thread, text, wakes, at, zone, start, due, until, times, paused, problem, "
-    "outside"
-)
 
 
 class ReminderRow(NamedTuple):
@@ -63,21 +59,19 @@ class ReminderRow(NamedTuple):
 
     def to_schema(self, *, repeats: bool) -> Reminder:
         return Reminder(
+            **{name: value for name, value in self._asdict().items() if name in _SAME},
             id=f"r{self.id}",
             of=self.owner,
-            name=self.name,
-            text=self.text,
             when=self.at,
             timezone=self.zone,
             thread_id=self.thread,
-            wakes=self.wakes,
             state="paused" if self.paused else "active",
             next=None if self.paused else time_of(self.due),
             repeats=repeats,
-            until=time_of(self.until),
-            times=self.times,
-            problem=self.problem,
         )
+
+
+_SAME = {"name", "text", "wakes", "until", "times", "problem"}
 
 
 def day_of(seconds: float) -> str:
@@ -88,7 +82,8 @@ def day_of(seconds: float) -> str:
 async def load(host: Host) -> tuple[dict[int, ReminderRow], dict[str, tuple[str, int]], int]:
     """All reminders by number; by participant the day and how many of its reminders woke somebody
     on it; and the last number that was used."""
-    rows = await host.rows(f"SELECT {_COLUMNS} FROM schedule_reminder ORDER BY id")
+    columns = ", ".join(ReminderRow._fields)
+    rows = await host.rows(f"SELECT {columns} FROM schedule_reminder ORDER BY id")
     days = await host.rows("SELECT owner, day, fired FROM schedule_day")
     ((last,),) = await host.rows("SELECT id FROM schedule_last")
     found = {row[0]: _row(row) for row in rows}
@@ -96,30 +91,25 @@ async def load(host: Host) -> tuple[dict[int, ReminderRow], dict[str, tuple[str,
 
 
 def _row(values: Sequence[Any]) -> ReminderRow:
-    # Any: SQLite's values, in the order of `_COLUMNS`.
+    # Any: SQLite's values, in the order of its fields.
     row = ReminderRow._make(values)
     wakes = tuple(json.loads(values[5]))
     return row._replace(wakes=wakes, paused=bool(row.paused), outside=bool(row.outside))
 
 
-def _values(row: ReminderRow) -> tuple[str | int | float | None, ...]:
-    return (*row[:5], json.dumps(row.wakes), *row[6:12], int(row.paused), row.problem,
-            int(row.outside))  # fmt: skip
+def _values(row: ReminderRow) -> dict[str, Value]:
+    plain = {"wakes": json.dumps(row.wakes), "paused": int(row.paused), "outside": int(row.outside)}
+    return {**row._asdict(), **plain}
 
 
 def inserted(row: ReminderRow) -> Sequence[Statement]:
-    places = ", ".join("?" * len(row))
-    return [
-        Statement(f"INSERT INTO schedule_reminder ({_COLUMNS}) VALUES ({places})", _values(row)),
-        Statement("UPDATE schedule_last SET id = max(id, ?)", (row.id,)),
-    ]
+    last = Statement("UPDATE schedule_last SET id = max(id, ?)", (row.id,))
+    return [insert("schedule_reminder", **_values(row)), last]
 
 
 def updated(row: ReminderRow) -> Sequence[Statement]:
     """The reminder as it is now, if it is still there."""
-    names = _COLUMNS.split(", ")[1:]
-    sql = f"UPDATE schedule_reminder SET {', '.join(f'{n} = ?' for n in names)} WHERE id = ?"
-    return [Statement(sql, (*_values(row)[1:], row.id))]
+    return [update("schedule_reminder", _values(row), id=row.id)._replace(rows=None)]
 
 
 def deleted(row: ReminderRow) -> Sequence[Statement]:
@@ -127,8 +117,7 @@ def deleted(row: ReminderRow) -> Sequence[Statement]:
 
 
 def fired(owner: str, day: str, count: int) -> Statement:
-    sql = "INSERT OR REPLACE INTO schedule_day VALUES (?, ?, ?)"
-    return Statement(sql, (owner, day, count))
+    return put("schedule_day", "owner", owner=owner, day=day, fired=count)
 
 
 def following(current: ReminderRow, said: ReminderRow, now: float) -> ReminderRow | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
-from hubbub.mods.fields import Moment, id_pattern
+from hubbub.mods.fields import At, Limit, Moment, id_pattern
 from hubbub.protocol.messages import Model, Name, TurnRef
 from hubbub.protocol.operations import Input, Tainted
 
@@ -42,7 +42,7 @@ class ListReminders(Input):
     """Those of all participants; for owners."""
     after: ReminderId | None = None
     """Only reminders after this one."""
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    limit: Limit = 50
     """How many at most."""
 
 
@@ -64,10 +64,10 @@ class Reminder(Model):
     thread_id: str
     wakes: tuple[str, ...]
     state: Literal["active", "paused"]
-    next: AwareDatetime | None = None
+    next: At | None = None
     """When it comes; left out while it is paused."""
     repeats: bool
-    until: AwareDatetime | None = None
+    until: At | None = None
     times: int | None = None
     """How often it still comes."""
     problem: str = ""
