@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import time
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hubbub.mods.api import PASS, Reject, Replace
 from hubbub.mods.moderation import secrets
 from hubbub.mods.moderation.mod import LONG, Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
-from hubbub.mods.moderation.secrets import secrets_in
+from hubbub.mods.moderation.secrets import may_have_secret, secrets_in
 from hubbub.network.auth import new_token
 from hubbub.protocol.messages import Attachment, Draft, Quote
 from tests.unit.protocol.drafts import hostile_text
@@ -169,7 +170,7 @@ WHOLE = {
 }
 PIECES = [
     *KNOWN.values(), *(hint for kind in secrets._KINDS for hint in kind.hints),
-    *secrets._GUESS_HINTS, "aws", "key", "is", "eyJ", X[:11],
+    "secret", "token", "passwd", "pwd", "credential", "aws", "key", "is", "eyJ", X[:11],
     X[:40], "a81Kd92-0fLq77", " ", "\t\t", ":", "=", "=>", '"', "'", ".", "-", "_", "a", "é", "\n",
 ]  # fmt: skip
 
@@ -185,6 +186,13 @@ def test_no_text_with_a_secret_is_ruled_out_beforehand(text: str) -> None:
                 expected.add((name, match.span("secret")))
     covered = {place for each in secrets_in(text) for place in range(*each.span)}
     assert covered >= {place for _, span in expected for place in range(*span)}
+
+
+def test_no_hint_is_left_out_of_the_look_that_all_messages_get() -> None:
+    words = ("api-key", "access_key", "secret", "token", "passwd", "password", "passphrase", "pwd")
+    for hint in (*chain(*secrets.HINTS.values()), *(f"{word} 1" for word in words)):
+        assert may_have_secret(f"so {hint} it is"), hint
+    assert not may_have_secret("so it is, Ann: the task of 9:30 in New York is done - by bob_2")
 
 
 @pytest.mark.slow  # it compares times
