@@ -12,9 +12,7 @@ from hubbub.network.auth import token_hash
 from hubbub.network.ports import Store
 from hubbub.network.records import (
     Batch,
-    ChannelCreated,
     CursorMoved,
-    MemberJoined,
     MessageRow,
     ParticipantSeen,
     Record,
@@ -22,6 +20,7 @@ from hubbub.network.records import (
     TokenAdded,
     WakesSettled,
 )
+from hubbub.network.stored import StoredChannel, StoredMember
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import Draft, MessageType
@@ -93,10 +92,10 @@ def _setting(threads: Sequence[_Thread]) -> Iterator[Record]:
         yield ParticipantSeen(name, "agent", "{}")
     for thread in threads:
         if thread.type == "channel":
-            yield ChannelCreated(thread.id.partition(".")[2], "A channel with a past")
+            yield StoredChannel(thread.id.partition(".")[2], "A channel with a past")
         yield ThreadCreated(thread.no, thread.id)
         for member in thread.speakers if thread.type == "channel" else ():
-            yield MemberJoined(member, thread.no, 0)
+            yield StoredMember(member, thread.no, 0)
 
 
 def _messages(threads: Sequence[_Thread], count: int) -> Iterator[MessageRow]:

@@ -24,20 +24,13 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.limits import TokenBucket
 from hubbub.network.mods.runtime import Mods
 from hubbub.network.queries import PendingWakes, TokenHashes
-from hubbub.network.records import (
-    ChannelCreated,
-    CursorMoved,
-    MemberJoined,
-    ParticipantSeen,
-    Record,
-    ThreadCreated,
-)
+from hubbub.network.records import CursorMoved, ParticipantSeen, Record, ThreadCreated
 from hubbub.network.registry import Registry
 from hubbub.network.services.read_markers import said_before
 from hubbub.network.session import Session
 from hubbub.network.shown_messages import shown_bodies, shown_tails
 from hubbub.network.state import ChannelState, Known
-from hubbub.network.stored import PendingRow
+from hubbub.network.stored import PendingRow, StoredChannel, StoredMember
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import CloseCode, ErrorCode
@@ -134,7 +127,7 @@ class Admission:
         if not thread.stored:
             thread.stored = True
             yield ThreadCreated(thread.no, thread.id)
-        yield ChannelCreated(name, description)
+        yield StoredChannel(name, description)
 
     def _named_members(self, new: Collection[str]) -> Iterable[Record]:
         """Memberships that the config asks for. `all` means whoever joins the network, and all who
@@ -173,7 +166,7 @@ class Admission:
         """Let a participant into a scope. What was said there before counts as read."""
         state, head = self._state, self._kernel.log.head
         state.members.join(name, scope, head)
-        yield MemberJoined(name, scope, head)
+        yield StoredMember(name, scope, head)
         known = state.get(name)
         if known is not None and known.kind == "human":
             for mark in said_before(self._kernel, name, scope):

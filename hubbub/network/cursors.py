@@ -7,8 +7,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from hubbub.network.log import Change, Entry, Log
-from hubbub.network.records import CursorMoved, ReadMarked, Record, WakesSettled
+from hubbub.network.records import CursorMoved, Record, WakesSettled
 from hubbub.network.state import NetworkState
+from hubbub.network.stored import StoredMark
 from hubbub.network.threads import Thread
 from hubbub.protocol.messages import History
 
@@ -83,7 +84,7 @@ class Cursors:
             made: list[Record] = [CursorMoved(name, seq) for name, seq in moved.items()]
             made += [WakesSettled(name, seq) for name, seq in settled.items()]
             marks = self._state.marks
-            made += [ReadMarked(name, no, marks.get(name, no)) for name, no in sorted(spoke)]
+            made += [StoredMark(name, no, marks.get(name, no)) for name, no in sorted(spoke)]
             return made
 
         def done(error: Exception | None) -> None:

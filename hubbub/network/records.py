@@ -1,4 +1,7 @@
-"""What the hub hands to a store: finished records, in batches."""
+"""What the hub hands to a store: finished records, in batches.
+
+Records are tuples of what SQL is bound to. Those that a store also gives back stand in `stored`.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,34 @@ from typing import NamedTuple
 from hubbub.errors import OperationError
 from hubbub.mods.rows import Statement
 from hubbub.network.lives import NO_LIVES, Lives
+from hubbub.network.stored import (
+    StoredChannel,
+    StoredMark,
+    StoredMember,
+    StoredSpending,
+    StoredStop,
+    StoredTakeover,
+)
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
     "ApprovalKept",
     "Batch",
     "CallSettled",
-    "ChannelCreated",
     "CursorMoved",
     "Delivery",
     "Forgotten",
     "LedgerMoved",
-    "MemberJoined",
     "MemberLeft",
     "MessageRow",
     "ModRows",
     "ParticipantSeen",
-    "ReadMarked",
     "Record",
     "Remembered",
     "RequestKept",
-    "Spent",
     "StepRecorded",
     "StopLifted",
-    "StopSet",
     "TakeoverEnded",
-    "TakeoverSet",
     "ThreadCreated",
     "TokenAdded",
     "TokenRevoked",
@@ -81,8 +86,7 @@ class Delivery(NamedTuple):
     `<participant>-m<seq>`."""
 
 
-@dataclass(slots=True)
-class ParticipantSeen:
+class ParticipantSeen(NamedTuple):
     """A participant exists (inserted or updated). `card` is JSON."""
 
     id: str
@@ -90,29 +94,12 @@ class ParticipantSeen:
     card: str
 
 
-@dataclass(slots=True)
-class ThreadCreated:
+class ThreadCreated(NamedTuple):
     no: int
     id: str
 
 
-@dataclass(slots=True)
-class ChannelCreated:
-    name: str
-    description: str
-
-
-@dataclass(slots=True)
-class MemberJoined:
-    """From now on messages with `scope` reach the participant: those with seq > `since`."""
-
-    participant: str
-    scope: int
-    since: int
-
-
-@dataclass(slots=True)
-class MemberLeft:
+class MemberLeft(NamedTuple):
     """Messages with seq > `until` no longer reach the participant."""
 
     participant: str
@@ -120,17 +107,7 @@ class MemberLeft:
     until: int
 
 
-@dataclass(slots=True)
-class ReadMarked:
-    """The participant has read the thread up to `tseq`; replaces what was marked before."""
-
-    participant: str
-    thread_no: int
-    tseq: int
-
-
-@dataclass(slots=True)
-class Remembered:
+class Remembered(NamedTuple):
     """The participant remembers `value` (JSON) under `key`, in place of what it held."""
 
     participant: str
@@ -138,32 +115,28 @@ class Remembered:
     value: str
 
 
-@dataclass(slots=True)
-class Forgotten:
+class Forgotten(NamedTuple):
     """The participant remembers nothing under `key` any more."""
 
     participant: str
     key: str
 
 
-@dataclass(slots=True)
-class CursorMoved:
+class CursorMoved(NamedTuple):
     """The participant has everything up to `seq`. Never moves backwards."""
 
     participant: str
     seq: int
 
 
-@dataclass(slots=True)
-class WakesSettled:
+class WakesSettled(NamedTuple):
     """Wakes of `participant` up to `upto` need no turn: it acknowledges without recording any."""
 
     participant: str
     upto: int
 
 
-@dataclass(slots=True)
-class TurnBegun:
+class TurnBegun(NamedTuple):
     """A turn began, or began again: its steps stay, and `attempts` grows if another process begins.
 
     The wakes at `seqs` belong to it from now on.
@@ -178,16 +151,14 @@ class TurnBegun:
     lives: Lives = NO_LIVES
 
 
-@dataclass(slots=True)
-class TurnLeft:
+class TurnLeft(NamedTuple):
     """The process `life` works on the turn no more, and has not died in it."""
 
     id: str
     life: str
 
 
-@dataclass(slots=True)
-class WakesTaken:
+class WakesTaken(NamedTuple):
     """The wakes of `agent` at `seqs` belong to a turn that has begun before."""
 
     turn: str
@@ -195,8 +166,7 @@ class WakesTaken:
     seqs: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class StepRecorded:
+class StepRecorded(NamedTuple):
     """A step of a turn; recording the same `n` again replaces it."""
 
     turn: str
@@ -205,14 +175,12 @@ class StepRecorded:
     """`Step` as JSON."""
 
 
-@dataclass(slots=True)
-class TurnSent:
+class TurnSent(NamedTuple):
     turn: str
     seq: int
 
 
-@dataclass(slots=True)
-class TurnEnded:
+class TurnEnded(NamedTuple):
     """The turn is over, and its wakes are settled. A second end changes nothing."""
 
     id: str
@@ -221,8 +189,7 @@ class TurnEnded:
     """`TurnEnd` as JSON."""
 
 
-@dataclass(slots=True)
-class CallSettled:
+class CallSettled(NamedTuple):
     """The answer to a write that is no message, kept so that its `cid` can be repeated."""
 
     sender: str
@@ -232,61 +199,29 @@ class CallSettled:
     """JSON."""
 
 
-@dataclass(slots=True)
-class TokenAdded:
+class TokenAdded(NamedTuple):
     """A token's SHA-256 (hex), which proves `participant`."""
 
     sha256: str
     participant: str
 
 
-@dataclass(slots=True)
-class TokenRevoked:
+class TokenRevoked(NamedTuple):
     """All tokens of the participant stop working."""
 
     participant: str
 
 
-@dataclass(slots=True)
-class StopSet:
-    """A person has stopped an agent, a thread or everything, or the breaker a thread.
-
-    Replaces an earlier one of the same scope and target.
-    """
-
-    scope: str
-    """`agent`, `thread`, `all` or `breaker`."""
-    target: str
-    """Agent id or canonical thread id; empty for `all`."""
-    by: str
-    reason: str
-    at: float
-    count: int = 0
-    """Of the breaker: turns that had begun within its time."""
-
-
-@dataclass(slots=True)
-class StopLifted:
+class StopLifted(NamedTuple):
     scope: str
     target: str
 
 
-@dataclass(slots=True)
-class TakeoverSet:
-    """A person speaks for the agent until then (seconds since the epoch)."""
-
-    agent: str
-    by: str
-    until: float
-
-
-@dataclass(slots=True)
-class TakeoverEnded:
+class TakeoverEnded(NamedTuple):
     agent: str
 
 
-@dataclass(slots=True)
-class ApprovalKept:
+class ApprovalKept(NamedTuple):
     """An approval as it stands now; replaces what stood under its id."""
 
     id: str
@@ -299,8 +234,7 @@ class ApprovalKept:
     """`Approval` as JSON, without `may_decide`."""
 
 
-@dataclass(slots=True)
-class RequestKept:
+class RequestKept(NamedTuple):
     """A request as it stands now; replaces what stood under its id."""
 
     seq: int
@@ -314,8 +248,7 @@ class RequestKept:
     """`Request` as JSON."""
 
 
-@dataclass(slots=True)
-class LedgerMoved:
+class LedgerMoved(NamedTuple):
     """What was added to an interaction's account: differences, and names that are new in it."""
 
     interaction: int
@@ -329,21 +262,6 @@ class LedgerMoved:
     """Agents that it woke for the first time."""
     reached: tuple[str, ...] = ()
     """Limits that it ran into for the first time (`LimitName`)."""
-
-
-@dataclass(slots=True)
-class Spent:
-    """What was added to a day's account of an agent in a thread: differences."""
-
-    day: str
-    """YYYY-MM-DD, UTC."""
-    agent: str
-    thread_no: int
-    wakes: int = 0
-    turns: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    usd: float = 0.0
 
 
 @dataclass(slots=True)
@@ -375,10 +293,10 @@ class ModRows:
 Record = (
     ParticipantSeen
     | ThreadCreated
-    | ChannelCreated
-    | MemberJoined
+    | StoredChannel
+    | StoredMember
     | MemberLeft
-    | ReadMarked
+    | StoredMark
     | Remembered
     | Forgotten
     | CursorMoved
@@ -392,14 +310,14 @@ Record = (
     | CallSettled
     | TokenAdded
     | TokenRevoked
-    | StopSet
+    | StoredStop
     | StopLifted
-    | TakeoverSet
+    | StoredTakeover
     | TakeoverEnded
     | ApprovalKept
     | RequestKept
     | LedgerMoved
-    | Spent
+    | StoredSpending
     | ModRows
 )
 

@@ -1,4 +1,4 @@
-"""What a store gives back."""
+"""What a store gives back, and what of that is written in the same form."""
 
 from __future__ import annotations
 
@@ -49,12 +49,15 @@ class StoredThread(NamedTuple):
 
 
 class StoredChannel(NamedTuple):
+    """Also written, when a channel is made."""
+
     name: str
     description: str
 
 
 class StoredMember(NamedTuple):
-    """A membership that has not ended."""
+    """A membership that has not ended: messages with `scope` reach the participant from `since` on,
+    those with seq > `since`. Also written, when it begins."""
 
     participant: str
     scope: int
@@ -62,7 +65,7 @@ class StoredMember(NamedTuple):
 
 
 class StoredMark(NamedTuple):
-    """How far a participant has read a thread."""
+    """How far a participant has read a thread. Written in place of the mark before."""
 
     participant: str
     thread_no: int
@@ -84,18 +87,23 @@ class StoredRun(NamedTuple):
 
 
 class StoredStop(NamedTuple):
-    """A stop of people, or of the breaker, that holds; the fields are those of `StopSet`."""
+    """A person has stopped an agent, a thread or everything, or the breaker a thread. Written in
+    place of an earlier one of the same scope and target."""
 
     scope: str
+    """`agent`, `thread`, `all` or `breaker`."""
     target: str
+    """Agent id or canonical thread id; empty for `all`."""
     by: str
     reason: str
     at: float
-    turns: int
-    """`StopSet.count`."""
+    turns: int = 0
+    """Of the breaker: turns that had begun within its time."""
 
 
 class StoredTakeover(NamedTuple):
+    """A person speaks for the agent until then (seconds since the epoch)."""
+
     agent: str
     by: str
     until: float
@@ -114,16 +122,17 @@ class StoredLedger(NamedTuple):
 
 
 class StoredSpending(NamedTuple):
-    """A day's account of an agent in a thread."""
+    """A day's account of an agent in a thread; written: what is added to it."""
 
     day: str
+    """YYYY-MM-DD, UTC."""
     agent: str
     thread_no: int
-    wakes: int
-    turns: int
-    tokens_in: int
-    tokens_out: int
-    usd: float
+    wakes: int = 0
+    turns: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd: float = 0.0
 
 
 @dataclass(frozen=True)

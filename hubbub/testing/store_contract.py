@@ -24,6 +24,7 @@ from hubbub.network.queries import (
     TurnById,
     WakeOf,
 )
+from hubbub.network.stored import StoredChannel, StoredMark, StoredMember
 
 try:
     import pytest
@@ -36,13 +37,10 @@ from hubbub.network.ports import DuplicateCids, Store
 from hubbub.network.records import (
     Batch,
     CallSettled,
-    ChannelCreated,
     CursorMoved,
     Forgotten,
-    MemberJoined,
     MemberLeft,
     ParticipantSeen,
-    ReadMarked,
     Remembered,
     StepRecorded,
     ThreadCreated,
@@ -56,10 +54,7 @@ from hubbub.network.records import (
 )
 from hubbub.network.stored import (
     Settled,
-    StoredChannel,
     StoredKey,
-    StoredMark,
-    StoredMember,
     StoredParticipant,
     StoredThread,
     StoredWake,
@@ -295,10 +290,10 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
                 ThreadCreated(1, "dm.alice.bob"),
                 ThreadCreated(2, "channel.desk"),
                 ThreadCreated(3, "broadcast"),
-                ChannelCreated("desk", "The desk"),
-                MemberJoined("bob", 2, 0),
-                MemberJoined("alice", 2, 0),
-                MemberJoined("alice", 3, 0),
+                StoredChannel("desk", "The desk"),
+                StoredMember("bob", 2, 0),
+                StoredMember("alice", 2, 0),
+                StoredMember("alice", 3, 0),
                 CursorMoved("bob", 2),
                 messages=[message(1), message(2, tseq=2), message(3, thread=2, tseq=1, scope=2)],
             )
@@ -322,8 +317,8 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             await write(store, ParticipantSeen("bob", "agent", "{}"), CursorMoved("bob", 7))
             await write(store, CursorMoved("bob", 9), CursorMoved("bob", 3))
             await write(store, CursorMoved("bob", 8), WakesSettled("bob", 1))
-            await write(store, ReadMarked("bob", 1, 7), ReadMarked("bob", 2, 4))
-            await write(store, ReadMarked("bob", 1, 3), ReadMarked("alice", 1, 5))
+            await write(store, StoredMark("bob", 1, 7), StoredMark("bob", 2, 4))
+            await write(store, StoredMark("bob", 1, 3), StoredMark("alice", 1, 5))
             await write(store, Remembered("bob", "b", "1"), Remembered("bob", "a", "2"))
             await write(store, Remembered("alice", "a", "3"), Forgotten("bob", "b"))
         async with opened(again := self.new_store(tmp_path)) as state:
@@ -339,7 +334,7 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
         async with opened(store):
             await write(
                 store,
-                MemberJoined("bob", 4, 0),
+                StoredMember("bob", 4, 0),
                 CallSettled("alice", "call", 1, "1"),
                 messages=[message(1, cid="c1"), message(2, thread=4, tseq=1, scope=4)],
                 deliveries=[wake("bob", 1)],

@@ -18,11 +18,8 @@ from hubbub.network.records import (
     ApprovalKept,
     LedgerMoved,
     RequestKept,
-    Spent,
     StopLifted,
-    StopSet,
     TakeoverEnded,
-    TakeoverSet,
     TurnBegun,
     TurnEnded,
 )
@@ -74,12 +71,12 @@ class AccountsContract(StoreMaker):
         assert math.isclose(small.usd, 1.0)
 
     async def test_a_days_account_is_of_one_agent_in_one_thread(self, store: Store) -> None:
-        await write(store, Spent("2026-01-02", "bob", 1, wakes=1, turns=1, usd=0.5))
+        await write(store, StoredSpending("2026-01-02", "bob", 1, wakes=1, turns=1, usd=0.5))
         await write(
             store,
-            Spent("2026-01-02", "bob", 1, tokens_in=7, tokens_out=2, usd=0.25),
-            Spent("2026-01-02", "ann", 2, wakes=3),
-            Spent("2026-01-03", "bob", 2, tokens_in=4),
+            StoredSpending("2026-01-02", "bob", 1, tokens_in=7, tokens_out=2, usd=0.25),
+            StoredSpending("2026-01-02", "ann", 2, wakes=3),
+            StoredSpending("2026-01-03", "bob", 2, tokens_in=4),
         )
         late = StoredSpending("2026-01-03", "bob", 2, 0, 0, 4, 0, 0.0)
         ann = StoredSpending("2026-01-02", "ann", 2, 3, 0, 0, 0, 0.0)
@@ -146,19 +143,19 @@ class DurableControlContract(ControlContract):
             assert [*first.stops, *first.takeovers] == []
             await write(
                 store,
-                StopSet("all", "", "ann", "", 1.0),
-                StopSet("agent", "bob", "ann", "first", 2.0),
-                StopSet("thread", "bob", "ann", "", 4.0),
-                StopSet("breaker", "broadcast", "hub", "", 5.0, 40),
-                TakeoverSet("bob", "ann", 9.5),
-                TakeoverSet("cy", "ann", 7.5),
+                StoredStop("all", "", "ann", "", 1.0),
+                StoredStop("agent", "bob", "ann", "first", 2.0),
+                StoredStop("thread", "bob", "ann", "", 4.0),
+                StoredStop("breaker", "broadcast", "hub", "", 5.0, 40),
+                StoredTakeover("bob", "ann", 9.5),
+                StoredTakeover("cy", "ann", 7.5),
             )
             await write(
                 store,
-                StopSet("agent", "bob", "cy", "again", 3.0),
+                StoredStop("agent", "bob", "cy", "again", 3.0),
                 StopLifted("all", ""),
                 StopLifted("agent", "never"),
-                TakeoverSet("bob", "dan", 8.5),
+                StoredTakeover("bob", "dan", 8.5),
                 TakeoverEnded("cy"),
                 TakeoverEnded("eve"),
             )
@@ -179,7 +176,9 @@ class DurableControlContract(ControlContract):
             await write(store, *begun, *unused, TurnEnded("t2", 6.0, "{}"))
             await write(store, _request(9, "ann", "bob"), _request(4, "ann", "bob"))
             await write(store, _request(5, "ann", "bob", "result"))
-            await write(store, Spent("2026-01-03", "bob", 1), Spent("2026-01-02", "cy", 1))
+            await write(
+                store, StoredSpending("2026-01-03", "bob", 1), StoredSpending("2026-01-02", "cy", 1)
+            )
         async with opened(store) as state:
             kept = [("pending", "t1"), ("approved", "t1"), ("denied", "t1"), ("expired", "t1")]
             found = [_body(f"{s}-{t}", s) for s, t in (*kept, ("pending", "t2"))]

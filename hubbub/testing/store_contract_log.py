@@ -11,8 +11,8 @@ import pytest
 
 from hubbub.network.ports import DuplicateCids, Store
 from hubbub.network.queries import IsMember, SettledCall
-from hubbub.network.records import CallSettled, MemberJoined, MemberLeft, ParticipantSeen
-from hubbub.network.stored import Settled, StoredEvent
+from hubbub.network.records import CallSettled, MemberLeft, ParticipantSeen
+from hubbub.network.stored import Settled, StoredEvent, StoredMember
 from hubbub.testing.store_rows import (
     body,
     delivery,
@@ -53,7 +53,7 @@ class EventsContract(StoreMaker):
     ) -> None:
         await write(
             store,
-            MemberJoined("bob", 4, 0),
+            StoredMember("bob", 4, 0),
             messages=[
                 message(1, tseq=7),
                 message(2, thread=5, scope=4),
@@ -71,7 +71,7 @@ class EventsContract(StoreMaker):
     async def test_own_messages_are_left_out_unless_asked_for(self, store: Store) -> None:
         await write(
             store,
-            MemberJoined("alice", 4, 0),
+            StoredMember("alice", 4, 0),
             messages=[message(1), message(2, thread=4, scope=4), message(3, sender="bob")],
             deliveries=[delivery("alice", 1), delivery("alice", 3)],
         )
@@ -81,9 +81,9 @@ class EventsContract(StoreMaker):
     async def test_a_membership_begins_after_since_and_ends_with_until(self, store: Store) -> None:
         rows = [message(seq, thread=4, scope=4) for seq in range(1, 9)]
         await write(store, messages=rows[:2])
-        await write(store, MemberJoined("bob", 4, 2), messages=rows[2:4])
+        await write(store, StoredMember("bob", 4, 2), messages=rows[2:4])
         await write(store, MemberLeft("bob", 4, 4), messages=rows[4:6])
-        await write(store, MemberJoined("bob", 4, 6), messages=rows[6:])
+        await write(store, StoredMember("bob", 4, 6), messages=rows[6:])
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [3, 4, 7, 8]
         reached = [await store.read(IsMember("bob", 4, seq)) for seq in range(1, 9)]
         assert reached == [False, False, True, True, False, False, True, True]
@@ -92,9 +92,9 @@ class EventsContract(StoreMaker):
         self, store: Store
     ) -> None:
         rows = [message(seq, thread=4, scope=4) for seq in (1, 2)]
-        await write(store, MemberJoined("bob", 4, 0), MemberLeft("bob", 4, 0))
-        await write(store, MemberJoined("bob", 4, 0), messages=rows)
-        await write(store, MemberJoined("bob", 4, 2))
+        await write(store, StoredMember("bob", 4, 0), MemberLeft("bob", 4, 0))
+        await write(store, StoredMember("bob", 4, 0), messages=rows)
+        await write(store, StoredMember("bob", 4, 2))
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
         await write(store, MemberLeft("bob", 4, 1))
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1]
@@ -102,9 +102,9 @@ class EventsContract(StoreMaker):
     async def test_memberships_are_kept_apart_by_participant_and_scope(self, store: Store) -> None:
         await write(
             store,
-            MemberJoined("bob", 4, 0),
-            MemberJoined("bob", 5, 0),
-            MemberJoined("carol", 4, 0),
+            StoredMember("bob", 4, 0),
+            StoredMember("bob", 5, 0),
+            StoredMember("carol", 4, 0),
             MemberLeft("bob", 4, 0),
             messages=[message(1, thread=4, scope=4), message(2, thread=5, scope=5)],
         )
@@ -113,7 +113,7 @@ class EventsContract(StoreMaker):
 
     async def test_pages_put_together_are_the_whole(self, store: Store) -> None:
         """Deliveries and two scopes in turn, several batches, own messages among them."""
-        await write(store, MemberJoined("bob", 4, 0), MemberJoined("bob", 5, 10))
+        await write(store, StoredMember("bob", 4, 0), StoredMember("bob", 5, 10))
         for first in range(1, 61, 12):
             span = range(first, first + 12)
             await write(
@@ -140,7 +140,7 @@ class EventsContract(StoreMaker):
     async def test_a_page_of_own_messages_is_not_the_end(self, store: Store) -> None:
         await write(
             store,
-            MemberJoined("bob", 4, 0),
+            StoredMember("bob", 4, 0),
             messages=[message(seq, thread=4, scope=4, sender="bob") for seq in range(1, 9)],
         )
         await write(store, messages=[message(seq, thread=4, scope=4) for seq in (9, 10)])

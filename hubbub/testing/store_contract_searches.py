@@ -16,8 +16,8 @@ from hubbub.network.queries import (
     WakeOf,
     WakesAt,
 )
-from hubbub.network.records import MemberJoined, MemberLeft, MessageRow, TurnBegun, TurnEnded
-from hubbub.network.stored import StoredWake
+from hubbub.network.records import MemberLeft, MessageRow, TurnBegun, TurnEnded
+from hubbub.network.stored import StoredMember, StoredWake
 from hubbub.testing.store_contract_log import StoreMaker
 from hubbub.testing.store_rows import delivery, direct, message, wake, write
 
@@ -87,9 +87,9 @@ class SearchesContract(StoreMaker):
         assert await store.read(TurnsById([])) == []
 
     async def test_who_were_members_at_a_position(self, store: Store) -> None:
-        joined = [MemberJoined(name, 4, 2) for name in ("bob", "carol")]
-        await write(store, *joined, MemberJoined("dora", 5, 0), MemberLeft("bob", 4, 6))
-        await write(store, MemberJoined("bob", 4, 8))
+        joined = [StoredMember(name, 4, 2) for name in ("bob", "carol")]
+        await write(store, *joined, StoredMember("dora", 5, 0), MemberLeft("bob", 4, 6))
+        await write(store, StoredMember("bob", 4, 8))
         found = {seq: set(await store.read(MembersAt(4, seq))) for seq in (2, 3, 6, 7, 9)}
         both = {"bob", "carol"}
         assert found == {2: set(), 3: both, 6: both, 7: {"carol"}, 9: both}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.network.records import ReadMarked
+from hubbub.network.stored import StoredMark
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 
@@ -92,7 +92,7 @@ async def test_marks_made_in_one_breath_keep_their_order_and_are_written_once(
     for _ in range(3):
         await bob.call("mark_read", thread="direct_ann", upto=5)
     written = [r for batch in moody.batches[before:] for r in batch.records]
-    assert [type(record) for record in written] == [ReadMarked]
+    assert [type(record) for record in written] == [StoredMark]
 
 
 async def test_only_what_is_there_can_be_marked(network: Network) -> None:

@@ -12,11 +12,9 @@ from hubbub.network.records import (
     CursorMoved,
     Delivery,
     Forgotten,
-    MemberJoined,
     MemberLeft,
     MessageRow,
     ParticipantSeen,
-    ReadMarked,
     Record,
     Remembered,
     StepRecorded,
@@ -101,7 +99,7 @@ class StoreModel:
 
     def _apply(self, record: Record) -> None:
         match record:
-            case MemberJoined(participant, scope, since):
+            case StoredMember(participant, scope, since):
                 if not self._current(participant, scope):
                     self.memberships.append(Membership(participant, scope, since))
             case MemberLeft(participant, scope, until):
@@ -109,7 +107,7 @@ class StoreModel:
                     membership.until = until
             case CursorMoved(participant, seq):
                 self.cursors[participant] = max(seq, self.cursors.get(participant, 0))
-            case ReadMarked(participant, thread_no, tseq):
+            case StoredMark(participant, thread_no, tseq):
                 self.marks[participant, thread_no] = tseq
             case Remembered(participant, key, value):
                 self.memory[participant, key] = value

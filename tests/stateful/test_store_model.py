@@ -35,10 +35,8 @@ from hubbub.network.records import (
     CursorMoved,
     Delivery,
     Forgotten,
-    MemberJoined,
     MemberLeft,
     ParticipantSeen,
-    ReadMarked,
     Record,
     Remembered,
     StepRecorded,
@@ -52,7 +50,7 @@ from hubbub.network.records import (
 )
 from hubbub.network.store import SqliteStore
 from hubbub.network.store.place import Place
-from hubbub.network.stored import StoreState
+from hubbub.network.stored import StoredMark, StoredMember, StoreState
 from hubbub.testing.store_rows import message
 from tests.contract.full_disk import full_disk
 from tests.examples import examples
@@ -157,7 +155,7 @@ class StoreMachine(RuleBasedStateMachine):
         sayings: list[tuple[int, str, str | None, dict[str, str | None]]],
     ) -> None:
         head = self.model.head
-        change = MemberLeft(name, scope, head) if leave else MemberJoined(name, scope, head)
+        change = MemberLeft(name, scope, head) if leave else StoredMember(name, scope, head)
         self.write([change], self.said(sayings))
 
     @rule(name=people, cid=st.sampled_from(("c1", "c4", "c5")))
@@ -171,7 +169,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(name=people, thread=st.sampled_from(tuple(THREADS)), tseqs=st.lists(st.integers(0, 9)))
     def read(self, name: str, thread: int, tseqs: list[int]) -> None:
-        self.write([ReadMarked(name, thread, tseq) for tseq in tseqs])
+        self.write([StoredMark(name, thread, tseq) for tseq in tseqs])
 
     @rule(name=people, changes=st.lists(st.tuples(keys, values), min_size=1, max_size=4))
     def remember_or_forget(self, name: str, changes: list[tuple[str, str | None]]) -> None:

@@ -11,8 +11,9 @@ from hubbub.mods.host import Restored
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
-from hubbub.network.records import ChannelCreated, MemberJoined, Record, ThreadCreated
+from hubbub.network.records import Record, ThreadCreated
 from hubbub.network.state import ChannelState
+from hubbub.network.stored import StoredChannel, StoredMember
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 
@@ -83,8 +84,8 @@ async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
 
     def records(head: int) -> Sequence[Record]:
         made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
-        made.append(ChannelCreated(name, ""))
-        return [*made, *(MemberJoined(member, thread.no, head) for member in members)]
+        made.append(StoredChannel(name, ""))
+        return [*made, *(StoredMember(member, thread.no, head) for member in members)]
 
     await kernel.log.write(records)
     thread.stored = True

@@ -24,11 +24,12 @@ from hubbub.network.mods.messages import message_of
 from hubbub.network.mods.operations import ModOperations
 from hubbub.network.mods.port import KernelPort
 from hubbub.network.queries import ModsWithTables
-from hubbub.network.records import MemberJoined, ModRows, Record, ThreadCreated
+from hubbub.network.records import ModRows, Record, ThreadCreated
 from hubbub.network.registry import Registry
 from hubbub.network.service import Service
 from hubbub.network.session import Session
 from hubbub.network.store.backups import files_of
+from hubbub.network.stored import StoredMember
 from hubbub.network.trace_context import Ancestor
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
@@ -137,7 +138,7 @@ class Mods(Service):
         if state.members.since(name, scope) is not None:
             return ()
         state.members.join(name, scope, self.kernel.log.head)
-        return [MemberJoined(name, scope, self.kernel.log.head)]
+        return [StoredMember(name, scope, self.kernel.log.head)]
 
     async def start(self) -> None:
         """Start the mods in their order. Raises `UserError` for one that cannot."""

@@ -7,17 +7,11 @@ from collections.abc import Sequence
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
-from hubbub.network.records import (
-    ChannelCreated,
-    MemberJoined,
-    MemberLeft,
-    ReadMarked,
-    Record,
-    ThreadCreated,
-)
+from hubbub.network.records import MemberLeft, Record, ThreadCreated
 from hubbub.network.service import Service
 from hubbub.network.services.read_markers import said_before
 from hubbub.network.state import ChannelState
+from hubbub.network.stored import StoredChannel, StoredMark, StoredMember
 from hubbub.network.targets import nearest
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -66,8 +60,8 @@ class ChannelService(Service):
 
         def records(head: int) -> Sequence[Record]:
             made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
-            made.append(ChannelCreated(args.name, args.description))
-            return [*made, *(MemberJoined(member, thread.no, head) for member in members)]
+            made.append(StoredChannel(args.name, args.description))
+            return [*made, *(StoredMember(member, thread.no, head) for member in members)]
 
         def applied() -> None:
             thread.stored = True
@@ -94,7 +88,7 @@ class ChannelService(Service):
                 f"the members of {channel.name!r} are named in the network's config; you are none",
             )
         since = self.kernel.log.head
-        marks: Sequence[ReadMarked] = ()
+        marks: Sequence[StoredMark] = ()
 
         # Recorded for a member too: leaving may be on its way to the log.
         def records(head: int) -> Sequence[Record]:
@@ -102,7 +96,7 @@ class ChannelService(Service):
             since = head
             if call.kind == "human" and state.members.since(call.participant, scope) is None:
                 marks = said_before(self.kernel, call.participant, scope)
-            return [MemberJoined(call.participant, scope, head), *marks]
+            return [StoredMember(call.participant, scope, head), *marks]
 
         def applied() -> None:
             if call.participant not in state.members.of(scope):

@@ -8,9 +8,10 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.records import ReadMarked, Record
+from hubbub.network.records import Record
 from hubbub.network.service import Service
 from hubbub.network.services.threads import find_thread
+from hubbub.network.stored import StoredMark
 from hubbub.network.threads import Thread
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
@@ -59,7 +60,7 @@ class ReadMarkerService(Service):
             marks.put(me, number, tseq)
             self._tell_others(call, thread, tseq)
 
-        mark = ReadMarked(me, number, tseq)
+        mark = StoredMark(me, number, tseq)
         return Commit([mark], Done(), applied, lambda: marks.withdraw(me, number, tseq))
 
     def _tell_others(self, call: Caller, thread: Thread, tseq: int) -> None:
@@ -73,8 +74,8 @@ class ReadMarkerService(Service):
                 session.send_ephemeral(frame)
 
 
-def said_before(kernel: Kernel, participant: str, scope: int) -> Sequence[ReadMarked]:
+def said_before(kernel: Kernel, participant: str, scope: int) -> Sequence[StoredMark]:
     """Marks for all that was said in a scope by now."""
     state, position = kernel.state, kernel.log.position
     found = ((thread.no, position(thread)) for thread in state.threads.in_scope(scope))
-    return [ReadMarked(participant, number, tseq) for number, tseq in found if tseq]
+    return [StoredMark(participant, number, tseq) for number, tseq in found if tseq]

@@ -12,7 +12,7 @@ from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
-from hubbub.network.records import TakeoverEnded, TakeoverSet
+from hubbub.network.records import TakeoverEnded
 from hubbub.network.service import Service
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.services.turns.notices import Why
@@ -105,7 +105,7 @@ class TakeoverService(Service):
             takeovers.put(takeover)  # from here on nothing of its own begins
             why = Why.taken_over(agent, person, self.kernel.clock.now())
             try:
-                await self._ending.end([agent], lambda *_: True, why, [TakeoverSet(*takeover)])
+                await self._ending.end([agent], lambda *_: True, why, [takeover])
             except BaseException:  # whatever it was: nothing has ended
                 takeovers.drop(agent)
                 if before is not None:

@@ -5,30 +5,23 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from hubbub.network.records import (
     ApprovalKept,
     CallSettled,
-    ChannelCreated,
     CursorMoved,
     Forgotten,
     LedgerMoved,
-    MemberJoined,
     MemberLeft,
     ModRows,
     ParticipantSeen,
-    ReadMarked,
     Record,
     Remembered,
     RequestKept,
-    Spent,
     StepRecorded,
     StopLifted,
-    StopSet,
     TakeoverEnded,
-    TakeoverSet,
     ThreadCreated,
     TokenAdded,
     TokenRevoked,
@@ -41,6 +34,14 @@ from hubbub.network.records import (
 )
 from hubbub.network.store.floors import lift_floor, raise_floors
 from hubbub.network.store.mods import write_mod_rows
+from hubbub.network.stored import (
+    StoredChannel,
+    StoredMark,
+    StoredMember,
+    StoredSpending,
+    StoredStop,
+    StoredTakeover,
+)
 
 __all__ = ["write_records"]
 
@@ -55,17 +56,11 @@ _OPEN = 2**63 - 1
 def write_records(db: sqlite3.Connection, records: Sequence[Record]) -> None:
     """Write records in their order; neighbours of one type go to SQLite together."""
     for kind, group in groupby(records, type):
-        _WRITERS[kind](db, list(group))
-
-
-def _each(sql: str, *fields: str) -> Writer:
-    """A writer that runs `sql` once per record, with the record's fields as parameters."""
-    parameters = attrgetter(*fields)
-
-    def write(db: sqlite3.Connection, records: Sequence[Any]) -> None:
-        db.executemany(sql, map(parameters, records))
-
-    return write
+        writer, alike = _WRITERS[kind], list[Any](group)
+        if isinstance(writer, str):  # once for each, with its fields as parameters
+            db.executemany(writer, alike)
+        else:
+            writer(db, alike)
 
 
 def _cursors_moved(db: sqlite3.Connection, records: Sequence[CursorMoved]) -> None:
@@ -79,7 +74,7 @@ def _cursors_moved(db: sqlite3.Connection, records: Sequence[CursorMoved]) -> No
     )
 
 
-def _read_marked(db: sqlite3.Connection, records: Sequence[ReadMarked]) -> None:
+def _read_marked(db: sqlite3.Connection, records: Sequence[StoredMark]) -> None:
     last = {(record.participant, record.thread_no): record.tseq for record in records}
     db.executemany(
         "INSERT INTO read_mark (participant, thread_no, tseq) VALUES (?, ?, ?) "
@@ -146,11 +141,10 @@ def _added(table: str, *key: str) -> str:
 
 
 _LEDGER = _added("ledger", "interaction")
-_LEDGER_FIELDS = attrgetter("interaction", *_SUMS)
 
 
 def _ledgers_moved(db: sqlite3.Connection, records: Sequence[LedgerMoved]) -> None:
-    db.executemany(_LEDGER, map(_LEDGER_FIELDS, records))
+    db.executemany(_LEDGER, [record[: 1 + len(_SUMS)] for record in records])
     names = [
         (record.interaction, kind, name)
         for record in records
@@ -163,131 +157,71 @@ def _ledgers_moved(db: sqlite3.Connection, records: Sequence[LedgerMoved]) -> No
         )
 
 
-def _tokens_revoked(db: sqlite3.Connection, records: Sequence[TokenRevoked]) -> None:
-    db.executemany(
-        "DELETE FROM token WHERE participant = ?", [(record.participant,) for record in records]
-    )
-
-
-def _takeovers_ended(db: sqlite3.Connection, records: Sequence[TakeoverEnded]) -> None:
-    db.executemany("DELETE FROM takeover WHERE agent = ?", [(record.agent,) for record in records])
-
-
 def _mod_rows(db: sqlite3.Connection, records: Sequence[ModRows]) -> None:
     write_mod_rows(db, records)
     settled = [rows.settled for rows in records if rows.refused is None and rows.settled]
-    _WRITERS[CallSettled](db, settled)
+    write_records(db, settled)
 
 
-_WRITERS: dict[type[Record], Writer] = {
+_WRITERS: dict[type[Record], str | Writer] = {
     ModRows: _mod_rows,
-    ParticipantSeen: _each(
+    ParticipantSeen: (
         "INSERT INTO participant (id, kind, card) VALUES (?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, card = excluded.card",
-        "id",
-        "kind",
-        "card",
+        "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, card = excluded.card"
     ),
-    ThreadCreated: _each("INSERT INTO thread (no, id) VALUES (?, ?)", "no", "id"),
-    ChannelCreated: _each(
-        "INSERT INTO channel (name, description) VALUES (?, ?)", "name", "description"
-    ),
+    ThreadCreated: "INSERT INTO thread (no, id) VALUES (?, ?)",
+    StoredChannel: "INSERT INTO channel (name, description) VALUES (?, ?)",
     # Admission twice keeps the first membership; joining again at the seq of an earlier joining
     # opens that one again.
-    MemberJoined: _each(
+    StoredMember: (
         "INSERT INTO member (participant, scope, since) SELECT ?1, ?2, ?3 "
         "WHERE NOT EXISTS (SELECT 1 FROM member "
         f"WHERE participant = ?1 AND scope = ?2 AND until = {_OPEN}) "
-        f"ON CONFLICT (participant, scope, since) DO UPDATE SET until = {_OPEN}",
-        "participant",
-        "scope",
-        "since",
+        f"ON CONFLICT (participant, scope, since) DO UPDATE SET until = {_OPEN}"
     ),
-    MemberLeft: _each(
-        f"UPDATE member SET until = ? WHERE participant = ? AND scope = ? AND until = {_OPEN}",
-        "until",
-        "participant",
-        "scope",
+    MemberLeft: (
+        f"UPDATE member SET until = ?3 WHERE participant = ?1 AND scope = ?2 AND until = {_OPEN}"
     ),
-    ReadMarked: _read_marked,
-    Remembered: _each(
+    StoredMark: _read_marked,
+    Remembered: (
         "INSERT INTO memory (participant, key, value) VALUES (?, ?, ?) "
-        "ON CONFLICT (participant, key) DO UPDATE SET value = excluded.value",
-        "participant",
-        "key",
-        "value",
+        "ON CONFLICT (participant, key) DO UPDATE SET value = excluded.value"
     ),
-    Forgotten: _each("DELETE FROM memory WHERE participant = ? AND key = ?", "participant", "key"),
+    Forgotten: "DELETE FROM memory WHERE participant = ? AND key = ?",
     CursorMoved: _cursors_moved,
     WakesSettled: _wakes_settled,
     TurnBegun: _turns_begun,
     WakesTaken: _wakes_taken,
-    StepRecorded: _each(
+    StepRecorded: (
         "INSERT INTO turn_step (turn, n, step) VALUES (?, ?, ?) "
-        "ON CONFLICT (turn, n) DO UPDATE SET step = excluded.step",
-        "turn",
-        "n",
-        "step",
+        "ON CONFLICT (turn, n) DO UPDATE SET step = excluded.step"
     ),
-    TurnSent: _each("INSERT OR IGNORE INTO turn_sent (turn, seq) VALUES (?, ?)", "turn", "seq"),
-    TurnLeft: _each("UPDATE turn SET held = 0 WHERE id = ? AND life = ?", "id", "life"),
+    TurnSent: "INSERT OR IGNORE INTO turn_sent (turn, seq) VALUES (?, ?)",
+    TurnLeft: "UPDATE turn SET held = 0 WHERE id = ? AND life = ?",
     TurnEnded: _turns_ended,
-    CallSettled: _each(
-        "INSERT INTO by_cid (sender, cid, digest, value) VALUES (?, ?, ?, ?)",
-        "sender",
-        "cid",
-        "digest",
-        "value",
-    ),
-    TokenAdded: _each(
+    CallSettled: "INSERT INTO by_cid (sender, cid, digest, value) VALUES (?, ?, ?, ?)",
+    TokenAdded: (
         "INSERT INTO token (sha256, participant) VALUES (?, ?) "
-        "ON CONFLICT (sha256) DO UPDATE SET participant = excluded.participant",
-        "sha256",
-        "participant",
+        "ON CONFLICT (sha256) DO UPDATE SET participant = excluded.participant"
     ),
-    TokenRevoked: _tokens_revoked,
-    StopSet: _each(
+    TokenRevoked: "DELETE FROM token WHERE participant = ?",
+    StoredStop: (
         "INSERT OR REPLACE INTO stop (scope, target, by, reason, at, count) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        "scope",
-        "target",
-        "by",
-        "reason",
-        "at",
-        "count",
+        "VALUES (?, ?, ?, ?, ?, ?)"
     ),
-    StopLifted: _each("DELETE FROM stop WHERE scope = ? AND target = ?", "scope", "target"),
-    TakeoverSet: _each(
-        "INSERT OR REPLACE INTO takeover (agent, by, until) VALUES (?, ?, ?)",
-        "agent",
-        "by",
-        "until",
-    ),
-    TakeoverEnded: _takeovers_ended,
+    StopLifted: "DELETE FROM stop WHERE scope = ? AND target = ?",
+    StoredTakeover: "INSERT OR REPLACE INTO takeover (agent, by, until) VALUES (?, ?, ?)",
+    TakeoverEnded: "DELETE FROM takeover WHERE agent = ?",
     # Under its id for good: asked again or decided, an approval keeps its place in the order.
-    ApprovalKept: _each(
+    ApprovalKept: (
         "INSERT INTO approval (id, agent, turn, state, expires_at, body) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, turn = excluded.turn, "
-        "state = excluded.state, expires_at = excluded.expires_at, body = excluded.body",
-        "id",
-        "agent",
-        "turn",
-        "state",
-        "expires_at",
-        "body",
+        "state = excluded.state, expires_at = excluded.expires_at, body = excluded.body"
     ),
-    RequestKept: _each(
+    RequestKept: (
         "INSERT OR REPLACE INTO request (seq, requester, worker, state, deadline, body) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        "seq",
-        "requester",
-        "worker",
-        "state",
-        "deadline",
-        "body",
+        "VALUES (?, ?, ?, ?, ?, ?)"
     ),
     LedgerMoved: _ledgers_moved,
-    Spent: _each(
-        _added("spending", "day", "agent", "thread_no"), "day", "agent", "thread_no", *_SUMS
-    ),
+    StoredSpending: _added("spending", "day", "agent", "thread_no"),
 }

@@ -14,10 +14,11 @@ import pytest
 from hubbub.errors import HubbubError, LogDamaged
 from hubbub.network.ports import Store
 from hubbub.network.queries import PendingWakes
-from hubbub.network.records import Batch, MemberJoined, ThreadCreated
+from hubbub.network.records import Batch, ThreadCreated
 from hubbub.network.store import open_store
 from hubbub.network.store.migrate import migrate, scripts
 from hubbub.network.store.verify import verify_log
+from hubbub.network.stored import StoredMember
 from hubbub.testing.store_rows import delivery, message, wake, write
 
 T = TypeVar("T")
@@ -36,7 +37,7 @@ async def filled(path: Path) -> str:
     store = open_store(url)
     await store.open()
     threads = (ThreadCreated(1, "dm.alice.bob"), ThreadCreated(2, "channel.desk"))
-    await write(store, *threads, MemberJoined("bob", 2, 0))
+    await write(store, *threads, StoredMember("bob", 2, 0))
     for seq in range(1, COUNT + 1, 2):
         said = message(seq, tseq=seq // 2 + 1, cid=f"c{seq}", digest=seq, text=TEXTS[seq])
         told = message(seq + 1, thread=2, tseq=seq // 2 + 1, scope=2, text=TEXTS[seq + 1])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hubbub.network.records import LedgerMoved, Record, Spent
+from hubbub.network.records import LedgerMoved, Record
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Reached
+from hubbub.network.stored import StoredSpending
 from hubbub.network.wakes import Reason
 from hubbub.protocol.spending import LimitName
 
@@ -69,5 +70,7 @@ class PolicyResult:
             opened = seq if self.opens else self.ledger.seq
             made.append(LedgerMoved(opened, len(counted), agents=agents, reached=reached))
         if self.day is not None:
-            made += [Spent(self.day, agent, self.thread_no, wakes=1) for agent in self.woken]
+            made += [
+                StoredSpending(self.day, agent, self.thread_no, wakes=1) for agent in self.woken
+            ]
         return made

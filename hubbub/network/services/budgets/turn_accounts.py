@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from hubbub.errors import OperationError
 from hubbub.network.ports import Store
 from hubbub.network.queries import TurnById
-from hubbub.network.records import LedgerMoved, Record, Spent
+from hubbub.network.records import LedgerMoved, Record
 from hubbub.network.running_turns import Ended
 from hubbub.network.services.budgets.account import EPSILON, BudgetAccount, Cost
 from hubbub.network.services.budgets.accounts import BudgetAccounts
@@ -30,6 +30,7 @@ from hubbub.network.services.budgets.turn_account import (
     Version,
     standing,
 )
+from hubbub.network.stored import StoredSpending
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.spending import Left, LimitName, Reservation, ReserveBudget
 from hubbub.protocol.turns import Step
@@ -123,7 +124,7 @@ class TurnAccounts:
 
         def records() -> Sequence[Record]:
             day = self._daily.today(self._now())
-            spent = Spent(day, account.agent, account.thread_no, turns=1)
+            spent = StoredSpending(day, account.agent, account.thread_no, turns=1)
             return [LedgerMoved(ledger.seq, turns=1), spent]
 
         def failed() -> None:
@@ -166,7 +167,7 @@ class TurnAccounts:
         day = self._daily.today(self._now())
         tokens_in, tokens_out, usd = cost
         moved = LedgerMoved(account.ledger.seq, tokens_in=tokens_in, tokens_out=tokens_out, usd=usd)
-        spent = Spent(
+        spent = StoredSpending(
             day,
             account.agent,
             account.thread_no,

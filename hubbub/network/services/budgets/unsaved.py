@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from hubbub.network.log import Change, Log
-from hubbub.network.records import LedgerMoved, Record, Spent
+from hubbub.network.records import LedgerMoved, Record
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import day_of
+from hubbub.network.stored import StoredSpending
 from hubbub.protocol.spending import LimitName
 
 __all__ = ["Unsaved"]
@@ -44,7 +45,7 @@ class Unsaved:
             self._timer = None
         wakes, self._wakes = self._wakes, {}
         day = day_of(self._now())
-        spent = [Spent(day, agent, no, wakes=n) for (agent, no), n in wakes.items() if n]
+        spent = [StoredSpending(day, agent, no, wakes=n) for (agent, no), n in wakes.items() if n]
         if not spent:
             return
 

@@ -14,7 +14,7 @@ from hubbub.mods.operation import operation
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import WakeOf
-from hubbub.network.records import StopLifted, StopSet
+from hubbub.network.records import StopLifted
 from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.stops.breaker import Breaker
@@ -128,9 +128,7 @@ class StopService(Service):
             why = Why.of(stop, again=before is not None)
             try:
                 agents = self._agents_in(scope, target)
-                ended = await self._ending.end(
-                    agents, standing.stopper(stop), why, [StopSet(*stop)]
-                )
+                ended = await self._ending.end(agents, standing.stopper(stop), why, [stop])
             except BaseException:  # whatever it was: nothing has ended, so nothing is stopped
                 if before is None:
                     standing.lift(scope, target)
@@ -212,7 +210,7 @@ class StopService(Service):
         within, agents = self._standing.stopper(stop), tuple(self.state.agents)
         try:
             async with self._ending.alone():
-                await self._ending.end(agents, within, why, [StopSet(*stop)])
+                await self._ending.end(agents, within, why, [stop])
         except StoreUnavailable:
             self._standing.lift(stop.scope, stop.target)
             log.warning("the breaker could not stop a thread", thread=stop.target)
