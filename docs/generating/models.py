@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +19,7 @@ Schema = dict[str, Any]  # JSON Schema, walked with the checks that its kinds ne
 
 def fields(model: type[BaseModel], *, given: bool = True, skip: Sequence[str] = ()) -> str:
     """A table of a model's fields; `given`: by the reader, who wants to know the defaults."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = _schema(model)
     must = schema.get("required", [])
     rows = []
     for name, field in schema.get("properties", {}).items():
@@ -29,6 +30,11 @@ def fields(model: type[BaseModel], *, given: bool = True, skip: Sequence[str] = 
     if given:
         return table(("field", "type", "default", "meaning"), rows)
     return table(("field", "type", "meaning"), [(name, kind, text) for name, kind, _, text in rows])
+
+
+@cache
+def _schema(model: type[BaseModel]) -> Schema:
+    return model.model_json_schema()
 
 
 def _default(field: Schema) -> str:
@@ -109,7 +115,7 @@ def models_of(*roots: type[BaseModel], module: ModuleType) -> list[type[BaseMode
     """The models that the roots are made of and that `module` defines, roots included."""
     names = [root.__name__ for root in roots]
     for root in roots:
-        names += root.model_json_schema().get("$defs", {})
+        names += _schema(root).get("$defs", {})
     found = [getattr(module, name, None) for name in dict.fromkeys(names)]
     return [model for model in found if isinstance(model, type) and issubclass(model, BaseModel)]
 

@@ -145,10 +145,7 @@ class ListedMod:
 
 def known_mods() -> Mapping[str, KnownMod]:
     """All mods that can be named by their name alone. Nothing is imported."""
-    found = {
-        name: KnownMod(name, "built in", partial(_built_in, place))
-        for name, place in sorted(BUILT_IN.items())
-    }
+    found = {name: _built_in(name) for name in sorted(BUILT_IN)}
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name not in found:  # a package cannot take a built-in one's place
             found[entry.name] = KnownMod(
@@ -161,8 +158,12 @@ def _package(entry: EntryPoint) -> str:
     return f"package {entry.dist.name} {entry.dist.version}" if entry.dist else "a package"
 
 
-def _built_in(place: str) -> object:
-    module, _, name = place.partition(":")
+def _built_in(name: str) -> KnownMod:
+    module, _, kind = BUILT_IN[name].partition(":")
+    return KnownMod(name, "built in", partial(_attribute, module, kind))
+
+
+def _attribute(module: str, name: str) -> object:
     return getattr(import_module(module), name)
 
 
@@ -198,6 +199,8 @@ def _find(name: str) -> KnownMod:
     spec = split_spec(name)
     if spec is not None:
         return KnownMod(spec[1], str(spec[0]), partial(load_attribute, name, Path()))
+    if name in BUILT_IN:
+        return _built_in(name)  # without looking through all packages
     known = known_mods()
     if name in known:
         return known[name]
