@@ -73,10 +73,13 @@ class Office:
         self.hub, self.agent, self.model, self.ann = hub, agent, model, ann
         self.gate, self._file = folder / "gate", folder / "paid.txt"
         self.announced = asyncio.Event()
+        self.news = asyncio.Event()
+        """Something has come, or the connection has come back."""
         self.turn_id = ""
 
     async def listen(self) -> None:
         async for item in self.ann.events():
+            self.news.set()
             if isinstance(item, Event):
                 content = item.message.content
                 if isinstance(content, dict) and content.get("code") == "approval":
@@ -132,10 +135,11 @@ class Office:
     async def turn(self) -> Turn:
         """The record of the turn, when it has ended."""
         while True:
+            self.news.clear()
             turn = Turn.model_validate(await self.ann.call("read_turn", id=self.turn_id))
             if turn.end is not None:
                 return turn
-            await asyncio.sleep(POLL_S)
+            await self.news.wait()  # the signal that it has ended, or another hub may know of it
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

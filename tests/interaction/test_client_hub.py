@@ -212,6 +212,7 @@ class Restarting:
     def __init__(self, file: NetworkFile) -> None:
         self._file = file
         self._network: LocalNetwork | None = None
+        self._runs = asyncio.Event()
 
     def attach(self, outlet: Outlet) -> Inlet:
         if self._network is None:
@@ -220,19 +221,21 @@ class Restarting:
 
     def client(self, name: str) -> Client:
 
-        async def briefly(delay: float) -> None:
-            await asyncio.sleep(min(delay, 0.002))
+        async def till_it_runs(delay: float) -> None:
+            await self._runs.wait()
 
-        backoff = ClientOptions(backoff=Backoff(sleep=briefly))
+        backoff = ClientOptions(backoff=Backoff(sleep=till_it_runs))
         return Client(MemoryTransport(self.attach), name, "human", options=backoff)
 
     async def start(self, stack: AsyncExitStack, store: Path) -> None:
         network = LocalNetwork(self._file, store=f"sqlite:{store}")
         await stack.enter_async_context(network)
         self._network = network
+        self._runs.set()
 
     async def stop(self, stack: AsyncExitStack) -> None:
         self._network = None
+        self._runs.clear()
         await stack.aclose()
 
 

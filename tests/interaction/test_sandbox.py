@@ -61,11 +61,16 @@ def left() -> set[str]:
     return {str(path) for path in Path(tempfile.gettempdir()).glob("hubbub-*")}
 
 
-def alive(pid: int) -> bool:
-    """Whether it runs; one that has ended may still wait to be noticed."""
-    with suppress(OSError):
-        return (Path(f"/proc/{pid}") / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    return False
+async def end_of(pid: int) -> None:
+    """Wait for the end of a process that need not be a child of this one."""
+    ended, process = asyncio.Event(), os.pidfd_open(pid)
+    loop = asyncio.get_running_loop()
+    loop.add_reader(process, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(process)
+        os.close(process)
 
 
 def children(of: int | None = None) -> set[int]:
@@ -196,12 +201,14 @@ class TestLimits:
                 while not children(agent.pid):  # noqa: ASYNC110 - a process announces nothing
                     await asyncio.sleep(0.01)
             (sandbox,) = children(agent.pid)
+            ended = asyncio.create_task(end_of(sandbox))
+            await asyncio.sleep(0)
+            assert not ended.done()
         finally:
             agent.kill()
             await agent.wait()
         async with soon():
-            while alive(sandbox):  # noqa: ASYNC110 - it ends a moment later
-                await asyncio.sleep(0.01)
+            await ended
 
 
 class TestWalls:
