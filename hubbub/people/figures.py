@@ -197,7 +197,7 @@ def _remedy(code: str, typed: Typed) -> str:
     """What somebody does about a code; empty if there is nothing to be done."""
     match code.partition("_")[0]:
         case "stopped" | "breaker":
-            return f"{typed('stops')} lists what is stopped, {typed('resume')} lifts it"
+            return f"{typed('network stops')} lists what is stopped, {typed('resume')} lifts it"
         case "taken":
             return f"{typed('agents release')} ends that"
         case "budget":

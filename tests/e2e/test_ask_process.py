@@ -32,7 +32,7 @@ class Dreamer(Agent):
         return "never"
 """
 FILE = """
-network: {name: office, auth: open}
+network: {name: office, auth: open, listen: '127.0.0.1:0', store: 'sqlite::memory:'}
 humans: {ann: {}}
 agents: {dreamer: {kind: python, class: 'dreamer.py:Dreamer'}}
 """
@@ -46,8 +46,6 @@ def office(folder: Path) -> Iterator[dict[str, str]]:
     environment = {
         **os.environ,
         "HUBBUB_STATE_DIR": str(folder / "state"),
-        "HUBBUB_LISTEN": "127.0.0.1:0",
-        "HUBBUB_STORE": f"sqlite:{folder}/office.db",
         "HUBBUB_AS": "ann",
     }
     up = subprocess.Popen(
@@ -91,7 +89,9 @@ def test_ctrl_c_stops_the_turn_that_is_waited_for(tmp_path: Path) -> None:
             asking.send_signal(signal.SIGINT)
             _, errors = asking.communicate(timeout=DEADLINE_S)
             assert (asking.returncode, errors.count("Traceback")) == (130, 0)
-            (turn,) = json.loads(run("turns", "list", "--json").stdout)["turns"]
+            turns = json.loads(run("turns", "list", "--json").stdout)["turns"]
+            assert len(turns) == 1, turns
+            (turn,) = turns
             assert (turn["agent"], turn["outcome"]) == ("dreamer", "cancelled")
         finally:
             for process in (follow, asking):

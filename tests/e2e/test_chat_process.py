@@ -24,7 +24,7 @@ HUBBUB = [sys.executable, "-m", "hubbub"]
 
 
 FILE = f"""
-network: {{name: office, auth: open}}
+network: {{name: office, auth: open, listen: '127.0.0.1:0', store: 'sqlite::memory:'}}
 channels: {{general: {{}}}}
 humans: {{ann: {{}}, bob: {{}}}}
 agents: {{calculator: {{kind: python, class: '{ROOT}/configs/agents/calculator.py:Calculator'}}}}
@@ -40,8 +40,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     environment = {
         **os.environ,
         "HUBBUB_STATE_DIR": str(folder / "state"),
-        "HUBBUB_LISTEN": "127.0.0.1:0",
-        "HUBBUB_STORE": f"sqlite:{folder}/office.db",
         "TERM": "xterm-256color",
         "USER": "ann",
         "LOGNAME": "ann",
