@@ -156,7 +156,7 @@ def test_a_part_of_the_tests_that_fails_ends_the_run_with_its_code(tmp_path: Pat
     failed = "Part 2 of 3 failed; what comes after it was not run."
     assert told == ["Part 1 of 3, fast", "Part 2 of 3, slow", failed]
     profiles = [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()]
-    assert profiles == ["fast", "-m", "full"], "the second looks for nginx"
+    assert profiles == ["fast", "-m", "-m", "full"], "the second looks for nginx and opencode"
     ran = subprocess.run([*command, "page"], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1].startswith("All passed, in ")
     unknown = subprocess.run([*command, "all"], capture_output=True, text=True, check=False)

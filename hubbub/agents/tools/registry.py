@@ -76,9 +76,13 @@ class Entry:
     @property
     def summary(self) -> str:
         """The first sentence of its description, as one line."""
-        text = " ".join(self.tool.spec.description.split())
-        line = text.partition(". ")[0].removesuffix(".")
-        return shortened(line, _LONGEST_LINE)
+        return _first_sentence(self.tool.spec.description)
+
+
+@lru_cache(maxsize=1024)  # every question to a model is asked with those of all tools
+def _first_sentence(text: str) -> str:
+    line = " ".join(text.split()).partition(". ")[0].removesuffix(".")
+    return shortened(line, _LONGEST_LINE)
 
 
 class Registry:
