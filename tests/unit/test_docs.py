@@ -236,3 +236,11 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
 
     headings = anchors(ROOT / "docs" / "reference" / "python-api.md")
     assert {name.lower() for name in hubbub.__all__ if name[0] != "_"} <= headings
+
+
+def test_no_agent_of_the_configs_is_told_more_than_two_thousand_tokens_first() -> None:
+    page = (ROOT / "docs" / "reference" / "prompt.md").read_text("utf-8")
+    rows = [line.split("|") for line in page.splitlines() if ".yaml | `" in line]
+    sizes = {row[1] + row[2]: int(row[5].replace(",", "")) for row in rows}
+    assert len(sizes) > 10
+    assert max(sizes.values()) <= 2000, sizes

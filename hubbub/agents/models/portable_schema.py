@@ -258,11 +258,13 @@ def _is_short(rule: JsonValue) -> bool:
 
 
 def _words(flat: Schema) -> Schema:
-    """The description, with rules that only people and models can read, and the default."""
+    """The description, with what only people and models can read, and the default. A pattern stands
+    where nothing else says what is wanted: models that miss it are told."""
     words: Schema = {}
-    said, rules = flat.get("description"), ((key, flat.get(key)) for key in ("format", "pattern"))
+    said = flat.get("description")
     parts = said.split() if isinstance(said, str) else []
-    parts += [f"({key}: {rule})" for key, rule in rules if _is_short(rule)]
+    rules = ("format",) if parts else ("format", "pattern")
+    parts += [f"({key}: {flat[key]})" for key in rules if _is_short(flat.get(key))]
     if parts:
         words["description"] = " ".join(parts)
     if flat.get("default"):
