@@ -23,8 +23,10 @@ from hubbub.agents.models.base import Answer, Model, OnDelta
 from hubbub.agents.output import Output
 from hubbub.agents.program import Asked, Program
 from hubbub.agents.prompt.budget import ContextRules, Fitting
+from hubbub.agents.prompt.builder import called
 from hubbub.agents.prompt.render import Conversation, ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel
+from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.activity import Activities
 from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
@@ -104,6 +106,7 @@ class LlmBrain(Brain):
         if output is not None:
             toolbox = toolbox.ending_with(output.finishing(self._voice))
         dialect = self._dialects.current
+        toolbox = await self._offered(plan, toolbox, dialect)
         first = first_tool(toolbox, None if earlier.steps else self._config.begin_with)
         system = await self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
         asker = Asker(
@@ -153,6 +156,22 @@ class LlmBrain(Brain):
             )
             with self._hosting(calls, asker, loop, helpers):
                 await driver.run(self._config.turn_timeout)
+
+    async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
+        """The tools whose conditions hold in this turn. Raises `ConfigError` where one raises."""
+        tools = (entry.tool for entry in toolbox.registry.entries)
+        conditional = [t for t in tools if isinstance(t, FunctionTool) and t.when is not None]
+        if not conditional:
+            return toolbox
+        threads = self._inbox.threads
+        context = await self._briefing.context(plan, toolbox, dialect, self._ready, threads)
+        absent = [
+            tool.name
+            for tool in conditional
+            if tool.when is not None
+            and not await called(tool.when, context, f"the condition of the tool {tool.name!r}")
+        ]
+        return toolbox.without(absent)
 
     def _partials(self, plan: TurnPlan, toolbox: Toolbox) -> Partials:
         mode = self._config.permission_mode

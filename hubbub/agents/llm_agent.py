@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import environ
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub.agents.output import Output
 from hubbub.agents.program import Objects
 from hubbub.agents.prompt.builder import PromptBuilder, Render
-from hubbub.agents.tools.function import FunctionTool, as_tool
+from hubbub.agents.tools.function import FunctionTool, as_tools
 from hubbub.agents.turn.hooks import Hooks
 from hubbub.config.agents import (
     AgentConfig,
@@ -35,8 +35,9 @@ from hubbub.protocol.turns import Role
 __all__ = ["LlmAgent", "ToolLike", "is_object"]
 
 Settings = Mapping[str, JsonValue]
-ToolLike = str | Callable[..., object]
-"""The name of an operation, `file.py:function`, a function, or what `@tool` makes of one."""
+ToolLike = object
+"""The name of an operation, `file.py:function`, a function, what `@tool` makes of one; or a module
+or an object, which give all that `@tool` marks in them."""
 
 
 _ENVIRONMENT = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
@@ -166,17 +167,23 @@ class LlmAgent:
         return self.config.model_copy(update={"model": self.name}), self._model
 
     def _tools(
-        self, tools: Sequence[ToolLike]
+        self, given: Sequence[ToolLike]
     ) -> list[tuple[str, FunctionTool[..., object] | None]]:
         """What stands for each in the config, and the tool if that is no name."""
-        try:
-            made = [None if isinstance(given, str) else as_tool(given) for given in tools]
-        except TypeError as exc:
-            raise ConfigError(f"{self._place}: tools: {exc}") from exc
-        return [
-            (str(given) if tool is None else f"{_OBJECT}{tool.name}", tool)
-            for given, tool in zip(tools, made, strict=True)
-        ]
+        found: list[tuple[str, FunctionTool[..., object] | None]] = []
+        for one in given:
+            if isinstance(one, str):
+                found.append((one, None))
+                continue
+            try:
+                tools = as_tools(one)
+            except TypeError as exc:
+                raise ConfigError(f"{self._place}: tools: {exc}") from exc
+            if not tools:
+                what = f"{self._place}: tools: {one!r} is no function, and has no `@tool`"
+                raise ConfigError(what)
+            found += [(f"{_OBJECT}{tool.name}", tool) for tool in tools]
+        return found
 
     @property
     def _place(self) -> str:

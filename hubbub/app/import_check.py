@@ -15,10 +15,11 @@ from pathlib import Path
 from hubbub.agents.declared import is_agent
 from hubbub.agents.prompt.builder import PromptBuilder
 from hubbub.agents.python.agent import Agent
-from hubbub.agents.tools.function import as_tool
+from hubbub.agents.tools.function import as_tools
 from hubbub.agents.turn.hooks import Hooks
+from hubbub.config.paths import EVERY
 from hubbub.errors import ConfigError
-from hubbub.loading import load_attribute
+from hubbub.loading import load_attribute, load_module
 
 __all__ = ["main"]
 
@@ -34,11 +35,11 @@ def main() -> None:
 
 
 def _finding(place: str, noun: str) -> dict[str, str | int | None]:
+    file, _, name = place.rpartition(":")
     try:
-        found = load_attribute(place, Path())
+        found = load_module(Path(file)) if name == EVERY else load_attribute(place, Path())
     except ConfigError as error:
         return {"path": str(error.path), "line": error.line, "message": error.message}
-    file, _, name = place.rpartition(":")
     if noun == "object" and not is_agent(found):
         return {"path": file, "line": None, "message": f"{name} is no LlmAgent or Agent"}
     if noun == "builder" and not isinstance(found, PromptBuilder):
@@ -49,12 +50,19 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None]:
         return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Hooks"}
     if noun != "function":
         return {"tool": None, "permission": None}
-    if not callable(found):
-        return {"path": file, "line": None, "message": f"{name} is no function"}
     try:
-        tool = as_tool(found)
+        tools = as_tools(found)
     except TypeError as error:
         return {"path": file, "line": None, "message": f"{name} cannot be a tool: {error}"}
+    if not tools:
+        message = f"{name} is no function, and has no `@tool`"
+        return {"path": file, "line": None, "message": message}
+    if len(tools) > 1 or name == EVERY:
+        return {
+            "tool": None,
+            "permission": None,
+        }  # which of them an agent has is known when it runs
+    (tool,) = tools
     return {"tool": tool.name, "permission": tool.permission}
 
 

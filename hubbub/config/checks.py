@@ -17,7 +17,7 @@ from hubbub.config.address import parse_address
 from hubbub.config.explain import dotted
 from hubbub.config.knowledge import check_knowledge, check_skills
 from hubbub.config.models import AgentConfig, NetworkConfig
-from hubbub.config.paths import MEMORY_STORE, SQLITE, split_spec
+from hubbub.config.paths import EVERY, MEMORY_STORE, SQLITE, split_spec
 from hubbub.config.problems import closest, nearest, shown_path
 from hubbub.config.roles import ROLES_OF
 from hubbub.config.source import Document, Loc
@@ -375,7 +375,7 @@ def _check_spec(document: Document, loc: Loc, spec: str, noun: str) -> None:
     except (OSError, ValueError) as error:
         document.report(loc, f"the file {shown_path(file)} cannot be read: {error}")
     else:
-        if defined is not None and name not in defined:
+        if defined is not None and name not in (*defined, EVERY):
             hint = nearest(name, (d for d in defined if not d.startswith("_")))
             document.report(loc, f"{shown_path(file)} defines no '{name}'{hint}")
 

@@ -8,16 +8,18 @@ from pydantic import JsonValue
 
 from hubbub.config.source import Document, Loc
 
-__all__ = ["MEMORY_STORE", "SQLITE", "anchor_paths", "split_spec"]
+__all__ = ["EVERY", "MEMORY_STORE", "SQLITE", "anchor_paths", "split_spec"]
 
 SQLITE = "sqlite:"
+EVERY = "*"
 MEMORY_STORE = "sqlite::memory:"
 
 
 def split_spec(spec: str) -> tuple[str, str] | None:
-    """`file.py:Name` as file and name; None if `spec` is not of that form."""
+    """`file.py:Name` as file and name (`*`: all of it); None if `spec` is not of that form."""
     file, _, name = spec.rpartition(":")
-    return (file, name) if file.endswith(".py") and name.isidentifier() else None
+    named = name.isidentifier() or name == EVERY
+    return (file, name) if file.endswith(".py") and named else None
 
 
 def anchor_paths(document: Document) -> None:

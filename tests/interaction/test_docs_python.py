@@ -12,9 +12,10 @@ from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub.agents.launch import run_agent
+from hubbub.agents.tools.assembly import ToolKit
 from hubbub.app.preflight import load_valid
 from hubbub.app.prompts import agent_prompts
-from hubbub.config.models import ModelConfig
+from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.frames import Event
 from hubbub.testing.model_server import ModelServer
@@ -92,6 +93,15 @@ async def test_yaml_may_name_an_agent_of_python_and_say_more_of_it(
         for task in group._tasks.copy():
             task.cancel()
     assert said == {"clerk": "3", "echo": "hello"}
+    for tools, names in (("shop.py:*", {"price", "stock"}), ("shop.py:clerk", None)):
+        config = AgentConfig.model_validate({"tools": [str(tmp_path / tools)]})
+        if names is None:
+            with pytest.raises(ConfigError, match="is no function, and has no `@tool`"):
+                ToolKit(config, "a", tmp_path)
+        else:
+            assert set(ToolKit(config, "a", tmp_path).own_names.values()) == names
+    (tmp_path / "net.yaml").write_text(_NET + '  every: {tools: ["shop.py:*"], model: cheap}\n')
+    assert load_valid(tmp_path / "net.yaml").file.agents["every"].tools == [f"{tmp_path}/shop.py:*"]
 
     wrong = {}
     for name in ("nothing", "clark"):
@@ -109,6 +119,11 @@ from hubbub import Agent, LlmAgent, tool
 def price(order: int) -> int:
     "What an order has cost."
     return 1900
+
+@tool
+def stock() -> int:
+    "What is left."
+    return 3
 
 clerk = LlmAgent("clerk", model="m", instruction="You buy.", tools=[price], max_steps=4)
 nothing = 3

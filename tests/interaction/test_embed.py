@@ -6,13 +6,24 @@ import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 import pytest
 from pydantic import BaseModel, JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub import Agent, Client, LlmAgent, Message, Network, NoAnswer, ToolFailed, tool
+from hubbub import (
+    Agent,
+    Client,
+    LlmAgent,
+    Message,
+    Network,
+    NoAnswer,
+    PromptContext,
+    ToolFailed,
+    tool,
+)
 from hubbub.client import WebSocketTransport
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
@@ -190,6 +201,49 @@ async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_the
     assert [answer.text for answer in both] == ["1", "3", "4"]
 
 
+async def test_tools_come_from_modules_and_objects_and_only_when_their_condition_holds() -> None:
+    class Desk:
+        def __init__(self, owner: str):
+            self.owner = owner
+
+        @tool
+        async def whose(self, what: str) -> str:
+            """Tell whose something is."""
+            return f"{what} is of {self.owner}"
+
+        @tool(permission="write")
+        def sell(self, what: str, cents: int) -> str:
+            """Sell something."""
+            return f"{self.owner} sold {what} for {cents}"
+
+        def close(self) -> None:
+            """Nothing for a model."""
+
+    async def to_ann(context: PromptContext) -> bool:
+        return context.thread == "direct_ann"
+
+    @tool(when=to_ann)
+    def discount() -> int:
+        """What ann pays less, in percent."""
+        return 5
+
+    module = ModuleType("pricing")
+    module.price_of = price_of  # type: ignore[attr-defined]  # as an import would
+    calls = [call("whose", what="it"), call("sell", what="it", cents=5)]
+    async with playing(says(*calls), *answers("sold", "no")) as model:
+        agent = clerk(model, tools=[Desk("bob"), module, discount])
+        async with Network(agent, people=["ann", "eve"]) as net:
+            await net.ask("clerk", "sell it", by="ann")
+            answer = await net.ask("clerk", "cheaper?", by="eve")
+    offered = [{t.function.name for t in r.body.tools} for r in model.requests]
+    own = {"whose", "sell", "price_of"}
+    assert offered[0] - {"finish", "use_tools"} == {*own, "discount"}
+    assert offered[-1] - {"finish", "use_tools"} == own
+    assert "discount" not in answer.turn.start.tools
+    results = [message.content for message in model.requests[1].messages[-2:]]
+    assert results == ["it is of bob", "bob sold it for 5"]
+
+
 async def test_a_model_is_asked_as_its_config_the_agent_and_the_question_say() -> None:
     async with playing(*answers("a", "b")) as model:
         models: dict[str, dict[str, JsonValue]] = {
@@ -267,6 +321,7 @@ async def test_what_cannot_be_is_told_in_a_sentence(snapshot: SnapshotAssertion)
         "argument": lambda: LlmAgent("clerk", max_steps=0),
         "section": lambda: LlmAgent("clerk", history={"message": 3}),
         "tool": lambda: LlmAgent("clerk", tools=[undocumented]),
+        "nothing": lambda: LlmAgent("clerk", tools=[7]),
         "output": lambda: LlmAgent("clerk", output=Strange),
         "name": lambda: Network(LlmAgent("a b")),
         "twice": lambda: Network(agent, agent),

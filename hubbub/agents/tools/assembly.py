@@ -12,7 +12,7 @@ from hubbub.agents.knowledge import Limits as KnowledgeLimits
 from hubbub.agents.skills import LoadSkill, load_skills
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.base import Tool, ToolSource
-from hubbub.agents.tools.function import FunctionTool, as_tool
+from hubbub.agents.tools.function import FunctionTool, as_tools
 from hubbub.agents.tools.hub import Caller, HubTool, speaks
 from hubbub.agents.tools.naming import (
     ALWAYS,
@@ -30,10 +30,11 @@ from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, finishing, ways_out
 from hubbub.config.agents import AgentConfig
+from hubbub.config.paths import EVERY
 from hubbub.config.problems import nearest
 from hubbub.config.tooling import McpServerConfig, SandboxConfig, ToolConfig
 from hubbub.errors import ConfigError
-from hubbub.loading import load_attribute
+from hubbub.loading import load_attribute, load_module
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import OperationInfo
 
@@ -119,19 +120,27 @@ class ToolKit:
         come and go. `words` are the operator's: tools that they name are described from the
         beginning. `own` are tools that stand in the config by these names, which are no files.
         """
+        self._own: dict[str, Tool] = {}
+        names: list[str] = []
+        for place in config.tools or ():
+            if ":" in place:
+                found = (
+                    {place: own[place]} if place in own else self._loaded(config, place, base_dir)
+                )
+                self._own |= found
+                names += found
+            else:
+                names.append(place)
+        if config.tools is not None:
+            config = config.model_copy(update={"tools": names})
         self._named = {
             config.begin_with,
-            *(config.tools or ()),
+            *names,
             *(a or b for a, b in _NAME.findall(words)),
         }
         self._config, self._name = config, name
         self._conduct, self._source = conduct or conduct_of(config), source
         self._more = (*more, *_given(config, base_dir))
-        self._own = {
-            place: own[place] if place in own else self._function(place, base_dir)
-            for place in config.tools or ()
-            if ":" in place
-        }
 
     @property
     def own_names(self) -> dict[str, str]:
@@ -182,22 +191,30 @@ class ToolKit:
         for wrong in wrong_names(self._config, offered, self.own_names, refused):
             raise ConfigError(f"agents.{self._name}.{wrong.key}: {wrong.message}")
 
-    def _function(self, place: str, base_dir: Path) -> Tool:
-        found = load_attribute(place, base_dir)
-        if not callable(found):
-            raise ConfigError(f"{place} is no function")
+    def _loaded(self, config: AgentConfig, place: str, base_dir: Path) -> dict[str, Tool]:
+        """The tools at a place of the config, by what stands for each there."""
+        file, _, name = place.rpartition(":")
+        every = name == EVERY
+        found = (
+            load_module((base_dir / file).resolve()) if every else load_attribute(place, base_dir)
+        )
         try:
-            return self._confined(as_tool(found))
+            tools = [self._confined(config, tool) for tool in as_tools(found)]
         except TypeError as exc:
             raise ConfigError(f"{place} cannot be a tool: {exc}") from exc
+        if not tools:
+            raise ConfigError(f"{place} is no function, and has no `@tool`")
+        if len(tools) == 1 and not every:
+            return {place: tools[0]}
+        return {f"{place}.{tool.name}": tool for tool in tools}
 
-    def _confined(self, tool: FunctionTool[..., object]) -> Tool:
-        said = self._config.tool_settings.get(tool.name)
+    def _confined(self, config: AgentConfig, tool: FunctionTool[..., object]) -> Tool:
+        said = config.tool_settings.get(tool.name)
         wanted = said.sandbox if said is not None else None
         if isinstance(wanted, SandboxConfig):
             return tool.sandboxed(_limits(wanted))
         if wanted == "process" or tool.sandbox == "process":
-            return tool.sandboxed(_limits(self._config.sandbox))
+            return tool.sandboxed(_limits(config.sandbox))
         return tool
 
 

@@ -14,12 +14,14 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Generic, Literal, ParamSpec, TypeVar, overload
+from types import ModuleType
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
 
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
 
 from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.prompt.builder import Condition
 from hubbub.agents.tools.base import CallSite, Confirm
 from hubbub.agents.tools.given import CancelToken, IdempotencyKey
 from hubbub.agents.tools.policy import Retry, Tuning
@@ -29,7 +31,7 @@ from hubbub.agents.tools.schema import Arguments, legal_name
 from hubbub.agents.tools.threads import run_in_thread
 from hubbub.protocol.messages import Permission
 
-__all__ = ["FunctionTool", "as_text", "as_tool", "describe", "tool"]
+__all__ = ["FunctionTool", "as_text", "as_tool", "as_tools", "describe", "tool"]
 
 # What a function's docstring says of it and of its parameters (Google, NumPy or Sphinx style).
 
@@ -119,6 +121,7 @@ class FunctionTool(Generic[P, R]):
         result_budget: int | None = None,
         sandbox: Sandbox | None = None,
         outside: bool = True,
+        when: Condition | None = None,
     ):
         functools.update_wrapper(self, function)
         self._function = function
@@ -136,7 +139,7 @@ class FunctionTool(Generic[P, R]):
             raise TypeError(f"{function.__name__}: only an idempotent tool is ever repeated")
         again = Retry(attempts=retry) if isinstance(retry, int) else retry
         self.tuning = Tuning(retry=again, budget=result_budget, outside=outside)
-        self.sandbox = sandbox
+        self.sandbox, self.when = sandbox, when
         self.limits: Limits | None = None
         if sandbox is not None:
             self._confine(Limits() if sandbox == "process" else sandbox)
@@ -203,6 +206,18 @@ class FunctionTool(Generic[P, R]):
         return function(**bound)
 
 
+class ToolMethod:
+    """What `@tool` makes of a method: of each object a tool of its own."""
+
+    def __init__(self, function: Callable[..., object], **options: Any):  # as `FunctionTool`
+        self._function, self._options = function, options
+
+    def __get__(self, thing: object, owner: type | None = None) -> object:
+        if thing is None:
+            return self
+        return FunctionTool(self._function.__get__(thing), **self._options)
+
+
 @overload
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
@@ -217,6 +232,7 @@ def tool(
     result_budget: int | None = None,
     sandbox: Sandbox | None = None,
     outside: bool = True,
+    when: Condition | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[P, R] | None = None,
@@ -231,6 +247,7 @@ def tool(
     result_budget: int | None = None,
     sandbox: Sandbox | None = None,
     outside: bool = True,
+    when: Condition | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a function a tool. Its signature becomes the JSON Schema, its docstring the description.
 
@@ -245,13 +262,18 @@ def tool(
     sandbox        `process`, or `Limits`: each call in a process of its own, without network
     outside        whether what it gives comes from outside the network, so that a turn that has
                    read it is tainted; False for what is computed from its arguments alone
+    when           a function of the turn's context, `async` or not: whether the turn has the tool
 
-    A parameter of type `IdempotencyKey` or `CancelToken` is filled by the runtime. Raises TypeError
-    when the docstring or an annotation is missing, and for what cannot be.
+    A method of a class may be a tool: each object has its own. A parameter of type `IdempotencyKey`
+    or `CancelToken` is filled by the runtime. Raises TypeError when the docstring or an annotation
+    is missing, and for what cannot be.
     """
 
     def declare(declared: Callable[P, R]) -> FunctionTool[P, R]:
-        return FunctionTool(
+        make: type[FunctionTool[P, R]] | type[ToolMethod] = FunctionTool
+        if next(iter(inspect.signature(declared).parameters), None) == "self":
+            make = ToolMethod
+        return make(  # type: ignore[return-value]  # of an object, a ToolMethod is one
             declared,
             name=name,
             permission=permission,
@@ -262,6 +284,7 @@ def tool(
             result_budget=result_budget,
             sandbox=sandbox,
             outside=outside,
+            when=when,
         )
 
     return declare if function is None else declare(function)
@@ -270,6 +293,20 @@ def tool(
 def as_tool(function: Callable[..., object]) -> FunctionTool[..., object]:
     """The tool that a function makes; one that is a tool already. Raises TypeError."""
     return function if isinstance(function, FunctionTool) else FunctionTool(function)
+
+
+def as_tools(given: object) -> list[FunctionTool[..., object]]:
+    """The tools that a program means by a function, a module or an object: of a module and of an
+    object all that `@tool` marks. None: it is nothing of that. Raises TypeError as `as_tool`."""
+    if isinstance(given, FunctionTool) or inspect.isroutine(given):
+        return [as_tool(given)]
+    if isinstance(given, ModuleType):
+        return [value for value in vars(given).values() if isinstance(value, FunctionTool)]
+    kind = type(given)
+    marked = [n for n in dir(kind) if isinstance(inspect.getattr_static(kind, n), ToolMethod)]
+    if not marked and callable(given):
+        return [as_tool(given)]
+    return [getattr(given, name) for name in marked]
 
 
 def _confirm(name: str, confirm: Confirm) -> Confirm:

@@ -187,6 +187,13 @@ class Toolbox:
             turn._fill()
         return turn
 
+    def without(self, names: Collection[str]) -> Toolbox:
+        """The same for one turn, without these tools."""
+        turn = copy.copy(self)
+        turn._tools = tuple(tool for tool in self._tools if tool.name not in names)
+        turn._fill()
+        return turn
+
     def ending_with(self, finish: Tool) -> Toolbox:
         """The same tools for one turn, with another `finish`."""
         turn = copy.copy(self)
