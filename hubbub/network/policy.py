@@ -19,20 +19,18 @@ __all__ = ["Gate"]
 class Gate(Protocol):
     """One judge of messages. All of it runs in the hub's loop, between two awaits."""
 
-    @property
-    def watches(self) -> object:
-        """Whether, as its truth tells, it has something to say of messages that neither ask, end a
-        request nor wait for an answer; of those it always has. What opens an interaction, is none
-        of these and wakes nobody passes all gates."""
-        ...
+    watches: object
+    """Whether, as its truth tells, it has something to say of messages that neither ask, end a
+    request nor wait for an answer; of those it always has. What opens an interaction, is none of
+    these and wakes nobody passes all gates."""
 
     def needs(self, cause: Ancestor) -> bool:
         """Whether something must be loaded before a message caused by this one can be judged."""
-        ...
+        return False
 
     async def load(self, cause: Ancestor) -> None:
         """Load it. Raises `StoreUnavailable`."""
-        ...
+        return
 
     def judge(self, entry: Entry) -> None:
         """Judge an entry whose decisions are made, but not its position. Raises `OperationError`;
@@ -41,4 +39,4 @@ class Gate(Protocol):
 
     def take_back(self, entry: Entry) -> None:
         """An entry that was let pass is not in the log after all."""
-        ...
+        return

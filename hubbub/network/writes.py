@@ -22,14 +22,15 @@ from hubbub.network.policy import Gate
 from hubbub.network.ports import Store
 from hubbub.network.queries import SettledCall
 from hubbub.network.records import CallSettled, ModRows, Record, TurnSent
-from hubbub.network.repeats import conflict, first_result
 from hubbub.network.routing import Router, cause_position
 from hubbub.network.state import NetworkState
+from hubbub.network.stored import Settled
 from hubbub.network.threads import Thread
 from hubbub.network.trace_context import Ancestor
 from hubbub.protocol import thread_ids
+from hubbub.protocol.codec import encode_send_result
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, History, RequestMark
+from hubbub.protocol.messages import Draft, History, Message, RequestMark
 
 __all__ = ["Writes"]
 
@@ -449,3 +450,25 @@ class _Waiter:
 
     def failed(self, ref: str, error: Exception) -> None:
         self.over.set()
+
+
+async def first_result(store: Store, settled: Settled) -> bytes:
+    """What the first call with this cid was answered, as JSON."""
+    if settled.seq is None:
+        return settled.value or b"null"
+    body = await store.message(settled.seq)
+    if body is None:
+        raise StoreUnavailable("the first result is not readable")
+    message = Message.model_validate_json(body)
+    return encode_send_result(
+        message.seq, message.tseq, message.thread_id, body, amends=message.amends
+    )
+
+
+def conflict(cid: str, first: bytes) -> OperationError:
+    """The error for a cid that was used for something else."""
+    return OperationError(
+        ErrorCode.CID_CONFLICT,
+        f"cid {cid} was used before with another body",
+        details={"first": json.loads(first)},
+    )

@@ -23,6 +23,7 @@ from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.messages import message_of
 from hubbub.network.mods.operations import ModOperations
 from hubbub.network.mods.port import KernelPort
+from hubbub.network.policy import Gate
 from hubbub.network.queries import ModsWithTables
 from hubbub.network.records import ModRows, Record, ThreadCreated
 from hubbub.network.registry import Registry
@@ -30,7 +31,6 @@ from hubbub.network.service import Service
 from hubbub.network.session import Session
 from hubbub.network.store.backups import files_of
 from hubbub.network.stored import StoredMember
-from hubbub.network.trace_context import Ancestor
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -52,7 +52,7 @@ def folder_of(store: str) -> Path | None:
     return None if store == MEMORY_STORE else files_of(Path(store.removeprefix(SQLITE)))
 
 
-class Mods(Service):
+class Mods(Service, Gate):
     """Runs the mods of one hub."""
 
     def __init__(
@@ -184,12 +184,6 @@ class Mods(Service):
 
     # The gate -----------------------------------------------------------------------------
 
-    def needs(self, cause: Ancestor) -> bool:
-        return False
-
-    async def load(self, cause: Ancestor) -> None:
-        pass
-
     def judge(self, entry: Entry) -> None:
         """Leave those asleep, in place, whom a mod says: before their wakes are counted. What ends
         a request is not asked about: somebody waits for it."""
@@ -201,9 +195,6 @@ class Mods(Service):
             for n, decision in enumerate(decisions if asleep else ()):
                 if decision.reply is not None and decision.participant in asleep:
                     decisions[n] = Decision(decision.participant, Reason.MUTED, None)
-
-    def take_back(self, entry: Entry) -> None:
-        pass
 
     # What they write ----------------------------------------------------------------------
 

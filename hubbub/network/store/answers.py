@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from hubbub.network import queries
 from hubbub.network.queries import Query
-from hubbub.network.store import control, memories, mods, reads, searches, turns
+from hubbub.network.store import control, mods, reads, searches, turns
 
 __all__ = ["answer"]
 
@@ -34,8 +34,8 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
     queries.LatestApprovals: control.approvals,
     queries.RequestAt: control.request,
     queries.LatestRequests: control.requests,
-    queries.MemoryValue: memories.memory,
-    queries.MemoriesOf: memories.memories,
+    queries.MemoryValue: reads.memory,
+    queries.MemoriesOf: reads.memories,
     queries.TokenHashes: reads.token_hashes,
     queries.TokensByParticipant: reads.token_counts,
     queries.ModsWithTables: mods.with_tables,

@@ -27,6 +27,7 @@ from hubbub.network.stored import (
     StoredKey,
     StoredMark,
     StoredMember,
+    StoredMemory,
     StoredParticipant,
     StoredRun,
     StoredThread,
@@ -37,6 +38,8 @@ from hubbub.network.stored import (
 __all__ = [
     "PAGE_BYTES",
     "members_at",
+    "memories",
+    "memory",
     "message",
     "open_wakes",
     "pending",
@@ -351,3 +354,21 @@ def token_counts(db: sqlite3.Connection) -> Mapping[str, int]:
     return dict(
         db.execute("SELECT participant, count(*) FROM token GROUP BY participant ORDER BY 1")
     )
+
+
+MEMORIES_QUERY = """
+SELECT key, length(CAST(value AS BLOB)) AS size,
+       CASE WHEN length(CAST(value AS BLOB)) <= :short THEN CAST(value AS BLOB) END
+FROM memory WHERE participant = :participant ORDER BY key
+"""
+MEMORY_QUERY = "SELECT CAST(value AS BLOB) FROM memory WHERE participant = ? AND key = ?"
+
+
+def memory(db: sqlite3.Connection, participant: str, key: str) -> bytes | None:
+    row = db.execute(MEMORY_QUERY, (participant, key)).fetchone()
+    return row[0] if row else None
+
+
+def memories(db: sqlite3.Connection, participant: str, short: int) -> Sequence[StoredMemory]:
+    rows = db.execute(MEMORIES_QUERY, {"participant": participant, "short": short})
+    return [StoredMemory._make(row) for row in rows]

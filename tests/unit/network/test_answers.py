@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hubbub.network.answers import Answer, answer_to
+from hubbub.network.services.receipts import Answer, answer_to
 from hubbub.network.stored import StoredTurn
 from hubbub.protocol.turns import (
     Outcome,

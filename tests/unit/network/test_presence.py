@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.network.presence import Presence
+from hubbub.network.state import Presence
 
 pytestmark = pytest.mark.behaviour("P-25")
 

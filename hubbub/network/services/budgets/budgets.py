@@ -22,6 +22,7 @@ from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
+from hubbub.network.policy import Gate
 from hubbub.network.queries import InteractionMessages, SpendingSince, TurnsById, WakeOf, WakesAt
 from hubbub.network.records import Record
 from hubbub.network.routing import cause_position, own_turn, unknown_turn
@@ -31,8 +32,7 @@ from hubbub.network.services.budgets.accounts import BudgetAccounts
 from hubbub.network.services.budgets.daily import Daily, Reached
 from hubbub.network.services.budgets.loop_limiter import LoopLimiter
 from hubbub.network.services.budgets.notices import Notice, Notices
-from hubbub.network.services.budgets.policy import Policies, PolicyCheck, may_loop
-from hubbub.network.services.budgets.policy_result import PolicyResult
+from hubbub.network.services.budgets.policy import Policies, PolicyCheck, PolicyResult, may_loop
 from hubbub.network.services.budgets.turn_account import TurnAccount
 from hubbub.network.services.budgets.turn_accounts import TurnAccounts
 from hubbub.network.services.budgets.unsaved import Unsaved
@@ -61,7 +61,7 @@ COST = 0.1
 """Of the rate limit: an agent at work asks before each question to its model."""
 
 
-class BudgetService(Service):
+class BudgetService(Service, Gate):
     """Policies messages on their way into the log, and keeps the accounts of what turns cost."""
 
     watches = True

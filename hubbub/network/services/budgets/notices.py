@@ -11,7 +11,7 @@ from hubbub.config.budgets import LoopLimitConfig
 from hubbub.ids import interaction_id, message_id
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Reached
-from hubbub.network.services.budgets.policy_result import PolicyResult
+from hubbub.network.services.budgets.policy import PolicyResult
 from hubbub.network.threads import Thread, Threads
 from hubbub.network.wakes import SENTENCES, Reason
 from hubbub.protocol.spending import LimitName, Whose

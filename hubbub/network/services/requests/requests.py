@@ -24,6 +24,7 @@ from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
+from hubbub.network.policy import Gate
 from hubbub.network.queries import LatestRequests, RequestAt, TurnById, WakeOf
 from hubbub.network.records import Record
 from hubbub.network.routing import cause_position
@@ -42,7 +43,6 @@ from hubbub.network.services.requests.waits import Wait, Waits
 from hubbub.network.stored import StoreState
 from hubbub.network.targets import nearest
 from hubbub.network.timer import Timer
-from hubbub.network.trace_context import Ancestor
 from hubbub.network.wakes import SENTENCES, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import (
@@ -70,7 +70,7 @@ RETRY_S = 1.0
 """Seconds until what the disk has refused is tried again."""
 
 
-class RequestService(Service):
+class RequestService(Service, Gate):
     """The open requests, and who waits for whose answer. The store has all requests."""
 
     def __init__(self, kernel: Kernel, stored: StoreState):
@@ -215,12 +215,6 @@ class RequestService(Service):
         return None if body is None else Request.model_validate_json(body)
 
     # The way of a message -----------------------------------------------------------------
-
-    def needs(self, cause: Ancestor) -> bool:
-        return False
-
-    async def load(self, cause: Ancestor) -> None:
-        pass
 
     def judge(self, entry: Entry) -> None:
         """Whether a message may ask, end a request, or wait."""

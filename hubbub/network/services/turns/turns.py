@@ -33,8 +33,7 @@ from hubbub.network.services.stops.stops import StopService
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.services.turns.notices import listed
 from hubbub.network.services.turns.record import turn_record
-from hubbub.network.services.turns.silence import Silence, silences
-from hubbub.network.services.turns.unanswered import asker, taken_up, unanswered
+from hubbub.network.services.turns.unanswered import Silence, asker, silences, taken_up, unanswered
 from hubbub.network.stored import StoredTurn
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
