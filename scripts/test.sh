@@ -13,7 +13,7 @@ for name; do
     case $name in
     fast) markers="not slow and not browser" what="what runs within one process" time="a minute" ;;
     slow) markers="(slow or hypothesis) and not browser" what="processes, and properties at length" time="2 minutes and a half" \
-        profile=full prepare="tests.interaction.nginx tests.e2e.support.opencode" ;;
+        profile=full prepare="tests.interaction.nginx tests.e2e.support.opencode tests.e2e.support.conformance" ;;
     page) markers=browser what="the page in Chromium" time="2 minutes and a half" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
     *) echo "no such part: $name (fast, slow, page)" >&2 && exit 2 ;;

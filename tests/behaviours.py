@@ -642,6 +642,7 @@ INTEROP = {
     "I-11": "An MCP host hears what is said to it, until it acknowledges, and answers.",
     "I-12": "Operations are tools of an MCP host, with hints; its inbox and threads are resources.",
     "I-13": "`hubbub mcp` serves a host on stdin and stdout, and says what to paste.",
+    "I-14": "MCP hosts join over HTTP on the hub's port, each proven by its token.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

@@ -19,11 +19,13 @@ from hubbub.app.lifecycle import (
     Stopping,
 )
 from hubbub.app.supervisor import Supervisor
+from hubbub.client.memory import MemoryTransport
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
 from hubbub.logs import get_logger
 from hubbub.mods.loader import load_mods
 from hubbub.network.caller import OPERATOR
+from hubbub.network.doors import Doors
 from hubbub.network.hub import Hub
 from hubbub.network.log import Entry
 from hubbub.network.server import Listening, serve_hub
@@ -52,7 +54,11 @@ async def serve(
     mods = load_mods(config.file.mods, config.file.network.allow_mods)
     hub = Hub(config.file, open_store(config.file.network.store), mods=mods)
     site = _site(config)
-    async with hub, serve_hub(hub, pages=site) as listening:
+    async with (
+        hub,
+        _doors(hub, config) as doors,
+        serve_hub(hub, pages=site, doors=doors) as listening,
+    ):
         tokens = _mint(hub, config)
         with _run_file(config, listening, tokens), _stopping(stop, report, signals):
             report(_up(config, listening))
@@ -68,6 +74,19 @@ async def serve(
                 hub.services.launcher.launcher = supervisor
                 async with _background(supervisor.run()):
                     await stop.wait()
+
+
+@asynccontextmanager
+async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
+    """What else is spoken on the hub's port."""
+    if not config.file.network.mcp:
+        yield {}
+        return
+    from hubbub.interop.mcp.http import PATH, HttpDoor  # an extra
+
+    transport, names = MemoryTransport(hub.gateway.attach), config.file.network.hosts
+    async with HttpDoor(transport, config.address.host, names) as door:
+        yield {PATH: door.protocol}
 
 
 class _Agents:

@@ -88,7 +88,7 @@ def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> Loaded
     check_mods(config)
     check_tools(config, check_imports(config))
     problems = [*check_prompts(config), *check_skills(config), *check_windows(config)]
-    problems += [*_check_mcp(config), *_check_acp(config)]
+    problems += [*_check_mcp(config), *_check_doors(config)]
     if problems:
         raise ConfigProblems(problems)
     return config
@@ -223,13 +223,18 @@ def programs_of(config: LoadedConfig) -> Sequence[tuple[str, AcpConfig]]:
     return [(name, agent.acp) for name, agent in agents if agent.kind == "acp" and agent.acp]
 
 
-def _check_acp(config: LoadedConfig) -> Iterator[ConfigError]:
-    """What agents of the kind `acp` need, told once."""
+def _check_doors(config: LoadedConfig) -> Iterator[ConfigError]:
+    """The extras that the config's doors need, each told once."""
     for name, _ in programs_of(config)[:1]:
         from hubbub.interop.extra import missing as missing_door
 
         if (wrong := missing_door("acp")) is not None:
             yield config.problem(("agents", name, "kind"), f"agents.{name}: {wrong}")
+    if config.file.network.mcp:
+        from hubbub.interop.extra import missing as missing_door
+
+        if (wrong := missing_door("mcp")) is not None:
+            yield config.problem(("network", "mcp"), f"network.mcp: {wrong}")
 
 
 def check_programs(config: LoadedConfig) -> None:

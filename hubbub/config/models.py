@@ -136,6 +136,8 @@ class NetworkConfig(Section):
     """Who is asked about tools that need a person's word."""
     allow_mods: list[str] | None = None
     """Names of the mods that may run besides the built-in ones; left out: all that `mods` names."""
+    mcp: bool = False
+    """Whether MCP hosts may join over HTTP, at `/mcp/NAME` of the hub's port, with a token."""
     compression: bool = False
     """Compress frames: less traffic for three times the memory of a connection."""
 

@@ -13,7 +13,9 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
+from typing import Any, cast
 
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
@@ -22,6 +24,7 @@ from websockets.protocol import State
 from hubbub.errors import UserError
 from hubbub.network.auth import is_loopback
 from hubbub.network.connection import TOO_SLOW, Connection, ConnectionOutlet, Flusher
+from hubbub.network.doors import Doors, PathSwitch
 from hubbub.network.http import HttpSide, Pages
 from hubbub.network.hub import Hub
 from hubbub.network.limits import ConnectionCount
@@ -62,9 +65,14 @@ def parse_listen(listen: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serve_hub(
-    hub: Hub, listen: str | None = None, *, pages: Pages | None = None
+    hub: Hub,
+    listen: str | None = None,
+    *,
+    pages: Pages | None = None,
+    doors: Doors | None = None,
 ) -> AsyncIterator[Listening]:
-    """Serve a running hub on `listen` (default: its config's) until the context ends.
+    """Serve a running hub on `listen` (default: its config's) until the context ends. Requests for
+    the paths of `doors` are theirs.
 
     Raises `UserError` if the address is wrong or taken, or if an open network would be reachable
     from other machines.
@@ -96,7 +104,7 @@ async def serve_hub(
             watch.handle,
             sock=sockets,
             backlog=BACKLOG,
-            create_connection=_connection_class(hub),
+            create_connection=_connections(hub, doors),
             process_request=process_request,
             compression="deflate" if hub.config.compression else None,
             max_size=4 * hub.limits.frame,
@@ -156,6 +164,18 @@ def _connection_class(hub: Hub) -> type[Connection]:
         "max_unsent": hub.limits.unsent,
     }
     return type("HubConnection", (Connection,), shared)
+
+
+def _connections(hub: Hub, doors: Doors | None) -> type[Connection]:
+    """What makes connections: with doors, after a look at what is asked for."""
+    made = _connection_class(hub)
+    if not doors:
+        return made
+
+    def switch(*args: Any, **kwargs: Any) -> PathSwitch:  # the library's own
+        return PathSwitch(partial(made, *args, **kwargs), doors)
+
+    return cast("type[Connection]", switch)  # the library only calls it
 
 
 def _quiet_logger() -> logging.Logger:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from hubbub.network.store.offline import add_token_offline
 from hubbub.protocol.operations import Participants
 from hubbub.testing.model_script import Answer, Call, Rule, Script, When
 from hubbub.testing.model_server import ModelServer
 from tests.e2e.support.config_network import environment, run_here
+from tests.e2e.support.conformance import MISSING as NO_SUITE
+from tests.e2e.support.conformance import command
 from tests.e2e.support.opencode import MISSING, find
 from tests.unit.configs.people import Person
 
@@ -120,3 +127,115 @@ async def test_opencode_waits_for_a_message_and_answers_it(tmp_path: Path) -> No
                 process.kill()
                 await process.wait()
         assert model.mistakes == []
+
+
+# Over HTTP -------------------------------------------------------------------------------------
+
+TOKEN = "hub_of_claude"
+OVER_HTTP = """
+network: {name: http, mcp: true, store: "sqlite:network.db"}
+humans: {me: {roles: [owner]}}
+"""
+
+
+@asynccontextmanager
+async def over_http(folder: Path) -> AsyncIterator[tuple[Person, str]]:
+    """A person of a network with tokens, and the address of `claude` there."""
+    path = folder / "http.yaml"
+    path.write_text(OVER_HTTP)
+    digest = hashlib.sha256(TOKEN.encode()).hexdigest()
+    await add_token_offline(f"sqlite:{folder / 'network.db'}", digest, "claude")
+    async with run_here(path, folder) as network:
+        yield await network.join("me"), f"{network.url.replace('ws:', 'http:')}/mcp/claude"
+
+
+@asynccontextmanager
+async def connected(url: str, mode: str) -> AsyncIterator[Any]:
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    async with create_mcp_http_client({"Authorization": f"Bearer {TOKEN}"}) as http:
+        transport = streamable_http_client(url, http_client=http)
+        async with mcp.Client(transport, mode=mode) as client:
+            yield client
+
+
+@pytest.mark.behaviour("I-14")
+async def test_a_host_joins_over_http_by_either_version_of_the_protocol(tmp_path: Path) -> None:
+    async with over_http(tmp_path) as (me, url):
+        for mode, version in {"legacy": "2025-11-25", "auto": "2026-07-28"}.items():
+            async with connected(url, mode) as client:
+                assert client.protocol_version == version
+                await me.tells("claude", f"by {version}?")
+                heard = (await client.call_tool("wait_for_messages", {})).structured_content
+                assert [m["content"] for m in heard["messages"]] == [f"by {version}?"]
+                await client.call_tool("ack", {"cursor": heard["cursor"]})
+                await client.call_tool("send_text_message", {"text": "yes"})
+                assert (await me.hears("claude")).text == "yes"
+                large = await client.call_tool("send_text_message", {"text": "x" * 1_000_000})
+                assert large.is_error
+                assert "too_large" in large.content[0].text
+
+
+@pytest.mark.behaviour("I-14")
+async def test_whom_the_door_turns_away_and_what_stays_as_it_was(tmp_path: Path) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    good = {"Authorization": f"Bearer {TOKEN}"}
+    async with over_http(tmp_path) as (me, url), httpx2.AsyncClient() as http:
+        root = url.removesuffix("/mcp/claude")
+        told = {"accept": "application/json, text/event-stream"}
+        for address, headers, status in (
+            (url, {}, 401),
+            (url, {"Authorization": "Bearer of-another"}, 401),
+            (f"{root}/mcp/me", good, 401),
+            (f"{root}/mcp", good, 404),
+            (f"{root}/mcp/a.b", good, 404),
+            (url, {**good, "Origin": "https://evil.example"}, 403),
+            (url, {**good, "Host": "evil.example"}, 403),
+            (url, {**good, "mcp-session-id": "0" * 32}, 404),
+        ):
+            answer = await http.post(address, json=message, headers={**told, **headers})
+            assert answer.status_code == status, (address, headers, answer.text)
+        assert (await http.get(f"{root}/healthz")).text == "ok\n"
+        assert (await http.get(f"{root}/mcpx")).status_code == 404, "the hub's own"
+        assert (await http.post(f"{root}/")).status_code >= 400
+        reader, writer = await asyncio.open_connection(*root.removeprefix("http://").split(":"))
+        writer.write(b"POST /mcp/claude HTTP/1.1\r\nnonsense\r\n\r\n")
+        assert b" 400 " in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+        async with connected(url, "auto") as client:
+            await me.tells("claude", "still there?")
+            heard = (await client.call_tool("wait_for_messages", {})).structured_content
+            assert heard["messages"][0]["content"] == "still there?"
+
+
+SCENARIOS = (
+    "server-initialize",
+    "server-session-lifecycle",
+    "ping",
+    "tools-list",
+    "resources-list",
+    "sep-2164-resource-not-found",
+    "dns-rebinding-protection",
+    "http-header-validation",
+    "server-sse-multiple-streams",
+)
+"""Those that want no tools of the suite's own."""
+
+
+@pytest.mark.skipif(command() is None, reason=NO_SUITE)
+@pytest.mark.behaviour("I-14")
+async def test_the_protocols_own_suite_is_content(tmp_path: Path) -> None:
+    path = tmp_path / "http.yaml"
+    path.write_text(OVER_HTTP.replace("mcp: true", "auth: open, mcp: true"))
+    async with run_here(path, tmp_path) as network:
+        url = f"{network.url.replace('ws:', 'http:')}/mcp/claude"
+        for scenario in SCENARIOS:
+            process = await asyncio.create_subprocess_exec(
+                *(command() or ()), "server", "--url", url, "--scenario", scenario,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, cwd=tmp_path,
+            )  # fmt: skip
+            out, _ = await process.communicate()
+            assert process.returncode == 0, out.decode()
+            assert " 0 failed, 0 warnings" in out.decode(), out.decode()

@@ -57,6 +57,11 @@ class McpParticipant:
         return self._client.participant
 
     @property
+    def gone(self) -> bool:
+        """Whether the hub has closed for good."""
+        return self._lost is not None
+
+    @property
     def network(self) -> str:
         return self._client.network
 

@@ -12,6 +12,7 @@ from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.types import (
+    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
     ListResourcesResult,
@@ -149,8 +150,6 @@ def mcp_server(me: McpParticipant, tools: Sequence[str] | None = None) -> Server
 
 
 _JSON = "application/json"
-_NOT_FOUND = -32002
-"""The protocol's code for a resource that there is not."""
 
 
 def _toolbox(me: McpParticipant, tools: Sequence[str] | None) -> Toolbox:
@@ -204,9 +203,9 @@ async def _resource(me: McpParticipant, uri: str) -> JsonValue:
         try:
             value = await me.call("read_thread", thread=uri.removeprefix(f"{THREADS}/"))
         except OperationError as exc:
-            raise MCPError(_NOT_FOUND, exc.message) from exc
+            raise MCPError(INVALID_PARAMS, exc.message, {"uri": uri}) from exc
     else:
-        raise MCPError(_NOT_FOUND, f"there is no resource {uri}")
+        raise MCPError(INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
     return compact(value, me.name)
 
 

@@ -163,7 +163,8 @@ async def run_here(
             told = {**environ, URL: network.url, RUN: "here", TOKENS: tokens}
             agents = asyncio.create_task(run_job(from_config(config, [], None, None, told)))
             try:
-                await all_present(network.url, *loaded.file.agents)
+                if loaded.file.agents:
+                    await all_present(network.url, *loaded.file.agents)
                 yield network
                 assert not (loaded.file.agents and agents.done()), agents
             finally:
