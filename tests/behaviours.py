@@ -412,7 +412,7 @@ MODS = {
     "M-391": "A receiver's Retry-After that makes no sense stops no deliveries.",
     "M-392": "What is said of an attachment is bounded; logs with longer ones are read.",
     "M-393": "A digest tells the rest, and names the mods whose news have failed.",
-    "M-394": "A poll's result that is refused each time is left at that after some tries.",
+    "M-394": "A poll's result that another mod refuses is left at that.",
     "M-395": "A full disk is a temporary error of an upload, and leaves nothing half kept.",
     "M-396": "Uploads that begin at once stay within quotas together, and are bounded in number.",
     "M-397": "A killed hub loses nothing of files, edits, polls and tasks, and does none twice.",

@@ -8,6 +8,8 @@ from typing import Annotated, overload
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
+from hubbub.config.units import wrong
+from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import ThreadRef
 from hubbub.protocol.operations import Input
 
@@ -39,6 +41,14 @@ class ListInput(Input):
     """Only those that were created before this one."""
     limit: Limit = 50
     """How many at most."""
+
+
+def named_thread(name: str) -> str:
+    """The canonical id of a thread in settings. Raises what pydantic takes for a mistake."""
+    found = thread_ids.canonical(name, "")
+    if found is None:
+        raise wrong(f"{name!r} is no thread: write channel_name, broadcast, direct or mod_name")
+    return found
 
 
 def number_of(id: str) -> int:

@@ -44,6 +44,7 @@ __all__ = [
     "Frame",
     "FrameError",
     "TypedCall",
+    "check_values",
     "encode_error",
     "encode_event",
     "encode_message",
@@ -147,7 +148,7 @@ class Decoder:
         if not isinstance(value, dict):
             raise FrameError(ErrorCode.BAD_FRAME, "a frame is a JSON object")
         try:
-            _check_values(value, self._max_depth)
+            check_values(value, self._max_depth)
         except FrameError as error:
             error.ref = _ref(value.get("ref"))
             raise
@@ -249,8 +250,8 @@ def _ref(ref: object) -> str | None:
     return ref if isinstance(ref, str) and 0 < len(ref) <= 64 and not _flaw(ref) else None
 
 
-def _check_values(value: object, max_depth: int) -> None:
-    """Refuse deep nesting, NUL and lone surrogates. Iterative: depth is the attack."""
+def check_values(value: object, max_depth: int) -> None:
+    """Raises `FrameError` for deep nesting, NUL and lone surrogates. Without recursion."""
     layer: list[object] = [value]
     for _ in range(max_depth):
         deeper: list[object] = []

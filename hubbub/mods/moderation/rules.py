@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from hubbub.config.units import Id, Section, Span, wrong
 from hubbub.mods.api import ModConfig, OnFailure
+from hubbub.mods.fields import named_thread
 from hubbub.mods.moderation.text import (
     Domain,
     Form,
@@ -106,7 +107,7 @@ class RuleConfig(Section):
     @field_validator("threads")
     @classmethod
     def _known_threads(cls, threads: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(_thread, threads))
+        return tuple(each if each in KINDS else named_thread(each) for each in threads)
 
     @model_validator(mode="after")
     def _one_thing(self) -> Self:
@@ -124,14 +125,6 @@ class RuleConfig(Section):
         if self.reason is not None and self.action != "reject":
             raise wrong("reason is for action: reject")
         return self
-
-
-def _thread(name: str) -> str:
-    """The canonical id, or a kind of threads."""
-    found = name if name in KINDS else thread_ids.canonical(name, "")
-    if found is None:
-        raise wrong(f"{name!r} is no thread: write channel_name, broadcast, direct or mod_name")
-    return found
 
 
 class ModerationConfig(ModConfig):

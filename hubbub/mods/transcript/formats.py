@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hubbub.ids import message_id, parse_interaction_id
 from hubbub.mods.refusals import bad_request
 from hubbub.protocol import thread_ids
+from hubbub.protocol.codec import FrameError, check_values
 from hubbub.protocol.messages import Message
 from hubbub.strict_json import STRICT
 
@@ -79,42 +79,17 @@ def read_line(text: str, now: float) -> Message:
         raise ValueError("it is nested too deep") from None
     except ValueError as error:
         raise ValueError(f"it is no JSON: {error}") from None
-    _check_values(value)
     try:
+        check_values(value, DEEPEST)
         message = Message.model_validate_json(text)
+    except FrameError as error:
+        raise ValueError(error.message) from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{part}: " for part in first["loc"][:1])
         raise ValueError(f"{place}{first['msg'][0].lower()}{first['msg'][1:]}") from None
     _check_message(message, now)
     return message
-
-
-def _check_values(value: object) -> None:
-    """Refuse what no message of a network can have: deep nesting, NUL, numbers without end."""
-    layer = [value]
-    for _ in range(DEEPEST):
-        deeper: list[object] = []
-        for item in layer:
-            if isinstance(item, dict):
-                deeper += [*item, *item.values()]
-            elif isinstance(item, list):
-                deeper += item
-            elif isinstance(item, str) and not _is_plain(item):
-                raise ValueError("a text has a NUL or half a character in it")
-            elif isinstance(item, float) and not math.isfinite(item):
-                raise ValueError("a number is too large")
-        layer = deeper
-    if layer:
-        raise ValueError(f"it is nested deeper than {DEEPEST} levels")
-
-
-def _is_plain(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text
 
 
 def _check_message(message: Message, now: float) -> None:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, JsonValue, SecretStr, field_validato
 from hubbub.config.address import parse_address
 from hubbub.config.units import Id, Section, Size, Span, wrong
 from hubbub.mods.api import ModConfig
-from hubbub.protocol import thread_ids
+from hubbub.mods.fields import named_thread
 from hubbub.wording import shortened
 
 __all__ = [
@@ -89,13 +89,6 @@ def _url(text: str) -> str:
     return text
 
 
-def _thread(name: str) -> str:
-    found = thread_ids.canonical(name, "")
-    if found is None:
-        raise wrong(f"{name!r} is no thread: write channel_name, broadcast or mod_name")
-    return found
-
-
 def _listen(text: str) -> str:
     try:
         parse_address(text)
@@ -106,7 +99,7 @@ def _listen(text: str) -> str:
 
 Listen = Annotated[str, AfterValidator(_listen)]
 Url = Annotated[str, Field(max_length=2000), AfterValidator(_url)]
-Thread = Annotated[str, AfterValidator(_thread)]
+Thread = Annotated[str, AfterValidator(named_thread)]
 Template = Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(checked)]
 Secret = Annotated[SecretStr, Field(min_length=16)]
 

@@ -339,7 +339,7 @@ WRONG: list[tuple[str, str]] = [
     ('{"a": NaN}', "is not a JSON number"),
     ("[" * 10_000, "nested too deep"),
     (line(content="a\0b"), "NUL"),
-    (line(content="x").replace('"x"', '"\\ud800"'), "half a character"),
+    (line(content="x").replace('"x"', '"\\ud800"'), "lone surrogate"),
     (line().replace('"hop": 0', '"hop": 0, "hop": 1'), "twice"),
     (line().replace('"hop": 0', '"hop": 0, "content": 1e999').replace('"content": "no 1", ', ""),
      "too large"),
