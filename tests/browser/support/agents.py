@@ -21,12 +21,20 @@ NEWSROOM: Plan = {
         "editor": {
             "kind": "llm",
             "instruction": "You lead a small newsroom. Ask the researcher for facts.",
-            "card": {"description": "Leads the newsroom", "skills": ["editing", "planning"]},
+            "card": {
+                "description": "Leads the newsroom",
+                "skills": ["editing", "planning"],
+                "examples": ["How large is Jupiter?", "Think slowly: which headline?"],
+            },
         },
         "researcher": {
             "kind": "llm",
             "instruction": "You look things up and answer with facts and their source.",
-            "card": {"description": "Looks things up", "skills": ["facts"]},
+            "card": {
+                "description": "Looks things up",
+                "skills": ["facts"],
+                "examples": ["How large is Saturn?"],
+            },
         },
     },
     "humans": {"ann": {"roles": ["owner"]}, "bob": {}},

@@ -43,7 +43,7 @@ _STILL = """async () => {
     for (let calm = 0; calm < 10; ) {
         await new Promise((then) => requestAnimationFrame(then));
         const now = look();
-        calm = now === last ? calm + 1 : 0;
+        calm = now === last && !document.querySelector("[data-loading]") ? calm + 1 : 0;
         last = now;
     }
 }"""

@@ -9,7 +9,7 @@ import { doings, useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 import { readInteraction, totalsOf } from "./reading.js";
 
-const AFTER_MS = 400; // who scrolls by asks for nothing
+const AFTER_MS = 200; // who scrolls by asks for nothing
 const MOST = 100;
 const over = new Map(); // "who log interaction" -> what it took, once nothing of it goes on
 
@@ -24,7 +24,7 @@ export function Took({ app, message }) {
   });
   const found = known ?? value;
   const turn = app.state.owner.value ? turnOf(message) : null;
-  return html`<p class="took">
+  return html`<p class="took" data-loading=${found ? null : ""}>
     <a href=${app.router.href("interaction", [id])} title=${t.interaction.open}>
       <${Icon} name="sequence" size=${14} />${found ? inWords(found) : t.interaction.asDiagram}</a>
     ${turn && html`<button type="button" class="plain" title=${t.turns.open}
