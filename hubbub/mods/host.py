@@ -445,7 +445,7 @@ class Host:
         the type `mod.<name>` with `kind` and `data`. `to`: only these of them."""
         said = {"kind": kind, "data": data}
         signal = Signal(type=f"mod.{self._name}", sender="hub", thread_id=thread, data=said)
-        self._port.send(thread, signal.model_dump_json(exclude_none=True).encode(), to)
+        self._port.send(thread, signal.encoded(), to)
 
     # Rows -------------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ class Notifications:
                 "offline": went,
             }
             self._fanout.send_ephemeral_to_all(
-                _dump(Signal(type="presence", sender="hub", data=data))
+                Signal(type="presence", sender="hub", data=data).encoded()
             )
 
     def down_changed(self, agents: Sequence[str]) -> None:
@@ -122,7 +122,9 @@ class Notifications:
         known = [self._state.get(agent) for agent in agents]
         told: JsonValue = [self._state.describe(p).model_dump(mode="json") for p in known if p]
         data: JsonValue = {"online": [], "offline": [], "down": told}
-        self._fanout.send_ephemeral_to_all(_dump(Signal(type="presence", sender="hub", data=data)))
+        self._fanout.send_ephemeral_to_all(
+            Signal(type="presence", sender="hub", data=data).encoded()
+        )
 
     # Delivery -----------------------------------------------------------------------------
 
@@ -141,7 +143,7 @@ class Notifications:
         self._delivered_last = asyncio.get_running_loop().time()
         moved, self._delivered = self._delivered, {}
         signal = Signal(type="delivered", sender="hub", data=dict(moved))
-        self._fanout.send_ephemeral_to_people(_dump(signal))
+        self._fanout.send_ephemeral_to_people(signal.encoded())
 
     # Channels -----------------------------------------------------------------------------
 
@@ -161,7 +163,7 @@ class Notifications:
             described = self._state.describe_channel(channel, "")
             data = described.model_dump(mode="json", exclude={"joined"})
             self._fanout.send_ephemeral_to_people(
-                _dump(Signal(type="channel", sender="hub", data=data))
+                Signal(type="channel", sender="hub", data=data).encoded()
             )
 
     # Turns --------------------------------------------------------------------------------
@@ -172,7 +174,7 @@ class Notifications:
         if thread is None or not self._fanout.people or self._stopped:
             return
         data: dict[str, JsonValue] = {"turn": turn, "agent": agent, "outcome": outcome}
-        frame = _dump(Signal(type="turn_ended", thread_id=thread_id, sender="hub", data=data))
+        frame = Signal(type="turn_ended", thread_id=thread_id, sender="hub", data=data).encoded()
         for session in self._fanout.sessions_of_people():
             if self._state.may_read(thread, session.participant):
                 session.send_ephemeral(frame)
@@ -213,10 +215,10 @@ class Notifications:
             }
         )
         if thread is None:
-            self._fanout.send_ephemeral_to_all(_dump(told), without=session.participant)
+            self._fanout.send_ephemeral_to_all(told.encoded(), without=session.participant)
             return
         readers = self._state.readers(thread, session.participant)
-        self._fanout.send_ephemeral_to_readers(readers, _dump(told))
+        self._fanout.send_ephemeral_to_readers(readers, told.encoded())
         if signal.type == "activity" and session.participant in self._state.agents:
             now = self._clock.monotonic()
             change = self._activities.note(session.participant, thread.id, signal.data, now)
@@ -226,7 +228,7 @@ class Notifications:
         """An agent has begun to work somewhere, or works nowhere any more."""
         if change is not None and self._fanout.people and not self._stopped:
             signal = Signal(type="activity", sender=agent, data={"state": change})
-            self._fanout.send_ephemeral_to_people(_dump(signal))
+            self._fanout.send_ephemeral_to_people(signal.encoded())
 
     def _tell_activities(self, session: Session) -> None:
         """Who is at work, and at what in the threads that the session's participant reads."""
@@ -238,7 +240,7 @@ class Notifications:
                 data={"state": "working"},
                 age_s=round(now - since, 3),
             )
-            session.write(_dump(signal))
+            session.write(signal.encoded())
         for activity in self._activities:
             thread = self._state.threads.get(activity.thread_id)
             if thread and (session.observe or self._state.may_read(thread, me)):
@@ -249,8 +251,4 @@ class Notifications:
                     data=activity.data,
                     age_s=round(now - activity.since, 3),
                 )
-                session.write(_dump(signal))
-
-
-def _dump(frame: Signal) -> bytes:
-    return frame.model_dump_json(exclude_none=True).encode()
+                session.write(signal.encoded())

@@ -379,7 +379,7 @@ class Session:
         if self._behind:
             self._behind = False
             signal = Signal(type="caught_up", sender="hub", data={"seq": self._hub.head})
-            self._outlet.write(signal.model_dump_json(exclude_none=True).encode())
+            self._outlet.write(signal.encoded())
 
     async def _read_forward(self) -> None:
         """Write pages of the log until the window is full or the end is reached."""

@@ -296,6 +296,10 @@ class Signal(Model):
     age_s: float | None = None
     """Added by the hub to what it tells again: the seconds since it was said."""
 
+    def encoded(self) -> bytes:
+        """As it travels."""
+        return self.model_dump_json(exclude_none=True).encode()
+
 
 class Reconnect(Model):
     """hub: draining; come back, with jitter."""

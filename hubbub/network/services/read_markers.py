@@ -69,7 +69,7 @@ class ReadMarkerService(Service):
             signal = Signal(
                 type="read", thread_id=thread.id, sender=call.participant, data={"upto": tseq}
             )
-            frame = signal.model_dump_json(exclude_none=True).encode()
+            frame = signal.encoded()
             for session in others:
                 session.send_ephemeral(frame)
 

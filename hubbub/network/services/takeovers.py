@@ -157,7 +157,7 @@ class TakeoverService(Service):
     def _signal(self) -> bytes:
         data = self._all().model_dump(mode="json")
         signal = Signal(type="takeovers", sender="hub", data=data)
-        return signal.model_dump_json(exclude_none=True).encode()
+        return signal.encoded()
 
     def _all(self) -> Takeovers:
         return Takeovers(takeovers=tuple(map(_described, self._takeovers)))
@@ -176,7 +176,7 @@ class TakeoverService(Service):
                 continue
             data = {"agent": takeover.agent, "message": json.loads(entry.body)}
             frame = Signal(type="overheard", sender="hub", data=data)
-            told = frame.model_dump_json(exclude_none=True).encode()
+            told = frame.encoded()
             for session in self.kernel.fanout.of(takeover.by):
                 if session is not entry.waiter:
                     session.send_ephemeral(told)

@@ -81,7 +81,7 @@ class TrialService(Service):
                 within_s=DEADLINE_S,
             )
             signal = Signal(type="try_turn", sender="hub", data=trial.model_dump(mode="json"))
-            session.write(signal.model_dump_json(exclude_none=True).encode())
+            session.write(signal.encoded())
             try:
                 async with asyncio.timeout(DEADLINE_S):
                     answer = await waiting.answer

@@ -475,7 +475,7 @@ def _tell(session: Session, approval: Approval) -> None:
     if caller is not None and may_see(caller, approval):
         data = as_told(caller, approval).model_dump(mode="json", exclude_none=True)
         signal = Signal(type="approval", sender="hub", data=data)
-        session.write(signal.model_dump_json(exclude_none=True).encode())
+        session.write(signal.encoded())
 
 
 def _kept(approval: Approval) -> ApprovalKept:

@@ -237,7 +237,7 @@ class StopService(Service):
             "breakers": [state.model_dump(mode="json") for state in breakers],
         }
         signal = Signal(type="stops", sender="hub", data=data)
-        session.write(signal.model_dump_json(exclude_none=True).encode())
+        session.write(signal.encoded())
 
     def _stops(self, call: Caller) -> tuple[Stopped, ...]:
         """The stops that hold: all for an owner, else those of agents and of threads that it

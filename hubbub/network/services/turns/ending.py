@@ -172,11 +172,9 @@ class Ending:
     def tell(self, agent: str, turns: Sequence[str], why: Why | Ended) -> None:
         """Tell an agent to cancel what runs for these turns."""
         data = {"turns": list(turns), "code": why.code, "by": why.by, "reason": why.reason}
-        frame = Signal(type="stop_turns", sender="hub", data=data).model_dump_json(
-            exclude_none=True
-        )
+        frame = Signal(type="stop_turns", sender="hub", data=data).encoded()
         for session in self._kernel.fanout.of(agent):
-            session.write(frame.encode())
+            session.write(frame)
 
     def remind(self, agent: str) -> None:
         """Tell an agent that has come back what was ended; it may have been away by then."""
