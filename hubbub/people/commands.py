@@ -20,7 +20,6 @@ from pydantic import BaseModel, JsonValue
 from hubbub.errors import UserError
 from hubbub.people.client import PersonClient
 from hubbub.people.figures import Typed
-from hubbub.people.names import find_thread
 from hubbub.people.parameters import OperationSpec, Parameter, known_operations
 from hubbub.people.shown import NoteLine, Shown, by_shape, listing
 
@@ -265,10 +264,9 @@ def _resolved(person: PersonClient, command: Command, name: str, value: JsonValu
         return person.agent(str(value))
     if name not in THREADS or value is None:
         return value
-    people, channels = person.state.participants, person.state.channels
     if isinstance(value, list):
-        return [find_thread(str(each), person.me, people, channels) for each in value]
-    return find_thread(str(value), person.me, people, channels)
+        return [person.thread(str(each)) for each in value]
+    return person.thread(str(value))
 
 
 def remember(person: PersonClient, value: JsonValue) -> None:

@@ -148,7 +148,8 @@ def by_shape(value: JsonValue, thread: Thread = str) -> list[NoteLine]:
     if value == {"done": True}:
         return done("done")
     found: list[NoteLine] = []
-    rows = [(name, _cell(name, each, thread)) for name, each in value.items() if not _things(each)]
+    cells = {name: _cell(name, each, thread) for name, each in value.items() if not _things(each)}
+    rows = [(name.replace("_", " "), cell) for name, cell in cells.items() if cell]
     if rows != [("more", "no")] and rows:
         found += table((), rows)
     for name, each in value.items():

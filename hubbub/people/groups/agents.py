@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from hubbub.config.units import span
 from hubbub.errors import UserError
-from hubbub.mods.directory.schemas import AgentCard, FoundAgents
+from hubbub.mods.directory.schemas import FoundAgents
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import delivery_notes
@@ -37,21 +36,6 @@ def _state(present: bool, open: int) -> str:
     if not present:
         return f"away, {open} waiting" if open else "away"
     return f"busy ({open})" if open else "free"
-
-
-def card(found: AgentCard, person: PersonClient) -> list[NoteLine]:
-    rows: Sequence[tuple[str, str]] = [
-        ("name", found.id),
-        ("kind", found.kind),
-        ("state", _state(found.present, found.open)),
-        ("description", found.description),
-        ("skills", ", ".join(found.skills)),
-        ("inputs", found.inputs),
-        ("cost", found.cost),
-        ("availability", found.availability),
-        *((name, str(value)) for name, value in found.more.items()),
-    ]
-    return table((), [row for row in rows if row[1]])
 
 
 # Speaking for an agent ----------------------------------------------------------------------------
@@ -127,7 +111,7 @@ COMMANDS = (
     Command("agents logs", "read_agent_log", log, operator=True),
     Command("agents find", "find_agent", fitting,
             about="Find who can do something, the best first."),
-    Command("agents card", "read_card", card,
+    Command("agents card", "read_card",
             about="Show the card of a participant: what it says about itself."),
     Command("agents takeover", "take_over", do=take_over, order=("agent", "for?"),
             without=("minutes",),

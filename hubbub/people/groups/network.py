@@ -7,19 +7,10 @@ from typing import Any
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.oversight import breaker_words, stopped_words, takeover_words
-from hubbub.people.shown import NoteLine, Shown, notes, table
-from hubbub.protocol.admin import NetworkStatus
+from hubbub.people.shown import Shown, notes
 from hubbub.protocol.control import Breakers, Stops, Takeovers
 
 __all__ = ["COMMANDS"]
-
-
-def status(found: NetworkStatus, person: PersonClient) -> list[NoteLine]:
-    rows = [
-        (name.replace("_", " "), str(value).lower() if isinstance(value, bool) else str(value))
-        for name, value in found.model_dump(exclude={"down"}).items()
-    ]
-    return table((), [*rows, *(("down", f"{agent.id} {agent.down}") for agent in found.down)])
 
 
 async def stops(person: PersonClient, given: dict[str, Any]) -> Shown:
@@ -40,7 +31,7 @@ async def stops(person: PersonClient, given: dict[str, Any]) -> Shown:
 
 
 COMMANDS = (
-    Command("network status", "network_status", status, operator=True, where="shell",
+    Command("network status", "network_status", operator=True, where="shell",
             about="Show how the network is doing."),
     Command("network stops", "list_stops", do=stops, operator=True,
             about="Show what is stopped, which breakers are open, and who speaks for whom."),
