@@ -48,7 +48,7 @@ OWN: Mapping[str, tuple[str, str, str]] = {
     "mcp": ("Run", "mcp", "Let Claude Code, Cursor, opencode, VS Code and the like join."),
     "webhooks": ("Workplace", "webhooks", GROUPS["webhooks"].about),
     "prompts": ("Build", "prompts", "List, show, compare, check and test prompts."),
-    "mods": ("Build", "mods", "List and show mods, begin one of your own, reload settings."),
+    "mods": ("Build", "mods", "List and show mods, create your own, reload settings."),
 }
 """Commands and groups with parts that are written by hand: section, module, what they do."""
 SECTIONS = ("Run", "Talk", "Look", "In charge", "Workplace", "Build")
@@ -165,6 +165,8 @@ def _message(error: OperationError) -> str:
         spec = known_operations().get(named[1]) if named else None
         if spec is not None and spec.mod:
             return missing_mod(spec.mod)
+    if error.code == ErrorCode.TOO_LARGE:
+        return f"this is too long: {error.message.partition(': ')[2] or error.message}"
     return in_commands(error.message, SHELL)
 
 

@@ -31,7 +31,7 @@ ConfigOption = Annotated[
 ]
 
 group = typer.Typer(
-    help="List and show mods, begin one of your own, and reload settings.",
+    help="List and show mods, create your own, and reload settings.",
     invoke_without_command=True,
     callback=help_if_alone,
 )

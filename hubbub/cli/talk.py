@@ -170,6 +170,8 @@ async def _ask(
 
 def _piped() -> str:
     """What comes through a pipe or from a file; empty where somebody types, or nothing is."""
+    if sys.stdin is None:  # it was closed
+        return ""
     try:
         kind = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError):

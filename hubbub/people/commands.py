@@ -141,7 +141,7 @@ class Group:
 
 GROUPS: Mapping[str, Group] = {
     "messages": Group(
-        "Read, search, edit and keep what was said.", "Talk",
+        "Read, search, edit and export messages.", "Talk",
         ("edits", "reactions", "search", "digest", "transcript"),
     ),
     "threads": Group("List, follow, mute, title and resolve threads.", "Talk", ("threads",)),
@@ -149,13 +149,13 @@ GROUPS: Mapping[str, Group] = {
         "See who is here, find who can do something, speak for an agent, run one.", "Look",
         ("directory",),
     ),
-    "turns": Group("See what agents did, why, and what it has cost.", "Look"),
+    "turns": Group("See what agents did, why, and what it cost.", "Look"),
     "stop": Group("Stop a turn; or a thread, an agent or everything, until resumed.", "In charge"),
-    "resume": Group("Let what is stopped go on.", "In charge"),
+    "resume": Group("Resume what was stopped.", "In charge"),
     "approvals": Group("Decide about tool calls that wait for a person.", "In charge"),
-    "tasks": Group("See and do what is on task boards (mod tasks).", "Workplace", ("tasks",)),
-    "polls": Group("Ask, vote, and see how polls stand (mod polls).", "Workplace", ("polls",)),
-    "files": Group("Bring, list and fetch files (mod files).", "Workplace", ("files",)),
+    "tasks": Group("Manage the tasks on boards (mod tasks).", "Workplace", ("tasks",)),
+    "polls": Group("Create polls, vote, and see the results (mod polls).", "Workplace", ("polls",)),
+    "files": Group("Upload, list and download files (mod files).", "Workplace", ("files",)),
     "documents": Group(
         "Read and write shared documents (mod documents).", "Workplace", ("documents",)
     ),
@@ -165,7 +165,7 @@ GROUPS: Mapping[str, Group] = {
     "webhooks": Group(
         "Notify other programs, and be notified by them (mod webhooks).", "Workplace", ("webhooks",)
     ),
-    "network": Group("Check, look after and back up a network.", "Run", ("moderation",)),
+    "network": Group("Check, inspect and back up a network.", "Run", ("moderation",)),
 }  # fmt: skip
 """The groups that have commands made of operations. Those of one word (`stop`) are their own
 group."""

@@ -212,7 +212,7 @@ COMMANDS = (
     Command("files list", "list_files", here=True, columns=(
         "file=id", "name", "type=media_type", "size", "by=uploaded_by", "at", "thread",
         "deleted_by")),
-    Command("files put", do=put, where="shell", about="Bring files of this machine, for yourself "
+    Command("files put", do=put, where="shell", about="Upload files of this machine, for yourself "
             "or for those who read a thread.", order=("paths",), more=(
                 Parameter("paths", "Files of this machine.", many=True, required=True), THREAD,
                 Parameter("text", "Say this in the thread, with the files attached."))),

@@ -107,6 +107,8 @@ def test_what_comes_through_a_pipe_stands_below_the_text(
     with agents(town, "echo"), Path(os.devnull).open() as nothing:
         monkeypatch.setattr("sys.stdin", nothing)
         assert hubbub("ask", "echo", "hello").out == "you said: hello\n"
+        monkeypatch.setattr("sys.stdin", None)
+        assert hubbub("ask", "echo", "hello").out == "you said: hello\n"
 
 
 def test_an_answer_is_written_as_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
