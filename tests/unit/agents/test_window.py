@@ -280,7 +280,7 @@ async def test_window_and_reserve_follow_from_the_config() -> None:
     assert not (await rules_of({"model": "gpt-4o"})).counter.exact
     assert "models.default.context_window" in (await rules_of({**small})).advice
     assert "agents.bot.context.window" in (await rules_of({}, window="8k")).advice
-    with pytest.raises(ConfigError, match=r"^agents\.bot\.context\.reserve: 9000 tokens kept"):
+    with pytest.raises(ConfigError, match=r"^agents\.bot\.context\.reserve: 9000 tokens reserved"):
         await rules_of({**small}, reserve=9000)
 
 
