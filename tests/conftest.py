@@ -22,7 +22,7 @@ BROWSER = Path(__file__).parent / "browser"
 WHOLLY_SLOW = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.slow\b", re.MULTILINE)
 SLOW_OR_PROPERTY = re.compile(r"\bmark\.slow\b|\bhypothesis\b|\bcontract\b|\btests\.stateful\b")
 
-for _name, _count in {"fast": FULL // 5, "full": FULL, "thorough": 20 * FULL}.items():
+for _name, _count in {"fast": FULL // 10, "full": FULL, "thorough": 20 * FULL}.items():
     settings.register_profile(
         _name,
         max_examples=_count,
