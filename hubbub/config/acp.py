@@ -29,6 +29,9 @@ class AcpConfig(Section):
     env: dict[str, str] = {}
     """Besides HOME, LOGNAME, PATH, SHELL, TERM and USER: it gets nothing else of the agent's
     environment. A key of its own goes here: `{ANTHROPIC_API_KEY: "${ANTHROPIC_API_KEY}"}`."""
+    login: str | None = None
+    """How the program logs in, of the ways that it offers, where it wants that before a session:
+    `openai-api-key` for Codex. Left out: it has logged in already, or needs no account."""
     session: Literal["thread", "agent"] = "thread"
     """thread: what the program remembers of one thread it does not know in another; agent: one
     memory for all threads, which it works on one after the other."""

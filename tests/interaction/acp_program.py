@@ -32,6 +32,7 @@ class Program:
         self.cancelled: dict[str, threading.Event] = {}
         self.servers: dict[str, list[Json]] = {}
         self.asked = 0
+        self.stranger = "shy" in sys.argv
 
     def write(self, text: str) -> None:
         with self.lock:
@@ -82,7 +83,15 @@ class Program:
         match message["method"]:
             case "initialize":
                 capabilities = {"loadSession": "forgetful" not in sys.argv}
+                ways = [{"id": "key", "name": "A key", "description": "Set THE_KEY."}]
                 result: Any = {"protocolVersion": 1, "agentCapabilities": capabilities}
+                result["authMethods"] = ways
+            case "authenticate":
+                self.stranger = params["methodId"] != "key" or "THE_KEY" not in os.environ
+                result = {}
+            case "session/new" if self.stranger:
+                error = {"code": -32000, "message": "Authentication required"}
+                return self.tell(id=message["id"], error=error)
             case "session/new":
                 id = f"s{len(remembered()) + 1}"
                 remember(id, [])

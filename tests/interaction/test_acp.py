@@ -337,6 +337,28 @@ async def test_a_program_that_goes_wrong_ends_its_turn_in_one_way_and_harms_nobo
 
 
 @pytest.mark.behaviour("I-6")
+async def test_a_program_that_wants_a_login_says_how_and_has_it(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    async with rig(in_memory) as net:
+        ann = await net.person()
+        await net.acp("bot", [*PROGRAM, "shy"], tmp_path)
+        turn = await net.turn(await asks(net, ann, "say hello"))
+        assert ended(turn).outcome == "model_error"
+        assert ended(turn).reason.endswith(
+            "refuses: Authentication required; log in with the program itself, or by `acp.login`: "
+            "`key` (Set THE_KEY.)"
+        )
+        await net.kill("bot")
+        await net.network.gone("bot")
+        program: dict[str, JsonValue] = {"command": [*PROGRAM, "shy"], "cwd": str(tmp_path)}
+        program |= {"login": "key", "env": {"THE_KEY": "open sesame"}}
+        await net.acp("bot", [], tmp_path, acp=program)
+        await asks(net, ann, "say hello")
+        assert await said_to(ann) == "hello"
+
+
+@pytest.mark.behaviour("I-6")
 async def test_a_program_that_cannot_be_had_is_told_in_a_sentence(
     in_memory: Networks, tmp_path: Path
 ) -> None:

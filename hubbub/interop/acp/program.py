@@ -219,7 +219,7 @@ class Running:
 
     name: str
     process: asyncio.subprocess.Process
-    timeout: float
+    config: AcpConfig
     sessions: dict[str, Session] = field(default_factory=dict)
     about: InitializeResponse = field(init=False)
     """What the program has said of itself."""
@@ -251,7 +251,7 @@ class Running:
             )
         except OSError as exc:
             raise ProgramFailed(f"{name} cannot be started: {exc.strerror or exc}") from exc
-        running = cls(name, process, config.start_timeout)
+        running = cls(name, process, config)
         try:
             await running._greet()
         except BaseException:
@@ -269,6 +269,8 @@ class Running:
         if self.about.protocol_version != _VERSION:
             theirs = self.about.protocol_version
             raise ProgramFailed(f"{self.name} speaks version {theirs} of ACP, and not {_VERSION}")
+        if self.config.login is not None:
+            await self._asked(self._connection.authenticate(self.config.login), "logging in")
 
     # Sessions -----------------------------------------------------------------------------------
 
@@ -383,12 +385,12 @@ class Running:
     async def _asked(self, request: Awaitable[T], what: str) -> T:
         """The answer, within the time that the config gives. Raises `ProgramFailed`."""
         try:
-            async with asyncio.timeout(self.timeout) as limit:
+            async with asyncio.timeout(self.config.start_timeout) as limit:
                 return await self._answered(request)
         except TimeoutError:
             if not limit.expired():
                 raise
-            words = f"{self.name}: {what} takes more than {self.timeout:g} s"
+            words = f"{self.name}: {what} takes more than {self.config.start_timeout:g} s"
             raise ProgramFailed(words) from None
 
     async def _answered(self, request: Awaitable[T]) -> T:
@@ -406,8 +408,8 @@ class Running:
         details = exc.data.get("details") if isinstance(exc.data, dict) else exc.data
         told = f"{exc}: {details}" if isinstance(details, str) else str(exc)
         if exc.code == acp.RequestError.auth_required().code:
-            how = [m.description or m.name for m in self.about.auth_methods or ()]
-            told += f" (log in with the program itself first: {'; '.join(how)})" if how else ""
+            ways = [f"`{m.id}` ({m.description or m.name})" for m in self.about.auth_methods or ()]
+            told += f"; log in with the program itself, or by `acp.login`: {', '.join(ways)}"
         return told[:500]
 
     async def _why(self) -> str:
