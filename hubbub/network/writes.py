@@ -171,7 +171,9 @@ class Writes:
         if cause is not None and cause.outside and not entry.by_person:
             draft = entry.draft = draft.replace(outside=True)
         self._router.judge(entry, cause)
-        special = draft.awaits or isinstance(draft.purpose, RequestMark)
+        special = draft.awaits or (
+            draft.purpose is not None and isinstance(draft.purpose, RequestMark)
+        )
         passed = 0
         try:
             for gate in self.gates if special or entry.wakes or entry.interaction else ():

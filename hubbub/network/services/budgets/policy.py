@@ -39,7 +39,7 @@ def may_loop(entry: Entry, ledger: BudgetAccount | None) -> bool:
     draft = entry.draft
     if draft.sender_kind != "agent" or entry.by_person or draft.awaits or entry.awaited:
         return False
-    mark = draft.request
+    mark = None if draft.purpose is None else draft.request
     return mark is None or (mark.kind == "task" and (ledger is None or not ledger.opened_by_person))
 
 
