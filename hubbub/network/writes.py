@@ -367,6 +367,21 @@ class Writes:
 
         self._log.change(Change(records, over, pair))
 
+    async def write(self, commit: Commit[Record]) -> BaseModel:
+        """Write a commit; returns its answer, or raises why there is none."""
+        answer: asyncio.Future[BaseModel] = asyncio.get_running_loop().create_future()
+
+        def done(told: BaseModel | Exception) -> None:
+            if answer.cancelled():
+                return
+            if isinstance(told, Exception):
+                answer.set_exception(told)
+            else:
+                answer.set_result(told)
+
+        self.commit(commit, done)
+        return await answer
+
     def announce(self, draft: Draft, once: str | None = None) -> None:
         """Bring a message into the log that tells what has happened, often from within a commit:
         one that a mod rejects, or that is broken, undoes nothing and stops nothing."""

@@ -11,11 +11,8 @@ from hubbub.mods.host import Restored
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
-from hubbub.network.records import Record, ThreadCreated
-from hubbub.network.state import ChannelState
-from hubbub.network.stored import StoredChannel, StoredMember
+from hubbub.network.services.channels import new_channel
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["Position", "restored"]
 
@@ -76,20 +73,5 @@ async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
         await kernel.log.write(lambda head: ())  # until it is known what became of it
     if name in state.channels:
         return
-    if len(state.channels) >= kernel.limits.channels:
-        limit = kernel.limits.channels
-        raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
-    thread = state.threads.ensure(thread_ids.channel(name))
     members = [] if call.participant == OPERATOR else [call.participant]
-
-    def records(head: int) -> Sequence[Record]:
-        made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
-        made.append(StoredChannel(name, ""))
-        return [*made, *(StoredMember(member, thread.no, head) for member in members)]
-
-    await kernel.log.write(records)
-    thread.stored = True
-    state.channels[name] = ChannelState(name, "", thread.no)
-    for member in members:
-        state.members.join(member, thread.no, kernel.log.head)
-    kernel.notifications.channel_changed(name)
+    await kernel.writes.write(new_channel(kernel, name, "", members))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
+from hubbub.network.kernel import Kernel
 from hubbub.network.records import MemberLeft, Record, ThreadCreated
 from hubbub.network.service import Service
 from hubbub.network.services.read_markers import said_before
@@ -18,7 +19,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Channel
 from hubbub.protocol.operations import ChannelName, Channels, CreateChannel, Done, ListChannels
 
-__all__ = ["ChannelService"]
+__all__ = ["ChannelService", "new_channel"]
 
 
 class ChannelService(Service):
@@ -44,9 +45,6 @@ class ChannelService(Service):
             raise OperationError(
                 ErrorCode.CHANNEL_EXISTS, f"the channel {args.name!r} exists; use join_channel"
             )
-        if len(state.channels) + len(state.making) >= self.kernel.limits.channels:
-            limit = self.kernel.limits.channels
-            raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
         for member in args.members:
             if not state.knows(member):
                 hint = nearest(member, state.participants())
@@ -54,26 +52,8 @@ class ChannelService(Service):
                     ErrorCode.UNKNOWN_PARTICIPANT,
                     f"members: nobody is called {member[:64]!r}{hint}",
                 )
-        state.making.add(args.name)
-        thread = state.threads.ensure(thread_ids.channel(args.name))
-        members = sorted({call.participant, *args.members})
-
-        def records(head: int) -> Sequence[Record]:
-            made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
-            made.append(StoredChannel(args.name, args.description))
-            return [*made, *(StoredMember(member, thread.no, head) for member in members)]
-
-        def applied() -> None:
-            thread.stored = True
-            state.channels[args.name] = ChannelState(args.name, args.description, thread.no)
-            for member in members:
-                state.members.join(member, thread.no, self.kernel.log.head)
-            self.kernel.notifications.channel_changed(args.name)
-
-        answer = Channel(
-            name=args.name, description=args.description, members=tuple(members), joined=True
-        )
-        return Commit(records, answer, applied, lambda: state.making.discard(args.name))
+        members = {call.participant, *args.members}
+        return new_channel(self.kernel, args.name, args.description, members)
 
     @operation(permission="write", output=Done)
     def join_channel(self, call: Caller, args: ChannelName) -> Commit[Record]:
@@ -120,3 +100,32 @@ class ChannelService(Service):
             state.members.leave(call.participant, scope)
 
         return Commit(lambda head: [MemberLeft(call.participant, scope, head)], Done(), applied)
+
+
+def new_channel(
+    kernel: Kernel, name: str, description: str, members: Collection[str]
+) -> Commit[Record]:
+    """Makes a channel with these members, and answers how it is told to one of them. Raises
+    `OperationError` if there are as many as may be."""
+    state, limit = kernel.state, kernel.limits.channels
+    if len(state.channels) + len(state.making) >= limit:
+        raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
+    state.making.add(name)
+    thread = state.threads.ensure(thread_ids.channel(name))
+
+    def records(head: int) -> Sequence[Record]:
+        made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
+        made.append(StoredChannel(name, description))
+        return [*made, *(StoredMember(member, thread.no, head) for member in answer.members)]
+
+    def applied() -> None:
+        thread.stored = True
+        state.channels[name] = ChannelState(name, description, thread.no)
+        for member in members:
+            state.members.join(member, thread.no, kernel.log.head)
+        kernel.notifications.channel_changed(name)
+
+    answer = Channel(
+        name=name, description=description, members=tuple(sorted(members)), joined=True
+    )
+    return Commit(records, answer, applied, lambda: state.making.discard(name))
