@@ -80,6 +80,14 @@ def test_pages_of_the_site_link_to_pages_of_the_site() -> None:
             assert [str(each) for each in found if each != site and site not in each.parents] == []
 
 
+def test_every_page_has_its_place_in_the_menu_of_the_site() -> None:
+    menu = (ROOT / "zensical.toml").read_text("utf-8")
+    site = ROOT / "docs"
+    found = [str(p.relative_to(site)) for p in pages() if site in p.parents]
+    others = [each for each in found if not each.startswith("decisions/0")]
+    assert [each for each in others if f'"{each}"' not in menu] == []
+
+
 def test_the_tests_that_the_guarantees_name_are_there() -> None:
     named = re.findall(r"`(tests/[\w/.]+)`", (ROOT / "docs/explanation/guarantees.md").read_text())
     assert len(named) > 10
