@@ -153,7 +153,7 @@ async def test_what_the_hub_refuses_can_be_edited_tried_again_or_discarded(
     await desk.says("short")
 
 
-async def test_what_others_do_here_is_shown_above_the_composer_and_nothing_jumps(
+async def test_what_others_do_here_is_shown_below_the_last_message_and_above_the_composer(
     desks: Desks, room: Room
 ) -> None:
     bob, bot = await room.join("bob"), await room.enters("bot")
@@ -171,11 +171,14 @@ async def test_what_others_do_here_is_shown_above_the_composer_and_nothing_jumps
     thinking: JsonValue = {"state": "thinking"}
     calling: JsonValue = {"state": "calling", "tool": "search"}
     status = line.get_by_role("status")
-    for data, shown in ((thinking, "bot is thinking"), (calling, "bot is calling search")):
+    at_work = desk.conversation.get_by_role("article", name="bot is at work")
+    for data, shown in ((thinking, "thinking"), (calling, "calling search")):
         await bot.signal("activity", thread_id=GENERAL, data=data)
-        await expect(status).to_have_text(shown)
+        await expect(status).to_have_text(f"bot is {shown}")
+        await expect(at_work).to_contain_text(shown)
     await bot.signal("activity", thread_id=GENERAL, data={"state": "idle"})
     await expect(status).to_have_text("")
+    await expect(at_work).to_have_count(0)
 
 
 async def test_typing_is_told_seldom(desks: Desks, room: Room) -> None:

@@ -244,6 +244,7 @@ export const t = {
     says: (sender, words) => `${sender}: ${words}`,
     writes: (sender) => `${sender} is writing`,
     writing: "writing…",
+    works: (sender) => `${sender} is at work`,
     empty: (isReply, title) =>
       isReply ? "No replies yet. Write the first one below." : `No messages in ${title} yet.`,
     noThread: (id) => `There is no thread ${id ? `“${id}”` : "without a name"}.`,
@@ -308,7 +309,6 @@ export const t = {
     noCommand: (name) => `There is no command /${name}. To send it as text, start with //`,
     notNow: (name) => `/${name} is not possible here.`,
     does: (id, what) => `${id} is ${what}`,
-    moreAtWork: (n) => `and ${n} more at work`,
     typing: (names) =>
       names.length === 1
         ? `${names[0]} is typing…`

@@ -1,25 +1,14 @@
-// Who is writing here, and what agents do in this thread: one line above the composer, always
-// there, so that nothing jumps.
+// Who is writing here, and how one reaches agents at work in this thread: one line above the composer,
+// always there, so that nothing jumps.
 import { html, useEffect, useState } from "../../core/ui.js";
-import { Activity } from "../../parts/presence.js";
 import { t } from "../../texts.js";
-
-const MOST = 3;
 
 export function Doing({ app, thread }) {
   const writing = useWriting(app, thread);
   const agents = app.state.control.workIn(thread.id);
   return html`
     <div class="doing">
-      <p class="cut" aria-hidden="true">
-        ${agents.slice(0, MOST).map(([id]) => html`<span key=${id} class="does">
-          <span class="pulse"></span><b>${app.state.nameOf(id)}</b>${" "}
-          <${Activity} app=${app} id=${id} thread=${thread.id} />
-        </span>`)}
-        ${agents.length > MOST &&
-        html`<span class="does">${t.composer.moreAtWork(agents.length - MOST)}</span>`}
-        ${writing.length > 0 && html`<span class="does">${t.composer.typing(writing)}</span>`}
-      </p>
+      <p class="cut" aria-hidden="true">${writing.length > 0 && t.composer.typing(writing)}</p>
       ${agents.length > 0 &&
       app.add.work.items.value.map(
         (part, n) => html`<${part.view} key=${n} app=${app} thread=${thread} agents=${agents} />`,

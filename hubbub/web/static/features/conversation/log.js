@@ -99,7 +99,7 @@ export function Log({ app, thread, title, at, shown }) {
 
 function introTo({ message, entry, ghost, before, index, head, me }) {
   if (message) return introOf(before, message, index === 0);
-  if (ghost) return { day: null, named: isNamed(before, ghost, ghost.sender) };
+  if (ghost) return { day: null, named: ghost.text === null || isNamed(before, ghost, ghost.sender) };
   return entry && { day: null, named: index === head && isNamed(before, entry, entry.args.speak_as ?? me) };
 }
 

@@ -4,7 +4,7 @@ import { html, useMemo } from "../../core/ui.js";
 import { dayName } from "../../core/time.js";
 import { t } from "../../texts.js";
 import { Entry } from "./entry.js";
-import { Ghost } from "./ghost.js";
+import { Ghost, Working } from "./ghost.js";
 import { Message } from "./message.js";
 import { Notice } from "./notice.js";
 
@@ -18,13 +18,14 @@ export function Row(props) {
   // The positions of rows change far more often than what is in them.
   const inside = useMemo(() => {
     if (entry) return html`<${Entry} app=${app} entry=${entry} named=${intro.named} />`;
+    if (ghost?.text === null) return html`<${Working} app=${app} sender=${ghost.sender} thread=${thread} />`;
     if (ghost) return html`<${Ghost} app=${app} ghost=${ghost} named=${intro.named} />`;
     if (message?.amends) return null;
     if (!message) return html`<${Skeleton} n=${item.index} />`;
     const View = message.sender_kind === "system" ? Notice : Message;
     return html`<${View} app=${app} thread=${thread} log=${log} message=${message}
       named=${intro.named || isNew} isFocused=${isFocused} isMarked=${isMarked} isActive=${isActive} />`;
-  }, [entry, ghost, message, intro?.named, isNew, isFocused, isMarked, isActive]);
+  }, [entry, ghost?.text, ghost?.sender, message, intro?.named, isNew, isFocused, isMarked, isActive]);
   const known = message || entry || ghost;
   const isSilent = message?.amends; // it only changes another one
   return html`
