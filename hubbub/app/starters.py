@@ -18,12 +18,12 @@ _EXAMPLE = ModelProposal(
 
 def starter_files(proposals: Sequence[ModelProposal]) -> dict[str, str]:
     """The texts by file name. With a model within reach the network has an agent that uses it."""
-    models, assistant = models_section(proposals or [_EXAMPLE]), _text("assistant.yaml.txt")
+    models, concierge = models_section(proposals or [_EXAMPLE]), _text("concierge.yaml.txt")
     if not proposals:
-        models, assistant = _commented(models), _commented(assistant, "  ")
+        models, concierge = _commented(models), _commented(concierge, "  ")
     template = Template(_text("hubbub.yaml.txt"))
     return {
-        "hubbub.yaml": template.substitute(models=models, assistant=assistant),
+        "hubbub.yaml": template.substitute(models=models, concierge=concierge),
         "agents/greeter.py": _text("greeter.py.txt"),
     }
 

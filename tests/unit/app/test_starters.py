@@ -20,7 +20,7 @@ def test_the_starter_network_is_valid(write: Write, tmp_path: Path) -> None:
         for name, text in starter_files(proposals).items():
             write(name, text)
         config = load_valid(tmp_path / "hubbub.yaml")
-        assert ("assistant" in config.file.agents) is bool(proposals)
+        assert ("concierge" in config.file.agents) is bool(proposals)
         assert len(config.file.models) == len(proposals)
         assert config.file.network.listen == "127.0.0.1:4820"
 
@@ -37,7 +37,7 @@ def test_what_is_commented_out_is_valid_without_its_marks(write: Write, tmp_path
         lines.append(line)
     write("agents/greeter.py", files["agents/greeter.py"])
     config = load_valid(write("hubbub.yaml", "\n".join(lines)))
-    assert config.file.agents["assistant"].instruction.startswith("You are a helpful member")
+    assert config.file.agents["concierge"].instruction.startswith("You are a helpful member")
     assert config.file.models["default"].model == "qwen3:8b"
 
 
