@@ -152,7 +152,7 @@ class LlmBrain(Brain):
                 activity=activity,
                 hooks=hooks,
                 helm=Helm(self._inbox, plan.thread_id, self._config.steer),
-                partials=self._partials(plan, toolbox),
+                partials=self._partials(plan, toolbox, hooks),
             )
             with self._hosting(calls, asker, loop, helpers):
                 await driver.run(self._config.turn_timeout)
@@ -173,10 +173,11 @@ class LlmBrain(Brain):
         ]
         return toolbox.without(absent)
 
-    def _partials(self, plan: TurnPlan, toolbox: Toolbox) -> Partials:
+    def _partials(self, plan: TurnPlan, toolbox: Toolbox, hooks: HookChain) -> Partials:
         mode = self._config.permission_mode
         names = unrefusable(toolbox.registry.entries, mode, self._hooks)
-        return Partials(self._tell_partial, plan, self._inbox, names, self._pace)
+        hear = hooks.text_written if hooks else None
+        return Partials(self._tell_partial, plan, self._inbox, names, self._pace, hear=hear)
 
     async def _earlier(self, journal: Journal) -> Earlier:
         """What this turn goes on with: only the mode `interactive` ends turns with a question."""

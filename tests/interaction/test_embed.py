@@ -16,6 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 from hubbub import (
     Agent,
     Client,
+    Hooks,
     LlmAgent,
     Message,
     Network,
@@ -24,6 +25,7 @@ from hubbub import (
     ToolFailed,
     tool,
 )
+from hubbub.agents.turn.hooks import TurnInfo
 from hubbub.client import WebSocketTransport
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
@@ -87,9 +89,15 @@ async def test_the_events_of_a_turn_come_in_order_and_the_text_as_it_is_written(
     slow = Answer(
         calls=[call("finish", message="All of it, word by word.")], piece=6, chunk_delay_s=0.1
     )
+    heard: list[str] = []
+
+    class Watching(Hooks):
+        async def on_text(self, turn: TurnInfo, text: str) -> None:
+            heard.append(text)
+
     async with (
         playing(says(call("price_of", order=7)), slow) as model,
-        Network(clerk(model, tools=[price_of], stream=True)) as net,
+        Network(clerk(model, tools=[price_of], stream=True, hooks=[Watching()])) as net,
     ):
         question = net.ask("clerk", "refund order 7")
         events = [event async for event in question]
@@ -101,6 +109,7 @@ async def test_the_events_of_a_turn_come_in_order_and_the_text_as_it_is_written(
     assert events[3].result is not None
     assert events[3].result.result == "1900"
     assert question.answer.text == "All of it, word by word."
+    assert heard[-1] == question.answer.text
     said = "".join(event.text or "" for event in events)
     assert said
     assert question.answer.text.startswith(said)

@@ -9,6 +9,7 @@ class Audit(Hooks):
 A hook that fails (raises, hangs, gives no verdict) ends no turn, and its record has a note:
 
 on_turn_start    nothing else: it has nothing to refuse
+on_text          nothing else: the model goes on writing
 on_step          nothing else: the model has answered
 on_tool_start    the call does not run: a hook that might have refused it has not been heard
 on_tool_end      nothing else: the call has run, or has been refused
@@ -46,6 +47,7 @@ __all__ = [
     "TurnEvent",
     "TurnInfo",
     "Verdict",
+    "overrides",
 ]
 
 HOOK_WITHIN_S = 5.0
@@ -127,6 +129,11 @@ class Hooks:
         """The model has answered: its text and calls, which have not run, and its tokens."""
         return None
 
+    def on_text(self, turn: TurnInfo, text: str) -> Awaitable[None] | None:
+        """What the agent is about to say, as far as its model has written it: all of it each time,
+        a few times in a second. For models that stream, and calls that nobody may refuse."""
+        return None
+
     def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Awaitable[Verdict] | Verdict:
         """A call is about to run; before its permission is looked at. The first refusal counts, and
         a failure of this method is one. It is told once more of a call that has waited for a
@@ -145,6 +152,11 @@ class Hooks:
     def on_turn_end(self, turn: TurnInfo, end: TurnEnd) -> Awaitable[None] | None:
         """The turn is over, however it ended; that is about to be recorded."""
         return None
+
+
+def overrides(method: Callable[..., object], usual: Callable[..., object]) -> bool:
+    """Whether a hook has a method of its own in place of the usual one."""
+    return getattr(method, "__func__", None) is not usual
 
 
 class HookChain:
@@ -189,6 +201,11 @@ class HookChain:
         for hook in self._hooks:
             await self._tell(hook.on_turn_end, self._turn, end)
         return self.notes()
+
+    async def text_written(self, text: str) -> None:
+        for hook in self._hooks:
+            if overrides(hook.on_text, Hooks.on_text):  # most do not want to know
+                await self._tell(hook.on_text, self._turn, text)
 
     async def step_taken(self, step: Step) -> None:
         self._heard("step", step=step)

@@ -26,7 +26,7 @@ from hubbub.agents.models.base import Delta, OnDelta
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.policy import Allow, Judged, PermissionMode, decide
 from hubbub.agents.turn.activity import Tell
-from hubbub.agents.turn.hooks import Hooks
+from hubbub.agents.turn.hooks import Hooks, overrides
 from hubbub.protocol import thread_ids
 
 __all__ = ["Growing", "Pace", "Partials", "read_growing", "unrefusable"]
@@ -122,15 +122,10 @@ def unrefusable(
     """Names of the tools that speak as soon as they are called: no person must approve the call,
     whatever the turn has read, and no hook is asked.
     """
-    if any(_judges(hook) for hook in hooks):
+    if any(overrides(hook.on_tool_start, Hooks.on_tool_start) for hook in hooks):
         return frozenset()
     speaking = (t for t in tools if t.speaks)
     return frozenset(t.name for t in speaking if isinstance(decide(t, mode, outside=True), Allow))
-
-
-def _judges(hook: Hooks) -> bool:
-    """Whether the hook has an `on_tool_start` of its own."""
-    return getattr(hook.on_tool_start, "__func__", None) is not Hooks.on_tool_start
 
 
 @dataclass(slots=True)
@@ -154,10 +149,12 @@ class Partials:
         pace: Pace | None = None,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        hear: Callable[[str], Awaitable[None]] | None = None,
     ):
         """`names`: of the tools whose calls may be told of. `pace` is that of all turns of the
-        agent.
+        agent. `hear` is told the texts, too.
         """
+        self._hear = hear
         self._tell, self._plan, self._inbox, self.names = tell, plan, inbox, names
         self.pace, self._sleep = pace or Pace(), sleep
 
@@ -173,6 +170,8 @@ class Partials:
 
     async def tell(self, data: dict[str, JsonValue]) -> None:
         await self._tell(self._plan.thread_id, {"turn": self._plan.id, **data})
+        if self._hear is not None:
+            await self._hear(str(data["text"]))
 
     async def pause(self) -> None:
         await self._sleep(self.pace.pause_s)
