@@ -12,6 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
+from hubbub.agents.dialects.aliases import renamed
 from hubbub.agents.dialects.base import Dialect, Native
 from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.tool_call import ToolCallLines
@@ -26,6 +27,7 @@ from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.agents.turn.loop import FINISH, begun
 from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
 from hubbub.config.agents import DialectName, ModelConfig, ModelSettings
+from hubbub.config.aliases import Aliases
 from hubbub.errors import ToolsRefused
 from hubbub.protocol.turns import Steering, Step
 
@@ -76,8 +78,16 @@ class DialectChoice:
     that it does not listen.
     """
 
-    def __init__(self, config: ModelConfig | None = None, lessons: Lessons = PROCESS):
-        """Without a config: `native`, whatever happens."""
+    def __init__(
+        self,
+        config: ModelConfig | None = None,
+        lessons: Lessons = PROCESS,
+        aliases: Aliases | None = None,
+    ):
+        """Without a config: `native`, whatever happens. `aliases` are names that the model may
+        use."""
+        self.aliases = aliases or Aliases()
+        self._final_output = FinalOutputObject(self.aliases)
         self._fixed: DialectName | None = config.dialect if config else "native"
         self._endpoint = (config.base_url, config.model) if config else ("", "")
         self._lessons = lessons
@@ -86,7 +96,8 @@ class DialectChoice:
     @property
     def current(self) -> Dialect:
         """What to speak now."""
-        return DIALECTS[self._fixed or (_FALLBACK if self.lesson else "native")]
+        name = self._fixed or (_FALLBACK if self.lesson else "native")
+        return self._final_output if name == "final_output" else DIALECTS[name]
 
     @property
     def lesson(self) -> str | None:
@@ -239,6 +250,7 @@ class Asker:
             fitted = self._fitted(dialect, steps, summary.applied(shown))
         model = self._budgeted(heard.n)
         answer = dialect.read(await model.answer(fitted.question, hear))
+        answer = renamed(answer, self.choice.aliases, offered(self.offers, dialect, steps))
         answer = replace(answer, window=fitted.window)
         return answer if summary is None else _with_summary(answer, summary)
 

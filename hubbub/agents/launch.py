@@ -144,7 +144,7 @@ async def run_agent(
     model = open_model(model_config, config.model)
     try:
         briefing = Briefing(prompts, config, client.network, model.name, mods=mods, memory=memory)
-        choice = DialectChoice(model_config)
+        choice = DialectChoice(model_config, aliases=config.aliases)
         async with servers:
             brain = LlmBrain(
                 client, voice, inbox, config, model, template, briefing, tools, choice, hooks,

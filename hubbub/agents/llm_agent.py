@@ -21,6 +21,7 @@ from hubbub.config.agents import (
     ModelSettings,
     Price,
 )
+from hubbub.config.aliases import Aliases
 from hubbub.config.budgets import DailyBudget
 from hubbub.config.context import ContextConfig
 from hubbub.config.explain import valid
@@ -89,6 +90,7 @@ class LlmAgent:
         hooks: Sequence[Hooks | str] | None = None,
         # How its turns go
         mode: Literal["auto", "interactive"] | None = None,
+        aliases: Aliases | Settings | None = None,
         final_text: Literal["record", "send"] | None = None,
         max_steps: int | None = None,
         max_tokens: int | str | None = None,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from hubbub.config.acp import USUAL_OF_ACP, AcpConfig
+from hubbub.config.aliases import Aliases
 from hubbub.config.budgets import DailyBudget
 from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
@@ -131,6 +132,8 @@ class AgentConfig(Section):
     mode: Literal["auto", "interactive"] = "auto"
     """llm: interactive: after each step that calls a tool, other than to say something, the agent
     asks whether to go on; the answer goes on with the work in a new turn."""
+    aliases: Aliases = Aliases()
+    """llm and roles: other names that its models may use for tools, actions and arguments."""
     final_text: Literal["record", "send"] = "record"
     """llm: what becomes of text without a tool call. record: it stands in the turn's record, and
     the model is asked for a call; send: it is the answer to whoever wrote, as with `finish`, and

@@ -54,6 +54,7 @@ from hubbub.errors import ConfigError, OperationError, UserError
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import docs_of, load_mods
 from hubbub.network.caller import OPERATOR
+from hubbub.network.http import Doors
 from hubbub.network.hub import Hub
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
@@ -105,6 +106,7 @@ class Network:
         breaker: BreakerConfig | Settings | None = None,
         approvals: ApprovalsConfig | Settings | None = None,
         allow_mods: Sequence[str] | None = None,
+        mcp: bool | None = None,
         compression: bool | None = None,
         folder: Path | str = ".",
     ):
@@ -119,7 +121,7 @@ class Network:
         hub = {
             "name": name, "store": store, "auth": auth, "hosts": hosts, "limits": limits,
             "wake": wake, "budgets": budgets, "daily": daily, "breaker": breaker,
-            "approvals": approvals, "allow_mods": allow_mods, "compression": compression,
+            "approvals": approvals, "allow_mods": allow_mods, "mcp": mcp, "compression": compression,
         }  # fmt: skip
         sections: dict[str, object] = {
             "network": {key: value for key, value in hub.items() if value is not None},
@@ -253,7 +255,13 @@ class Network:
 
         network = self.file.network
         site = Site(About(network.name, network.auth, tuple(self.file.humans))) if page else None
-        listening = serve_hub(self.hub, f"{host}:{port}", pages=site)
+        doors: Doors = {}
+        if network.mcp:
+            from hubbub.interop.mcp.http import PATH, HttpDoor  # an extra
+
+            door = HttpDoor(MemoryTransport(self.hub.gateway.attach), host, network.hosts)
+            doors = {PATH: (await self._stack.enter_async_context(door)).protocol}
+        listening = serve_hub(self.hub, f"{host}:{port}", pages=site, doors=doors)
         return (await self._stack.enter_async_context(listening)).url
 
     # Agents -------------------------------------------------------------------------------------

@@ -10,9 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
 from hubbub.agents.dialects.words import Parsed, WordDialect, arguments_text, described
@@ -23,6 +31,7 @@ from hubbub.agents.tools.tidy import TIDY_STEPS, StepNumber
 from hubbub.agents.tools.ways_out import ASK_HUMAN, FORK, SHOW_PLAN
 from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import DialectName
+from hubbub.config.aliases import Aliases
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord, WaitStrategy
 
 __all__ = ["CompressedStep", "FinalOutput", "FinalOutputObject", "ParallelTool", "read_output"]
@@ -31,6 +40,7 @@ __all__ = ["CompressedStep", "FinalOutput", "FinalOutputObject", "ParallelTool",
 
 
 Action = Literal["CallTool", "CallToolsParallel", "ForkAutoAgent", "AskUser", "Plan", "Finish"]
+_ACTION_NAMES = {action.lower(): action for action in get_args(Action)}
 Parameters = dict[str, JsonValue] | str | None
 """A text is passed on: it may be JSON, else the call is refused like any with broken arguments."""
 
@@ -71,11 +81,18 @@ class FinalOutput(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, given: object) -> object:
-        """Models fill in null for what an action does not need."""
+    def _as_meant(cls, given: object, info: ValidationInfo) -> object:
+        """Models fill in null for what an action does not need, and spell actions as they like."""
         if not isinstance(given, dict):
             return given
         told = {key: value for key, value in given.items() if value is not None}
+        names = info.context.all_names if isinstance(info.context, Aliases) else {}
+        action = told.get("action")
+        if isinstance(action, str):
+            meant = names.get(action, action)
+            told["action"] = _ACTION_NAMES.get(meant.replace("_", "").lower(), meant)
+            if action in names and told["action"] == meant:  # a tool, not an action
+                told = {**told, "action": "CallTool", "selected_tool": meant}
         said = told.get("message_to_user")
         if told.get("action") == "Finish" and said is not None and not isinstance(said, str):
             told["message_to_user"] = json.dumps(said, ensure_ascii=False)  # an answer of a type
@@ -141,10 +158,10 @@ _NEEDED = {
 _TOOL = {"ForkAutoAgent": FORK, "AskUser": ASK_HUMAN, "Plan": SHOW_PLAN, "Finish": FINISH}
 
 
-def read_output(value: JsonValue) -> FinalOutput:
+def read_output(value: JsonValue, aliases: Aliases | None = None) -> FinalOutput:
     """The object as it validates. Raises `Doubtful` that says what is wrong."""
     try:
-        return FinalOutput.model_validate(value)
+        return FinalOutput.model_validate(value, context=aliases)
     except ValidationError as exc:
         raise Doubtful(wrong_arguments(exc)) from exc
 
@@ -202,6 +219,10 @@ class FinalOutputObject(WordDialect):
         "what it needs; the action Finish if you are done."
     )
 
+    def __init__(self, aliases: Aliases | None = None):
+        """`aliases` are other names of actions."""
+        self._aliases = aliases
+
     def told(self, tools: Sequence[ToolSpec]) -> str:
         specs = {tool.name: tool for tool in tools}
         actions = [
@@ -221,7 +242,7 @@ class FinalOutputObject(WordDialect):
         if len(values) > 1:
             raise Doubtful("there are two JSON objects; give exactly one")
         if values:
-            return _parsed(read_output(values[0]), scanned.words, scanned.thoughts)
+            return _parsed(read_output(values[0], self._aliases), scanned.words, scanned.thoughts)
         if "final_output" in scanned.words.lower():
             raise Doubtful("there is no JSON object between <final_output> tags")
         return Parsed((), scanned.words, scanned.thoughts)

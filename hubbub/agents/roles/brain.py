@@ -245,5 +245,7 @@ async def _role_models(
             rules = await context_rules(config.model_copy(update={"model": model}), name, settled)
             answers = ThinkingModel(endpoint) if scratchpad else endpoint
             terms = Terms.of(settled, rules.reserve)
-            made[model] = RoleModel(answers, DialectChoice(settled), rules, terms)
+            made[model] = RoleModel(
+                answers, DialectChoice(settled, aliases=config.aliases), rules, terms
+            )
         yield {role: made[model] for role, model in chosen.items()}

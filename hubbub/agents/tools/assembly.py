@@ -187,6 +187,12 @@ class ToolKit:
     def _check_names(self, offered: Mapping[str, OperationInfo]) -> None:
         known = [KnownTool(tool.name, tool.permission) for tool in self._own.values()]
         known += [KnownTool(o.name, o.permission, speaks(o)) for o in offered.values()]
+        for alias, meant in self._config.aliases.all_names.items():
+            if alias in {tool.name for tool in known} | ALWAYS:
+                what = f"'{alias}' is a tool of this agent, and an alias of '{meant}'"
+                raise ConfigError(
+                    f"agents.{self._name}.aliases: {what}: it means one thing; rename the alias"
+                )
         refused = refused_names(self._config, known)
         for wrong in wrong_names(self._config, offered, self.own_names, refused):
             raise ConfigError(f"agents.{self._name}.{wrong.key}: {wrong.message}")
