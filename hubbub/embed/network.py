@@ -54,7 +54,7 @@ from hubbub.errors import ConfigError, OperationError, UserError
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import docs_of, load_mods
 from hubbub.network.caller import OPERATOR
-from hubbub.network.http import Doors
+from hubbub.network.doors import Doors
 from hubbub.network.hub import Hub
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
@@ -121,7 +121,8 @@ class Network:
         hub = {
             "name": name, "store": store, "auth": auth, "hosts": hosts, "limits": limits,
             "wake": wake, "budgets": budgets, "daily": daily, "breaker": breaker,
-            "approvals": approvals, "allow_mods": allow_mods, "mcp": mcp, "compression": compression,
+            "approvals": approvals, "allow_mods": allow_mods, "mcp": mcp,
+            "compression": compression,
         }  # fmt: skip
         sections: dict[str, object] = {
             "network": {key: value for key, value in hub.items() if value is not None},
