@@ -10,12 +10,13 @@ from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub import LlmAgent, Network, tool
+from hubbub.config.agents import DialectName
 from hubbub.errors import HubbubError
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Answer
 from tests.interaction.agent_rig import call, playing, says
 
-STEPS = {"preset": "step_actions", "names": {"SEARCH_STOCK": "look"}}
+STEPS: dict[str, JsonValue] = {"preset": "step_actions", "names": {"SEARCH_STOCK": "look"}}
 
 
 @tool
@@ -28,7 +29,9 @@ def acts(action: str, **more: JsonValue) -> Answer:
     return Answer(text=f"<final_output>{json.dumps({'action': action, **more})}</final_output>")
 
 
-async def _called(dialect: str, *answers: AnyAnswer) -> list[tuple[str, JsonValue, str | None]]:
+async def _called(
+    dialect: DialectName, *answers: AnyAnswer
+) -> list[tuple[str, JsonValue, str | None]]:
     """What was called, with which arguments, and what came of it."""
     async with playing(*answers) as model:
         clerk = LlmAgent(
@@ -66,7 +69,7 @@ async def test_actions_are_understood_however_they_are_spelled_and_aliases_stand
 
 
 @pytest.mark.parametrize("dialect", ["native", "tool_call"])
-async def test_aliases_hold_in_the_other_dialects_too(dialect: str) -> None:
+async def test_aliases_hold_in_the_other_dialects_too(dialect: DialectName) -> None:
     asked = says(call("SEARCH_STOCK", query_text="chairs"))
     called = await _called(dialect, asked, says(call("finish", message="ok")))
     assert called[0] == ("look", {"query": "chairs"}, "3 of chairs")
