@@ -168,10 +168,6 @@ class Session:
         """Whether a person has joined by it."""
         return self.caller is not None and self.caller.kind == "human"
 
-    @property
-    def in_flight(self) -> int:
-        return len(self._unacked)
-
     # Frames in ----------------------------------------------------------------------------
 
     def receive(self, frame: bytes) -> None:
