@@ -46,10 +46,15 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
 
 def main() -> None:
     """Write the pages that have changed."""
+    _write(OPERATIONS, operations_json())  # first: the commands are read from it
     for path, text in pages().items():
-        if not path.exists() or path.read_text("utf-8") != text:
-            path.write_text(text, "utf-8")
-            print(f"wrote {path.relative_to(HERE.parent)}")  # noqa: T201  a program's output
+        _write(path, text)
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, "utf-8")
+        print(f"wrote {path.relative_to(HERE.parent)}")  # noqa: T201  a program's output
 
 
 if __name__ == "__main__":
