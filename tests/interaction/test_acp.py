@@ -69,6 +69,8 @@ async def test_a_turn_tells_plan_thoughts_calls_diffs_tokens_and_links_the_file(
         (prompt,) = prompts(tmp_path)
         assert prompt == f"{turn.start.system_prompt}\n{turn.start.prompt}"
         assert turn.start.system_prompt is not None
+        assert "`finish`" not in prompt, "it has no such tool"
+        assert prompt.endswith("with the threads above as context. Answer ann now.")
         assert turn.start.system_prompt.startswith("You write Python.")
         await ann.until(lambda: activities(ann)[-1:] == ["idle"])
         assert activities(ann)[0] == "thinking"

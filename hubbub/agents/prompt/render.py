@@ -23,7 +23,10 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Attachment, Message
 
 __all__ = [
+    "OF_LOOPS",
+    "OF_PROGRAMS",
     "SHIPPED",
+    "Closing",
     "Conversation",
     "ConversationTemplate",
     "ThreadView",
@@ -80,6 +83,23 @@ def _fits(message: Message, rules: History) -> bool:
     return right_type and message.sender_id not in rules.hide_senders
 
 
+class Closing(NamedTuple):
+    """What the last paragraph of the shipped template says."""
+
+    step: str
+    """How to work."""
+    idle: str
+    """What to do where nothing is to be done."""
+
+
+OF_LOOPS = Closing(
+    "In every step, call a tool, or call `finish` when you are done.",
+    "If nothing needs doing, call `finish` at once.",
+)
+OF_PROGRAMS = Closing("", "If nothing needs doing, end without a text.")
+"""For a program with a loop of its own: it has no `finish`."""
+
+
 class ConversationTemplate:
     """A compiled template, with the rendered blocks of the threads as they last were.
 
@@ -120,9 +140,10 @@ class ConversationTemplate:
         incoming_messages: Sequence[Message],
         omitted: int = 0,
         now: str = "",
+        rule: Closing = OF_LOOPS,
     ) -> str:
-        """The user message of a turn; `now` says the one thing to do. Raises `ConfigError` when a
-        user's template fails.
+        """The user message of a turn; `now` says the one thing to do, `rule` how. Raises
+        `ConfigError` when a user's template fails.
         """
         try:
             return self._template.render(
@@ -132,6 +153,7 @@ class ConversationTemplate:
                 incoming_messages=incoming_messages,
                 omitted=omitted,
                 now=now,
+                rule=rule,
                 for_each=self._for_each,
             )
         except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
@@ -288,11 +310,13 @@ class Conversation:
         incoming: Sequence[Message],
         omitted: int = 0,
         now: str = "",
+        rule: Closing = OF_LOOPS,
     ):
         """`threads` by relative id, the most recently active first, as `incoming_thread_id` is."""
         self._template, self._shorter = template, template.beside()
         self._threads, self._incoming_thread = threads, incoming_thread_id
         self._incoming, self._omitted, self._now = incoming, omitted, now
+        self._rule = rule
         self._order: list[str] | None = None
         self._texts: dict[int, str] = {}
 
@@ -304,12 +328,13 @@ class Conversation:
         turn: TurnPlan,
         me: str,
         rules: History,
+        rule: Closing = OF_LOOPS,
     ) -> Conversation:
-        """What the prompt of `turn` shows the agent `me`."""
+        """What the prompt of `turn` shows the agent `me`, and that it ends with this rule."""
         views = select_history(threads, turn, me, rules)
         incoming = thread_ids.relative(turn.thread_id, me)
         now = _NOW.format(turn.shown[-1].sender_id) if turn.reply_required else ""
-        return cls(template, views, incoming, turn.shown, turn.omitted, now)
+        return cls(template, views, incoming, turn.shown, turn.omitted, now, rule)
 
     @property
     def text(self) -> str:
@@ -339,7 +364,8 @@ class Conversation:
             template = self._shorter if n else self._template
             shown = self._left(n) if n else self._threads
             thread, incoming = self._incoming_thread, self._incoming
-            self._texts[n] = template.render(shown, thread, incoming, self._omitted, self._now)
+            said = (self._omitted, self._now, self._rule)
+            self._texts[n] = template.render(shown, thread, incoming, *said)
         return self._texts[n]
 
     def _left(self, n: int) -> dict[str, ThreadView]:

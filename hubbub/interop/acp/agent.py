@@ -15,7 +15,7 @@ from hubbub.agents.briefing import Briefing
 from hubbub.agents.inbox import Inbox, TurnPlan, Woken
 from hubbub.agents.launch import conversation_template, inbox_of, load_hooks, run_brain
 from hubbub.agents.prompt.context import Note
-from hubbub.agents.prompt.render import Conversation, ConversationTemplate
+from hubbub.agents.prompt.render import OF_PROGRAMS, Conversation, ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts
 from hubbub.agents.runner import GRACE_S
 from hubbub.agents.tools.approval import HubApprover
@@ -99,7 +99,9 @@ class AcpBrain(Brain):
     async def _take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         place, inbox = self._place, self._inbox
         history, threads = place.config.history, inbox.threads
-        conversation = Conversation.of(self._template, threads, plan, inbox.me, history)
+        conversation = Conversation.of(
+            self._template, threads, plan, inbox.me, history, OF_PROGRAMS
+        )
         toolbox, native = self._tools.for_turn(), DIALECTS["native"]
         system = await self._briefing.of(plan, toolbox, native, self._ready, threads)
         steps = await journal.begin(
