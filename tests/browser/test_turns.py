@@ -48,6 +48,21 @@ async def test_a_message_leads_to_the_turn_that_sent_it_and_the_turn_tells_what_
     await expect(page.get_by_text("You are the helper.")).to_be_visible()
 
 
+async def test_a_turn_that_a_text_names_is_a_link_and_a_message_says_what_it_is_when_pointed_at(
+    desks: Desks, room: Room
+) -> None:
+    helper = await room.enters("helper")
+    desk = await desks.sit(room, "ann", "channel.general")
+    await desk.says("first")
+    await helper.call("join_channel", channel="general")
+    await helper.call("post_to_channel", channel="general", text="m1 began helper-m1")
+    link = desk.conversation.get_by_role("link", name="m1", exact=True)
+    await link.hover()
+    await expect(link).to_have_attribute("title", "ann: first")
+    await desk.conversation.get_by_role("link", name="helper-m1").click()
+    await expect(desk.details.get_by_role("heading", name="Turn")).to_be_visible()
+
+
 async def test_turns_are_listed_by_agent_and_compared(desk: Desk) -> None:
     page = desk.main
     await desk.visit("turns")

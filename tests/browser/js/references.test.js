@@ -6,6 +6,7 @@ const NAMES = {
   me: "ann",
   isParticipant: (id) => ["ann", "bob", "bob-2", "calc_"].includes(id),
   isChannel: (name) => ["general", "dev"].includes(name),
+  panelOf: (id) => ({ "bob-m4": "turn", d1: "document", t2: "task" })[id] ?? null,
 };
 
 function shown(text) {
@@ -42,6 +43,11 @@ test("messages and channels that exist are links", () => {
   equal(links("see m42 in #dev"), ["#/message/m42", "#/thread/channel.dev"]);
   equal(links("#unknown m0 xm4 m4x m4.5 m12-a #1"), []);
   equal(links("(m42), m7."), ["#/message/m42", "#/message/m7"]);
+});
+
+test("turns, documents and tasks that can be shown are links", () => {
+  equal(links("bob-m4 wrote d1 for t2, not d9, f1 or eve-m4"), ["#/?open=turn:bob-m4", "#/document/d1", "#/?open=task:t2"]);
+  equal(links("xd1 d1x t2.5 at2"), []);
 });
 
 test("the text stays as it is", () => {

@@ -1,6 +1,7 @@
 // Drawn texts, kept while they may be needed again: parsing is what costs most in a conversation.
 import { Budget } from "./budget.js";
 import { fragment } from "./markdown.js";
+import { agentOf } from "./messages.js";
 import { linkReferences } from "./references.js";
 
 const MOST = 400; // texts
@@ -49,6 +50,16 @@ export class Proses {
   }
 }
 
+const PANELS = { d: ["document", "list_documents"], t: ["task", "list_boards"], f: ["file", "list_files"] };
+
+/** The kind of panel for what has this id, where the hub has such things. */
+function panelOf(app, id) {
+  const agent = agentOf(id);
+  if (agent) return app.state.owner.peek() && app.state.participants.peek().has(agent) ? "turn" : null;
+  const [kind, operation] = PANELS[id[0]] ?? [];
+  return kind && app.client.may(operation) ? kind : null;
+}
+
 const ofApps = new WeakMap(); // App -> {me, proses}
 
 /** Those of the page, as whoever reads it now sees them. */
@@ -60,6 +71,7 @@ export function prosesOf(app) {
       me,
       isParticipant: (id) => app.state.participants.peek().has(id),
       isChannel: (name) => app.state.channels.peek().has(name),
+      panelOf: (id) => panelOf(app, id),
     };
     found = { me, proses: new Proses(names) };
     ofApps.set(app, found);

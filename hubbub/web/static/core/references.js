@@ -1,19 +1,22 @@
-// What a text refers to, as links: @participants, #channels, messages (m42).
+// What a text refers to, as links: @participants, #channels, messages (m42), turns (editor-m42),
+// documents (d1), tasks (t1) and files (f1).
 
-const REFERENCE = /(?<![\w@#./-])(?:([@#])([A-Za-z0-9_-]{1,64})|(m[1-9]\d{0,17})(?![\w@.-]*\w))/g;
+const REFERENCE =
+  /(?<![\w@#./-])(?:([@#])([A-Za-z0-9_-]{1,64})|((?:[A-Za-z0-9_-]{1,64}-m|[mdtf])[1-9]\d{0,17})(?![\w@.-]*\w))/g;
 const MOST = 200; // in one text
 const NOT_IN = "a, code, pre, button";
 
 /**
  * Replaces them below `root`.
- * @param {{me: string, isParticipant: (id) => boolean, isChannel: (name) => boolean}} names
+ * @param {{me: string, isParticipant: (id) => boolean, isChannel: (name) => boolean, panelOf: (id) => string | null}}
+ *   names  `panelOf`: the kind of panel that shows what has this id, for those who may see it.
  */
 export function linkReferences(root, names) {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   const texts = [];
   while (walker.nextNode()) {
     const { currentNode: node } = walker;
-    if (/[@#m]/.test(node.data) && !node.parentElement?.closest(NOT_IN)) texts.push(node);
+    if (/[@#mdtf]/.test(node.data) && !node.parentElement?.closest(NOT_IN)) texts.push(node);
   }
   let left = MOST;
   for (const node of texts) {
@@ -30,8 +33,12 @@ export function linkReferences(root, names) {
   }
 }
 
-function reference([, sign, name, message], names) {
-  if (message) return link(message, `#/message/${message}`, { goto: message });
+function reference([, sign, name, id], names) {
+  if (/^m\d/.test(id)) return link(id, `#/message/${id}`, { goto: id });
+  if (id) {
+    const kind = names.panelOf(id);
+    return kind && link(id, kind === "document" ? `#/document/${id}` : `#/?open=${kind}:${id}`, { panel: kind });
+  }
   if (sign === "@") {
     const id = known(name, names.isParticipant);
     return id && mention(id, id === names.me);

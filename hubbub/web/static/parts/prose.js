@@ -1,5 +1,6 @@
 // A text as people read it: Markdown, code with colours and a button to copy it, references that
 // lead somewhere. Long texts are folded.
+import { firstWords } from "../core/messages.js";
 import { count } from "../core/numbers.js";
 import { folded, pieces } from "../core/pieces.js";
 import { prosesOf } from "../core/proses.js";
@@ -14,7 +15,7 @@ export function Prose({ app, text, whole = false }) {
   const shown = useMemo(() => (all || short === null ? pieces(text) : [short]), [text, all, whole]);
   const click = (event) => follow(app, event);
   return html`
-    <div class="prose" dir="auto" onClick=${click}>
+    <div class="prose" dir="auto" onClick=${click} onPointerOver=${(event) => describe(app, event.target)}>
       ${shown.map((piece, n) => html`<${Piece} key=${n} app=${app} text=${piece} />`)}
     </div>
     ${short !== null && html`<button type="button" class="plain small show-all" aria-expanded=${all}
@@ -54,6 +55,20 @@ function Piece({ app, text }) {
     : html`<div class="piece plain" key="written">${text}</div>`;
 }
 
+/** What a reference means, for who points at it. */
+async function describe(app, target) {
+  const { goto: message, participant } = target.dataset;
+  if (target.title || !(message || participant)) return;
+  if (participant) {
+    const description = app.state.participant(participant)?.card?.description;
+    target.title = [app.state.nameOf(participant), description].filter(Boolean).join(": ");
+    return;
+  }
+  target.title = message;
+  const found = await app.message(message).catch(() => null);
+  target.title = found ? `${app.state.nameOf(found.sender_id)}: ${firstWords(found, 200)}` : t.messageLink.unreadable;
+}
+
 function follow(app, event) {
   const { target } = event;
   const copy = target.closest("button.copy-code");
@@ -66,8 +81,14 @@ function follow(app, event) {
   }
   const who = target.closest("[data-participant]")?.dataset.participant;
   if (who) app.open("participant", who);
+  const plain = !event.ctrlKey && !event.metaKey && !event.shiftKey;
+  const opened = target.closest("[data-panel]");
+  if (opened && opened.dataset.panel !== "document" && plain) {
+    event.preventDefault();
+    app.open(opened.dataset.panel, opened.textContent);
+  }
   const where = target.closest("[data-goto]")?.dataset.goto;
-  if (where && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+  if (where && plain) {
     event.preventDefault();
     app.message(where).then(
       (message) => app.show(message.thread_id, where),
