@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from hubbub.agents.prompt.components import default_builder as default_builder
     from hubbub.agents.prompt.context import PromptContext as PromptContext
     from hubbub.agents.python.agent import Agent as Agent
+    from hubbub.agents.tools.approval import ApprovalRequest as ApprovalRequest
+    from hubbub.agents.tools.approval import Approved as Approved
+    from hubbub.agents.tools.approval import Denied as Denied
     from hubbub.agents.tools.base import ToolFailed as ToolFailed
     from hubbub.agents.tools.function import tool as tool
     from hubbub.agents.tools.given import CancelToken as CancelToken
@@ -42,10 +45,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Agent",
     "Answer",
+    "ApprovalRequest",
+    "Approved",
     "Ask",
     "CancelToken",
     "Client",
     "Component",
+    "Denied",
     "Hooks",
     "IdempotencyKey",
     "LlmAgent",
@@ -66,15 +72,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "default_builder": "hubbub.agents.prompt.components",
-    "PromptContext": "hubbub.agents.prompt.context",
-    "PromptBuilder": "hubbub.agents.prompt.builder",
-    "Component": "hubbub.agents.prompt.builder",
     "Agent": "hubbub.agents.python.agent",
     "Answer": "hubbub.embed.ask",
+    "ApprovalRequest": "hubbub.agents.tools.approval",
+    "Approved": "hubbub.agents.tools.approval",
     "Ask": "hubbub.embed.ask",
     "CancelToken": "hubbub.agents.tools.given",
     "Client": "hubbub.client",
+    "Component": "hubbub.agents.prompt.builder",
+    "Denied": "hubbub.agents.tools.approval",
     "Hooks": "hubbub.agents.turn.hooks",
     "IdempotencyKey": "hubbub.agents.tools.given",
     "LlmAgent": "hubbub.agents.llm_agent",
@@ -83,10 +89,13 @@ _HOMES = {
     "NoAnswer": "hubbub.embed.ask",
     "OperationError": "hubbub.errors",
     "Proceed": "hubbub.agents.turn.hooks",
+    "PromptBuilder": "hubbub.agents.prompt.builder",
+    "PromptContext": "hubbub.agents.prompt.context",
     "Refused": "hubbub.agents.turn.hooks",
     "RequestFailed": "hubbub.errors",
     "ToolFailed": "hubbub.agents.tools.base",
     "TurnEvent": "hubbub.agents.turn.hooks",
+    "default_builder": "hubbub.agents.prompt.components",
     "tool": "hubbub.agents.tools.function",
 }
 

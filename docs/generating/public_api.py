@@ -29,6 +29,7 @@ _MORE = {
 """Names that have more said of them elsewhere."""
 _OWN = {
     "agents": "Who works in it.",
+    "approve": "Decides about calls that need a person's word; left out: people are asked.",
     "folder": "Where relative paths begin.",
     "people": "People who are known before they join: names, or sections by name.",
     "name": "What it is called.",

@@ -11,9 +11,10 @@ for.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from hubbub.agents.output import Output
 from hubbub.agents.program import Asked
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
+from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied, Verdict
 from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.turn.hooks import TurnEvent, TurnInfo
 from hubbub.client import Client, ClientOptions
@@ -69,6 +71,7 @@ __all__ = ["Network"]
 T = TypeVar("T")
 Settings = Mapping[str, JsonValue]
 Member = LlmAgent | Agent | type[Agent]
+Approve = Callable[[ApprovalRequest], bool | Verdict | Awaitable[bool | Verdict]]
 SOMEBODY = "user"
 """Who asks where a network has no people."""
 
@@ -81,6 +84,10 @@ class Network:
     and mean the same; what is left out is as in YAML, but that the store is in memory and that
     nobody needs a token. A section may be a mapping or its class. `people` and `channels` may be
     names alone, `mods` may be objects, and `folder` is where relative paths begin.
+
+    `approve` decides about calls that need a person's word: it is given each, and says whether it
+    may run (or an `Approved` with other arguments, or `Denied` with a reason); it may be `async`.
+    Without it people are asked through the hub, and the question waits for them.
 
     Raises `ConfigError` for what cannot be; entering raises `UserError` for mods and stores, and
     leaving the block whatever an agent could not begin with.
@@ -109,8 +116,10 @@ class Network:
         mcp: bool | None = None,
         compression: bool | None = None,
         folder: Path | str = ".",
+        approve: Approve | None = None,
     ):
         self._folder, self._own_mods = Path(folder).absolute(), list(mods)
+        self._approver = _Program(approve) if approve is not None else None
         if store.startswith(SQLITE) and store not in (SQLITE, MEMORY_STORE):
             store = f"{SQLITE}{self._folder / store.removeprefix(SQLITE)}"
         self._agents = {_name_of(agent): agent for agent in agents}
@@ -285,6 +294,7 @@ class Network:
                 self.file.models,
                 mods=self._notes,
                 mcp_servers=self.file.mcp_servers,
+                approver=self._approver,
                 objects=agent.objects,
                 program=self,
             )
@@ -438,6 +448,20 @@ def _check(file: NetworkFile, folder: Path) -> None:
     cross_check(document, None)
     if document.problems:
         raise ConfigProblems(document.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """The `Approver` of a program that decides by itself."""
+
+    decide: Approve
+
+    async def approve(self, call: ApprovalRequest) -> Verdict:
+        said = self.decide(call)
+        verdict = await said if inspect.isawaitable(said) else said
+        if isinstance(verdict, bool):
+            return Approved(call.arguments, by="program") if verdict else Denied("it may not run")
+        return verdict
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

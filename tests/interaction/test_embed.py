@@ -25,6 +25,7 @@ from hubbub import (
     ToolFailed,
     tool,
 )
+from hubbub.agents.tools.approval import ApprovalRequest, Approved
 from hubbub.agents.turn.hooks import TurnInfo
 from hubbub.client import WebSocketTransport
 from hubbub.config.agents import AgentConfig, ModelConfig
@@ -253,6 +254,34 @@ async def test_tools_come_from_modules_and_objects_and_only_when_their_condition
     assert results == ["it is of bob", "bob sold it for 5"]
 
 
+async def test_a_program_decides_about_calls_that_need_a_persons_word() -> None:
+    paid: list[int] = []
+
+    @tool(permission="write", confirm=True)
+    async def refund(order: int, cents: int) -> str:
+        """Pay money back."""
+        paid.append(cents)
+        return "paid"
+
+    async def approve(request: ApprovalRequest) -> bool | Approved:
+        cents = request.arguments["cents"]
+        if cents == 2:
+            return Approved({**request.arguments, "cents": 1}, by="bookkeeper")
+        return cents == 1
+
+    asked = [says(call("refund", order=7, cents=cents)) for cents in (1, 2, 3)]
+    async with (
+        playing(*asked, *answers("done")) as model,
+        Network(clerk(model, tools=[refund]), approve=approve) as net,
+    ):
+        answer = await net.ask("clerk", "refund three times")
+    calls = [c for step in answer.turn.steps for c in step.calls]
+    assert paid == [1, 1]
+    assert calls[1].changed is not None
+    assert calls[1].changed.by == "bookkeeper"
+    assert [c.error for c in calls] == [None, None, "denied", None]
+
+
 async def test_a_model_is_asked_as_its_config_the_agent_and_the_question_say() -> None:
     async with playing(*answers("a", "b")) as model:
         models: dict[str, dict[str, JsonValue]] = {
@@ -366,7 +395,7 @@ def test_everything_that_yaml_says_has_an_argument() -> None:
     handlers = {"class_", "settings", "object", "acp"}  # no agents with a model
     apart = {"process", "model_settings"}
     assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - apart
-    network = set(inspect.signature(Network).parameters) - {"agents", "folder"}
+    network = set(inspect.signature(Network).parameters) - {"agents", "folder", "approve"}
     listening = {"listen"}  # said by `serve`
     sections = {*NetworkFile.model_fields, *NetworkConfig.model_fields} - {"network", "agents"}
     assert network == (sections - listening - {"humans"}) | {"people"}
