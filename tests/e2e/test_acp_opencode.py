@@ -55,7 +55,7 @@ async def test_opencode_writes_what_a_person_has_approved_and_others_read_it(
             me = await network.join("me")
             await me.tells("lead", "please write hello.py, which prints hello")
             approval = await asked(me)
-            assert (approval.agent, approval.tool) == ("coder", "edit")
+            assert (approval.agent, approval.tool) == ("coder", "write")
             assert "+print('hello')" in str(approval.arguments["diff"])
             assert not (workspace / "hello.py").exists()
             await me.client.call("approve", id=approval.id)

@@ -150,7 +150,9 @@ async def run_acp_agent(
     prompts = load_system_prompts(config, name, base_dir)
     answer = AnswerTool(voice, client.offers, workspace)
     kit = ToolKit(config, name, base_dir, conduct=conduct, more=[answer], words=prompts.words)
-    briefing = Briefing(prompts, config, client.network, config.acp.command[0], mods=mods)
+    briefing = Briefing(
+        prompts, config, client.network, Path(config.acp.command[0]).name, mods=mods
+    )
     template, hooks = conversation_template(config, base_dir), load_hooks(config, base_dir)
     async with program, NetworkTools() as network:
         place = Workplace(

@@ -26,7 +26,7 @@ from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.approval import ApprovalRequest
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.policy import PermissionMode
-from hubbub.interop.acp.progress import arguments_of, call_name, diff
+from hubbub.interop.acp.progress import arguments_of, diff
 
 __all__ = ["CANCELLED", "allow", "judged", "question", "reject"]
 
@@ -48,16 +48,17 @@ def judged(mode: PermissionMode, kind: str | None) -> Literal["allow", "reject",
 
 
 def question(
-    call: ToolCallUpdate, turn: str, thread_id: str, agent: str, time: int
+    call: ToolCallUpdate, name: str, site: CallSite, agent: str, time: int
 ) -> ApprovalRequest:
-    """What people are asked, the `time`th time (from 1) that the program asks for it."""
+    """What people are asked, the `time`th time (from 1) that the program asks for it. `name` is
+    what the call is recorded as.
+    """
     title = reveal(call.title or "")[:500]
     arguments = _arguments(call)
-    name = call_name(call.title, call.kind)
     told = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()[:16]
     return ApprovalRequest(
-        CallSite(turn, 0, 0, thread_id, outside=True),
+        site,
         name,
         title,
         "write",

@@ -44,7 +44,7 @@ PLAN = "plan"
 """The call that shows a program's plan."""
 FAILED = "tool_failed"
 
-_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,64}")
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _MOST_TEXT = 64 * 1024
 """Characters of a step's text, and of its thoughts, that are recorded."""
 _MOST_CALLS = 200
@@ -252,6 +252,11 @@ class Progress:
         if self._open.n == n and call is not None:
             call.record = with_result(call.record, result)
             self._fresh = True
+
+    def name_of(self, call: ToolCallUpdate) -> str:
+        """What a call is recorded as."""
+        known = self._open.calls.get(call.tool_call_id)
+        return call_name(call.title, call.kind) if known is None else known.record.name
 
     def is_network(self, call: ToolCallStart | ToolCallUpdate) -> bool:
         """Whether the program speaks of a tool of the network."""

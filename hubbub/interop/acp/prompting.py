@@ -19,7 +19,7 @@ from acp.schema import PermissionOption, PromptResponse, RequestPermissionRespon
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.tools.approval import Approved, Approver, Begun, Denied, Parked
-from hubbub.agents.tools.base import ToolFailed
+from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.policy import PermissionMode
 from hubbub.agents.turn.driver import Calls
 from hubbub.agents.turn.loop import CallResult, RunTools
@@ -155,9 +155,10 @@ class Prompting:
 
     async def _approved(self, call: ToolCallUpdate) -> bool:
         """Whether a person has approved just this call."""
-        plan = self.calls.journal.plan
+        plan, name = self.calls.journal.plan, self.progress.name_of(call)
+        site = CallSite(plan.id, 0, 0, plan.thread_id, outside=True)
         for time in itertools.count(1):
-            asked = question(call, plan.id, plan.thread_id, self.agent, time)
+            asked = question(call, name, site, self.agent, time)
             try:
                 verdict = await self._decided(partial(self.approver.approve, asked))
                 match verdict:
