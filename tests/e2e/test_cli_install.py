@@ -155,8 +155,9 @@ def test_a_part_of_the_tests_that_fails_ends_the_run_with_its_code(tmp_path: Pat
     told = [line.partition(":")[0] for line in ran.stdout.splitlines() if line]
     failed = "Part 2 of 3 failed; what comes after it was not run."
     assert told == ["Part 1 of 3, fast", "Part 2 of 3, slow", failed]
-    profiles = [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()]
-    assert profiles == ["fast", "-m", "-m", "full"], "the second looks for nginx and opencode"
+    began = [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()]
+    assert (began[0], began[-1]) == ("fast", "full"), "the profiles of hypothesis"
+    assert set(began[1:-1]) == {"-m"}, "the second looks for the programs that it needs"
     ran = subprocess.run([*command, "page"], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1].startswith("All passed, in ")
     unknown = subprocess.run([*command, "all"], capture_output=True, text=True, check=False)
