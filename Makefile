@@ -10,7 +10,7 @@ PART ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-model mutants check bench bench-guard docs docs-site screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-npm test-model mutants check bench bench-guard docs docs-site screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test-slow: $(VENV)/.installed-dev ## processes, and properties at length
 
 test-page: $(VENV)/.installed-dev ## the page in Chromium
 	@sh scripts/test.sh $(BIN)/python $(JOBS) page
+
+test-npm: $(VENV)/.installed-dev ## real coding agents and MCP hosts, which npm fetches
+	@sh scripts/test.sh $(BIN)/python $(JOBS) npm
 
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model

@@ -19,6 +19,7 @@ pytest.importorskip("acp", reason="needs the extra `acp`")
 OPENCODE = find()
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.npm,
     pytest.mark.skipif(OPENCODE is None, reason=MISSING),
 ]
 

@@ -161,7 +161,7 @@ def test_a_part_of_the_tests_that_fails_ends_the_run_with_its_code(tmp_path: Pat
     ran = subprocess.run([*command, "page"], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1].startswith("All passed, in ")
     unknown = subprocess.run([*command, "all"], capture_output=True, text=True, check=False)
-    assert (unknown.returncode, "fast, slow, page" in unknown.stderr) == (2, True)
+    assert (unknown.returncode, "fast, slow, page, npm" in unknown.stderr) == (2, True)
 
 
 def test_the_pinned_versions_cover_every_dependency_and_name_no_host() -> None:

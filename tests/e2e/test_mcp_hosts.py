@@ -75,6 +75,7 @@ async def test_a_client_of_the_library_joins_by_what_is_pasted(tmp_path: Path) -
             assert (await me.hears("claude")).text == "yes"
 
 
+@pytest.mark.npm
 @pytest.mark.skipif(OPENCODE is None, reason=MISSING)
 @pytest.mark.behaviour("I-13")
 async def test_opencode_waits_for_a_message_and_answers_it(tmp_path: Path) -> None:
@@ -224,6 +225,7 @@ SCENARIOS = (
 """Those that want no tools of the suite's own."""
 
 
+@pytest.mark.npm
 @pytest.mark.skipif(command() is None, reason=NO_SUITE)
 @pytest.mark.behaviour("I-14")
 async def test_the_protocols_own_suite_is_content(tmp_path: Path) -> None:
