@@ -6,8 +6,9 @@ import asyncio
 import io
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from tests.unit.people.chatting import said
 @contextmanager
 def agents(url: str, *names: str) -> Iterator[None]:
     """Agents that say what they were asked, in a thread of their own; `hush` says nothing."""
-    here, loops = threading.Barrier(len(names) + 1), list[asyncio.AbstractEventLoop]()
+    here, over = threading.Barrier(len(names) + 1), list[Callable[[], object]]()
 
     async def answer(client: Client, message: Message, turn: str) -> None:
         start = TurnStart(id=turn, thread_id=message.thread_id, messages=(message.id,))
@@ -43,23 +44,21 @@ def agents(url: str, *names: str) -> Iterator[None]:
                     await answer(client, item.message, item.wake.turn)
 
     async def work() -> None:
-        loops.append(asyncio.get_running_loop())
-        await asyncio.gather(*map(run, names))
+        stop = asyncio.Event()
+        over.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+        running = [asyncio.create_task(run(name)) for name in names]
+        await stop.wait()
+        for each in running:  # these alone: their clients close their connections
+            each.cancel()
+        await asyncio.wait(running)
 
-    def thread_of_agents() -> None:
-        try:
-            asyncio.run(work())
-        except asyncio.CancelledError:
-            return
-
-    thread = threading.Thread(target=thread_of_agents, daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)
     thread.start()
     try:
         here.wait(20)
         yield
     finally:
-        loop = loops[0]
-        loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+        over[0]()
         thread.join(20)
 
 
