@@ -180,6 +180,9 @@ class NetworkState:
         """
         bare = name.removeprefix("#").removeprefix("channel_").removeprefix("channel.")
         found = self.channels.get(name) or self.channels.get(bare)
+        if found is None and bare in self.making:
+            text = f"the channel {bare!r} is being created; try again"
+            raise OperationError(ErrorCode.UNKNOWN_CHANNEL, text, temporary=True)
         if found is None:
             hint = nearest(bare, self.channels)
             raise OperationError(

@@ -96,3 +96,19 @@ async def test_only_the_hub_says_what_readers_believe(network: Network) -> None:
         assert type in refused["message"]
     await ann.sync()
     assert [each for each in ann.signals if each.get("sender") == "bob"] == []
+
+
+async def test_who_is_too_early_for_a_new_channel_is_told_to_try_again(
+    in_memory: Networks,
+) -> None:
+    store, post = MoodyStore(), {"channel": "plans", "text": "hello"}
+    async with in_memory.start(store=store) as network:
+        ann = await network.join("ann")
+        store.gate.clear()
+        made = await ann.post("create_channel", name="plans")
+        await store.waiting.wait()
+        early = await ann.ask("post_to_channel", **post)
+        assert (early["code"], early["temporary"]) == ("unknown_channel", True)
+        store.gate.set()
+        assert (await ann.answer(made))["value"]["name"] == "plans"
+        assert (await ann.call("post_to_channel", **post))["tseq"] == 1
