@@ -19,7 +19,6 @@ from hubbub.app.lifecycle import (
     Stopping,
 )
 from hubbub.app.supervisor import Supervisor
-from hubbub.client.memory import MemoryTransport
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
 from hubbub.logs import get_logger
@@ -84,8 +83,8 @@ async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
         return
     from hubbub.interop.mcp.http import PATH, HttpDoor  # an extra
 
-    transport, names = MemoryTransport(hub.gateway.attach), config.file.network.hosts
-    async with HttpDoor(transport, config.address.host, names) as door:
+    names = config.file.network.hosts
+    async with HttpDoor(hub.gateway.attach, config.address.host, names) as door:
         yield {PATH: door.protocol}
 
 

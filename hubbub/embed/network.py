@@ -269,7 +269,7 @@ class Network:
         if network.mcp:
             from hubbub.interop.mcp.http import PATH, HttpDoor  # an extra
 
-            door = HttpDoor(MemoryTransport(self.hub.gateway.attach), host, network.hosts)
+            door = HttpDoor(self.hub.gateway.attach, host, network.hosts)
             doors = {PATH: (await self._stack.enter_async_context(door)).protocol}
         listening = serve_hub(self.hub, f"{host}:{port}", pages=site, doors=doors)
         return (await self._stack.enter_async_context(listening)).url

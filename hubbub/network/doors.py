@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from hubbub.network.limits import ConnectionCount
+
 __all__ = ["Doors", "PathSwitch"]
 
 Doors: TypeAlias = Mapping[str, Callable[[], asyncio.Protocol]]
@@ -18,33 +20,71 @@ _MOST = 8192
 """Bytes in which the first line must end."""
 _WITHIN_S = 10.0
 """Seconds that it may take to come."""
+_REFUSED = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n%b\n"
+)
 
 
 class PathSwitch(asyncio.Protocol):
-    """One connection, until its first line is there."""
+    """One connection: until its first line is there, and to its end if that leads to a door.
 
-    def __init__(self, usual: Callable[[], asyncio.Protocol], doors: Doors):
-        self._usual, self._doors = usual, doors
-        self._head = b""
+    It counts as all others do, for a door's to the end as a stranger's: who asks there says so with
+    each request.
+    """
+
+    def __init__(self, usual: Callable[[], asyncio.Protocol], doors: Doors, count: ConnectionCount):
+        self._usual, self._doors, self._count = usual, doors, count
+        self._head, self._address = b"", ""
+        self._door: asyncio.Protocol | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(_WITHIN_S, transport.abort)
+        peer = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if peer else ""
+        self._timer = asyncio.get_running_loop().call_later(_WITHIN_S, transport.abort)
+        refusal = self._count.enter(self._address)
+        if refusal is not None:
+            transport.write(_REFUSED % (len(refusal) + 1, refusal.encode()))
+            transport.close()
 
     def data_received(self, data: bytes) -> None:
+        if self._door is not None:
+            self._door.data_received(data)
+            return
         self._head += data
-        if b"\n" not in self._head and len(self._head) < _MOST:
+        if self._transport.is_closing() or (b"\n" not in self._head and len(self._head) < _MOST):
             return
         self._timer.cancel()
-        protocol = self._doors.get(self._place, self._usual)()
-        self._transport.set_protocol(protocol)
-        protocol.connection_made(self._transport)
-        protocol.data_received(self._head)
+        made = self._doors.get(self._place)
+        if made is None:  # it counts by itself from here on
+            self._count.leave(self._address, stranger=True)
+            usual = self._usual()
+            self._transport.set_protocol(usual)
+            usual.connection_made(self._transport)
+            usual.data_received(self._head)
+        else:
+            self._door = made()
+            self._door.connection_made(self._transport)
+            self._door.data_received(self._head)
+
+    def eof_received(self) -> bool | None:
+        return None if self._door is None else self._door.eof_received()
+
+    def pause_writing(self) -> None:
+        if self._door is not None:
+            self._door.pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._door is not None:
+            self._door.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
+        self._count.leave(self._address, stranger=True)
+        if self._door is not None:
+            self._door.connection_lost(exc)
 
     @property
     def _place(self) -> str:

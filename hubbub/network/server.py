@@ -173,7 +173,7 @@ def _connections(hub: Hub, doors: Doors | None) -> type[Connection]:
         return made
 
     def switch(*args: Any, **kwargs: Any) -> PathSwitch:  # the library's own
-        return PathSwitch(partial(made, *args, **kwargs), doors)
+        return PathSwitch(partial(made, *args, **kwargs), doors, made.count)
 
     return cast("type[Connection]", switch)  # the library only calls it
 

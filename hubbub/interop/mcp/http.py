@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -20,15 +20,17 @@ from uvicorn.server import ServerState
 from websockets.datastructures import Headers
 
 from hubbub.client import Client
-from hubbub.client.transport import Transport
-from hubbub.errors import ConnectionLost, OperationError
+from hubbub.client.memory import MemoryTransport
+from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.interop.mcp.participant import McpParticipant
 from hubbub.interop.mcp.server import mcp_server
 from hubbub.network.http import refusal
 from hubbub.protocol.thread_ids import is_participant_id
+from hubbub.protocol.wire import Inlet, Outlet
 
 __all__ = ["PATH", "HttpDoor"]
 
+Attach: TypeAlias = Callable[[Outlet, str], Inlet]
 PATH = "/mcp"
 MOST_SESSIONS = 100
 """Of one participant."""
@@ -55,8 +57,10 @@ class _Guest:
     async def joined(self) -> None:
         """Wait until it is there. Raises `OperationError` and `ConnectionLost`."""
         there = asyncio.create_task(self._there.wait())
-        await asyncio.wait({there, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        there.cancel()
+        try:
+            await asyncio.wait({there, self._task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            there.cancel()
         if self._task.done():
             self._task.result()
 
@@ -73,17 +77,17 @@ class _Guest:
         self._leaving.set()
         await asyncio.wait({self._task}, timeout=1.0)
         self._task.cancel()
-        await asyncio.wait({self._task})
+        await asyncio.gather(self._task, return_exceptions=True)
 
 
 class HttpDoor:
     """A context, in which `protocol` makes what a connection is spoken with."""
 
-    def __init__(self, transport: Transport, host: str, names: Sequence[str] = ()):
-        """`transport` leads to the hub; `host` is where it listens, `names` are its others."""
-        self._transport, self._host, self._names = transport, host, names
+    def __init__(self, attach: Attach, host: str, names: Sequence[str] = ()):
+        """`attach` leads to the hub, for a peer at an address; `host` is where it listens, `names`
+        are its others."""
+        self._attach, self._host, self._names = attach, host, names
         self._guests: dict[str, _Guest] = {}
-        self._joining = asyncio.Lock()
         self._config = uvicorn.Config(
             self._app,
             interface="asgi3",
@@ -128,7 +132,8 @@ class HttpDoor:
         if scope["path"] == PATH or not is_participant_id(name):
             return await _answer(send, 404, f"say who you are: {PATH}/NAME")
         try:
-            guest = await self._guest(name, headers.get("Authorization", ""))
+            token = _token(headers.get("Authorization", ""))
+            guest = await self._guest(name, token, scope["client"][0] if scope["client"] else "")
         except OperationError as exc:
             return await _answer(send, 401, exc.message)
         except ConnectionLost as exc:
@@ -141,21 +146,25 @@ class HttpDoor:
             guest.seen = asyncio.get_running_loop().time()
         return None
 
-    async def _guest(self, name: str, authorization: str) -> _Guest:
-        """Who brings this token. Raises `OperationError` where the hub refuses it."""
-        scheme, _, token = authorization.partition(" ")
-        token = token.strip() if scheme.lower() == "bearer" else ""
+    async def _guest(self, name: str, token: str, address: str) -> _Guest:
+        """Who brings this token, when it is there. Raises `OperationError` where the hub refuses
+        it, which with a wrong one may take a while: nobody else waits for that."""
         key = f"{name} {hashlib.sha256(token.encode()).hexdigest()}"
-        async with self._joining:
-            guest = self._guests.get(key)
-            if guest is not None and guest.gone:
-                await self._guests.pop(key).leave()
-                guest = None
-            if guest is None:
-                guest = _Guest(Client(self._transport, name, "agent", token=token or None))
-                await guest.joined()
-                self._guests[key] = guest
-            return guest
+        guest = self._guests.get(key)
+        if guest is None or guest.gone:
+            transport, gone = MemoryTransport(lambda outlet: self._attach(outlet, address)), guest
+            guest = self._guests[key] = _Guest(
+                Client(transport, name, "agent", token=token or None)
+            )
+            if gone is not None:
+                await gone.leave()
+        try:
+            await guest.joined()
+        except HubbubError:
+            if self._guests.get(key) is guest:
+                del self._guests[key]
+            raise
+        return guest
 
     async def _look(self) -> None:
         """Let those leave who ask no more."""
@@ -163,8 +172,13 @@ class HttpDoor:
             await asyncio.sleep(IDLE_S / 5)
             now = asyncio.get_running_loop().time()
             for key, guest in list(self._guests.items()):
-                if not guest.requests and now - guest.seen > IDLE_S:
+                if guest.gone or (not guest.requests and now - guest.seen > IDLE_S):
                     await self._guests.pop(key).leave()
+
+
+def _token(authorization: str) -> str:
+    scheme, _, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 async def _last(send: Any, message: Any) -> None:
