@@ -158,6 +158,8 @@ class Network:
         self._asker = next(iter(self.file.humans), SOMEBODY)
         self._stack = AsyncExitStack()
         self._people: dict[str, Client] = {}
+        self._arriving = asyncio.Lock()
+        """One at a time: who asks two agents at once has one client."""
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._questions: dict[tuple[str, str], _Question] = {}
 
@@ -368,17 +370,18 @@ class Network:
             return None
 
     async def _person(self, name: str) -> Client:
-        person = self._people.get(name)
-        if person is None:
-            person = self._people[name] = await self.join(name)
-            task = asyncio.create_task(self._follow(person))
-            self._stack.push_async_callback(_ended, task)
+        async with self._arriving:
+            person = self._people.get(name)
+            if person is None:
+                person = self._people[name] = await self.join(name)
+                task = asyncio.create_task(self._follow(person))
+                self._stack.push_async_callback(_ended, task)
         return person
 
     async def _follow(self, client: Client) -> None:
         """What comes to a person: texts that are being written are handed on, all else is in the
         log."""
-        last = ("", 0, "")
+        written: dict[str, tuple[str, int, str]] = {}  # by agent: in which turn and step, and what
         async for item in client.events():
             match item:
                 case Event(seq=seq):
@@ -387,8 +390,9 @@ class Network:
                     question = self._questions.get((client.participant, agent))
                     match data:
                         case {"turn": str(turn), "step": int(step), "text": str(text)}:
-                            before = last[2] if last[:2] == (turn, step) else ""
-                            last = (turn, step, text)
+                            *known, before = written.get(agent, ("", 0, ""))
+                            before = before if known == [turn, step] else ""
+                            written[agent] = turn, step, text
                             gained = text[len(before) :] if text.startswith(before) else text
                             if question is not None and question.turn is not None and gained:
                                 question.tell(TurnEvent("text", question.turn, gained))

@@ -116,6 +116,21 @@ async def test_the_events_of_a_turn_come_in_order_and_the_text_as_it_is_written(
     assert question.answer.text.startswith(said)
 
 
+async def test_what_is_written_is_told_once_where_a_person_asks_two_at_the_same_time() -> None:
+    text = "All of it, word by word."
+    slow = Answer(calls=[call("finish", message=text)], piece=6, chunk_delay_s=0.1)
+
+    async def said(net: Network, agent: str) -> str:
+        return "".join([event.text or "" async for event in net.ask(agent, "hello")])
+
+    async with playing(slow, slow) as model:
+        two = [clerk(model, name, stream=True) for name in ("one", "two")]
+        async with Network(*two) as net:
+            for each in await asyncio.gather(said(net, "one"), said(net, "two")):
+                assert each
+                assert text.startswith(each)
+
+
 VALUES: Sequence[tuple[Any, JsonValue, object]] = [
     (Refund, {"order": 7, "cents": 1900}, Refund(order=7, cents=1900)),
     (list[Refund], [{"order": 7, "cents": 5}], [Refund(order=7, cents=5)]),

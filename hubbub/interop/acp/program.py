@@ -31,7 +31,6 @@ from acp.schema import (
     PromptResponse,
     RequestPermissionResponse,
     SessionNotification,
-    SseMcpServer,
     TextContentBlock,
     ToolCallUpdate,
 )
@@ -325,7 +324,7 @@ class Running:
         capabilities = self.about.agent_capabilities
         mcp = capabilities.mcp_capabilities if capabilities else None
         for server in servers:
-            if isinstance(server, HttpMcpServer | SseMcpServer) and not (mcp and mcp.http):
+            if isinstance(server, HttpMcpServer) and not (mcp and mcp.http):
                 log.warning("program takes no MCP server by URL", server=server.name)
         return [s for s in servers if isinstance(s, McpServerStdio) or (mcp and mcp.http)]
 

@@ -173,7 +173,8 @@ class HttpDoor:
             now = asyncio.get_running_loop().time()
             for key, guest in list(self._guests.items()):
                 if guest.gone or (not guest.requests and now - guest.seen > IDLE_S):
-                    await self._guests.pop(key).leave()
+                    self._guests.pop(key, None)
+                    await guest.leave()
 
 
 def _token(authorization: str) -> str:

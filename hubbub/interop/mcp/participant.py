@@ -171,7 +171,10 @@ class McpParticipant:
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
     ) -> JsonValue:
-        """Call an operation, in the participant's own name. Raises `OperationError`."""
+        """Call an operation, in the participant's own name. Raises `OperationError`.
+
+        `cid` would be made of a turn's step, and a host has none: two calls would be one.
+        """
         if self._lost is not None:
             raise self._lost
         if cause:
