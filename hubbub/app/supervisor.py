@@ -361,6 +361,8 @@ class Supervisor:
                 asyncio.create_task(self._relay(kept, "stderr", err.reader)),
             ]
             try:
+                if not kept.wanted.is_set():  # nobody wants it any more
+                    await self._stop(process)
                 return await process.wait()
             finally:
                 kept.process = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hubbub.errors import OperationError
+from hubbub.logs import get_logger
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
@@ -21,6 +22,8 @@ from hubbub.protocol.admin import (
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["Launcher", "LauncherService"]
+
+log = get_logger(__name__)
 
 
 class Launcher(Protocol):
@@ -66,6 +69,7 @@ class LauncherService(Service):
         launcher = self._of(args)
         for agent in self._together(args.agent):
             self._stopped.pop(agent, None)
+        log.info("an agent is started", agent=args.agent, by=call.participant)
         launcher.start(args.agent)
         return self._about(args.agent)
 
@@ -77,6 +81,7 @@ class LauncherService(Service):
         agents = self._together(args.agent)
         reason = f"does not run: {call.participant} has stopped it"
         self._stopped.update(dict.fromkeys(agents, reason))
+        log.info("an agent is stopped", agent=args.agent, by=call.participant)
         await launcher.stop(args.agent)
         self._down.put([agent for agent in agents if agent in self._stopped], reason)
         return self._about(args.agent)
@@ -87,6 +92,7 @@ class LauncherService(Service):
         launcher = self._of(args)
         for agent in self._together(args.agent):
             self._stopped.pop(agent, None)
+        log.info("an agent is restarted", agent=args.agent, by=call.participant)
         await launcher.restart(args.agent)
         return self._about(args.agent)
 

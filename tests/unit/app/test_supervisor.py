@@ -125,6 +125,26 @@ async def test_a_process_is_stopped_started_and_started_again_by_who_runs_the_ne
         await asyncio.wait([task])
 
 
+@pytest.mark.timeout(30)
+async def test_what_is_stopped_while_it_is_being_started_does_not_run() -> None:
+    seen = Seen()
+    supervisor = Supervisor([python(WAIT)], seen, grace_s=5.0)
+    task = asyncio.create_task(supervisor.run())
+    try:
+        for passes in range(12):  # of the loop: in some of them there is no process yet
+            supervisor.start("bot")
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            await supervisor.stop("bot")
+            other = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+            await other.wait()  # whatever was on its way has come
+            assert [each.state for each in supervisor.processes()] == ["stopped"], passes
+            assert not any(map(alive, seen.pids())), passes
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
 async def test_stopping_asks_first() -> None:
     code = """
 import signal, sys, time
