@@ -76,7 +76,8 @@ def check_stream(path: Path, media_type: str, limits: ReadLimits) -> None:
     if media_type not in _STREAMS:
         return
     packed, size = path.stat().st_size, 0
-    with suppress(zlib.error, LZMAError, OSError, EOFError), _STREAMS[media_type](path) as file:
+    damaged = (zlib.error, LZMAError, OSError, EOFError, MemoryError)  # xz may ask for gigabytes
+    with suppress(*damaged), _STREAMS[media_type](path) as file:
         while piece := file.read(_BLOCK):
             size += len(piece)
             limits.check(packed, size)
