@@ -16,9 +16,9 @@ import httpx2
 import pytest
 
 from hubbub.network.store.offline import add_token_offline
-from hubbub.protocol.operations import Participants
 from hubbub.testing.model_script import Answer, Call, Rule, Script, When
 from hubbub.testing.model_server import ModelServer
+from tests.e2e.support.agents import all_present
 from tests.e2e.support.config_network import environment, run_here
 from tests.e2e.support.conformance import MISSING as NO_SUITE
 from tests.e2e.support.conformance import command
@@ -48,16 +48,6 @@ async def pasted(folder: Path, host: str, *arguments: str) -> dict[str, Any]:
     out, _ = await process.communicate()
     found: dict[str, Any] = json.loads(out)
     return found
-
-
-async def present(person: Person, name: str) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            answer = await person.client.call("list_participants")
-            everybody = Participants.model_validate(answer).participants
-            if any(p.id == name and p.present for p in everybody):
-                return
-            await asyncio.sleep(0.05)
 
 
 @pytest.mark.behaviour("I-13")
@@ -117,7 +107,7 @@ async def test_opencode_waits_for_a_message_and_answers_it(tmp_path: Path) -> No
             env={"HOME": str(home), "PATH": os.environ["PATH"]},
         )  # fmt: skip
         try:
-            await present(me, "opencode")
+            await all_present(network.url, "opencode")
             await me.tells("opencode", "hello opencode")
             assert (await me.hears("opencode")).text == "hello me"
             async with asyncio.timeout(60):
