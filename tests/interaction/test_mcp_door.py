@@ -1,62 +1,156 @@
-"""The door for MCP hosts on the hub's port, with strangers before it."""
+"""A network as an MCP server: a host joins as a participant, hears, answers and looks around."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
-import httpx2
 import pytest
 
-from hubbub import Network
-from hubbub.network.auth import AT_ONCE
+from hubbub.client import Client
+from tests.interaction.agent_rig import Rig, rig, said_to
+from tests.interaction.peers import Networks
 
-pytest.importorskip("mcp", reason="needs the extra `mcp`")
-pytestmark = pytest.mark.behaviour("I-14")
-
-LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-TAKES = {"accept": "application/json, text/event-stream"}
+mcp = pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 
 @asynccontextmanager
-async def door(**limits: int) -> AsyncIterator[str]:
-    """The address of `claude`, who is known by the token `right`."""
-    async with Network(auth="tokens", mcp=True, limits=limits) as net:
-        net.hub.gateway.admission.add_token("claude", "right")
-        yield (await net.serve(page=False)).replace("ws:", "http:") + "/mcp/claude"
+async def host(net: Rig, name: str = "claude") -> AsyncIterator[Any]:
+    """An MCP client of the server of one participant."""
+    from hubbub.interop.mcp.participant import McpParticipant
+    from hubbub.interop.mcp.server import mcp_server
+
+    async with Client(net.network.local.transport(), name, "agent") as joined:
+        me = McpParticipant(joined)
+        async with me.listening(), mcp.Client(mcp_server(me)) as client:
+            yield client
 
 
-async def test_wrong_tokens_wait_and_hold_up_nobody_who_has_the_right_one() -> None:
-    async with door() as url, httpx2.AsyncClient(timeout=60) as http:
-
-        async def asked(token: str) -> int:
-            headers = {**TAKES, "Authorization": f"Bearer {token}"}
-            return (await http.post(url, json=LIST, headers=headers)).status_code
-
-        right = await asked("right")
-        assert right != 401
-        wrong = [asyncio.create_task(asked(f"wrong{n}")) for n in range(AT_ONCE + 20)]
-        done, _ = await asyncio.wait(wrong, return_when=asyncio.FIRST_COMPLETED)
-        assert {each.result() for each in done} == {401}
-        assert await asked("right") == right
-        assert not all(each.done() for each in wrong), "those beyond a few wait for their answer"
-        for each in wrong:
-            each.cancel()
-        await asyncio.wait(wrong)
+async def waits(client: Any, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool("wait_for_messages", arguments)
+    assert not result.is_error, result.content[0].text
+    heard: dict[str, Any] = result.structured_content
+    return heard
 
 
-async def test_connections_to_a_door_count_as_all_others() -> None:
-    async with door(strangers=3) as url:
-        host, port = url.removeprefix("http://").partition("/")[0].split(":")
-        streams = [await asyncio.open_connection(host, port) for _ in range(4)]
-        for _, writer in streams:
-            writer.write(b"GET /mcp/claude HTTP/1.1\r\n")  # and no more
-        closed = [asyncio.create_task(reader.read()) for reader, _ in streams]
-        done, _ = await asyncio.wait(closed, return_when=asyncio.FIRST_COMPLETED)
-        assert len(done) == 1
-        assert b"503" in done.pop().result()
-        for _, writer in streams:
-            writer.close()
-            await writer.wait_closed()
-        await asyncio.wait(closed)
+async def does(client: Any, tool: str, **arguments: Any) -> Any:
+    result = await client.call_tool(tool, arguments)
+    text = result.content[0].text
+    return json.loads(text) if text.startswith("{") else text
+
+
+@pytest.mark.behaviour("I-11")
+async def test_a_host_hears_answers_and_acknowledges(in_memory: Networks) -> None:
+    async with rig(in_memory) as net:
+        ann = await net.person()
+        async with host(net) as client:
+            assert "You are `claude`" in client.instructions
+            await ann.say("claude", "what is new?")
+            heard = await waits(client)
+            (message,) = heard["messages"]
+            assert (message["sender"], message["content"], message["reply"]) == (
+                "ann",
+                "what is new?",
+                "required",
+            )
+            assert (await waits(client))["messages"] == heard["messages"], "until it is dealt with"
+            sent = await does(client, "send_text_message", text="nothing")
+            event = await ann.event()
+            assert event["message"]["content"] == "nothing"
+            assert event["message"]["sender_id"] == "claude", "by its token, and no argument"
+            assert event["message"]["cause_id"] == message["id"], sent
+            nothing = await waits(client, cursor=heard["cursor"], timeout_s=0)
+            assert (nothing["messages"], nothing["more"]) == ([], False)
+        await net.network.gone("claude")
+        await ann.say("claude", "are you there?")
+        async with host(net) as client:  # another life of the host
+            assert [m["content"] for m in (await waits(client))["messages"]] == ["are you there?"]
+
+
+@pytest.mark.behaviour("I-11")
+async def test_what_is_not_acknowledged_is_handed_to_the_next_life(in_memory: Networks) -> None:
+    async with rig(in_memory) as net:
+        ann = await net.person()
+        async with host(net) as client:
+            await ann.say("claude", "one")
+            first = await waits(client)
+            await does(client, "ack", cursor=first["cursor"])
+            await ann.say("claude", "two")
+            await waits(client)
+        await net.network.gone("claude")
+        async with host(net) as client:
+            assert [m["content"] for m in (await waits(client))["messages"]] == ["two"]
+
+
+@pytest.mark.behaviour("I-12")
+async def test_operations_are_tools_with_hints_and_threads_are_resources(
+    in_memory: Networks, snapshot: object
+) -> None:
+    async with rig(in_memory) as net:
+        ann, bob = await net.person(), await net.person("bob")
+        await bob.say("ann", "between us")
+        async with host(net) as client:
+            await ann.say("claude", "hello")
+            tools = (await client.list_tools()).tools
+            hints = {tool.name: tool.annotations.model_dump(exclude_none=True) for tool in tools}
+            assert hints == snapshot
+            assert all("cause" not in str(tool.input_schema["properties"]) for tool in tools)
+            resources = await client.list_resources()
+            assert [str(each.uri) for each in resources.resources] == [
+                "hubbub://inbox",
+                "hubbub://threads",
+            ]
+            for uri in ("hubbub://inbox", "hubbub://threads", "hubbub://threads/direct_ann"):
+                text = (await client.read_resource(uri)).contents[0].text
+                assert "hello" in text
+                assert "between us" not in text
+            with pytest.raises(mcp.MCPError):
+                await client.read_resource("hubbub://threads/dm.ann.bob")
+            wrong = await does(client, "send_text_message", to="nobody", text="hello")
+            assert wrong["error"] == "unknown_participant"
+            wrong = await does(client, "send_text_mesage", to="ann", text="hello")
+            assert wrong["valid_names"][0] == "send_text_message"
+            wrong = await does(client, "wait_for_messages", timeout_s=1e9)
+            assert wrong["error"] == "invalid_arguments"
+
+
+@pytest.mark.behaviour("I-11")
+async def test_while_it_waits_a_host_sees_signs_of_life(
+    in_memory: Networks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.interop.mcp.participant.PROGRESS_S", 0.01)
+    async with rig(in_memory) as net:
+        ann = await net.person()
+        async with host(net) as client:
+            signs = list[float]()
+
+            async def sign(progress: float, total: float | None, message: str | None) -> None:
+                signs.append(progress)
+                if len(signs) == 2:
+                    await ann.say("claude", "at last")
+
+            result = await client.call_tool("wait_for_messages", {}, progress_callback=sign)
+            assert result.structured_content["messages"][0]["content"] == "at last"
+            assert len(signs) >= 2
+
+
+@pytest.mark.behaviour("I-11")
+async def test_two_agents_of_hosts_talk_and_their_answers_have_causes(in_memory: Networks) -> None:
+    async with rig(in_memory) as net:
+        ann = await net.person()
+        async with host(net) as claude, host(net, "codex") as codex:
+            asked = await ann.say("claude", "ask codex")
+            await waits(claude)
+            await does(claude, "send_text_message", to="codex", text="what is 6 * 7?")
+            (question,) = (await waits(codex))["messages"]
+            assert (question["sender"], question["reply"]) == ("claude", "optional")
+            await does(codex, "send_text_message", text="42")
+            (_, answer) = (await waits(claude))["messages"]
+            assert answer["content"] == "42"
+            await does(claude, "send_text_message", to="ann", text="42")
+            assert await said_to(ann) == "42"
+            story = await net.network.join("operator", "service")
+            read = await story.call("read_message", id=question["id"])
+            assert read["cause_id"] == asked["id"]
