@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hubbub.mods.api import PASS, Mod, Verdict
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Statement
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.turns import Turn
 

@@ -1,11 +1,9 @@
 """Extensions of the hub: the API of mods, what runs them, and the mods that come with Hubbub.
 
-    api, operation, rows, host        what a mod is, declares, writes, and may ask for
+    api, operation, host              what a mod is, declares, and may ask for
     pipeline, guard                   messages pass the mods, whose code is measured
     loader                            mods by name, with settings and tables
-    fields, repository, queues,
-    refusals                          what several mods share
-    digest_items, text_search         what mods promise to the mods `digest` and `search`
+    fields, repository, text_search   what several mods share
     one folder for each mod           `mod` has the class; it imports nothing of the network
 
 It may import `config` and `protocol`; the network imports it.

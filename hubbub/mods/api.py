@@ -35,8 +35,7 @@ from pydantic import ConfigDict, Field
 from hubbub.config.units import Span
 from hubbub.field_docs import Documented
 from hubbub.mods.host import Host
-from hubbub.mods.operation import Operation
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Operation, Statement
 from hubbub.protocol.messages import Draft, Message, Permission
 from hubbub.protocol.turns import Turn
 

@@ -15,9 +15,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from hubbub.clock import Clock
 from hubbub.config.agents import ModelConfig
 from hubbub.errors import OperationError
-from hubbub.mods.operation import Calling, Operation
-from hubbub.mods.refusals import bad_request, not_found
-from hubbub.mods.rows import Statement, Value
+from hubbub.mods.operation import Calling, Operation, Statement, Value, bad_request, not_found
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal

@@ -6,7 +6,7 @@
 
 From the declaration come the wire call, the agents' tool, the CLI's help and the reference page.
 The docstring's first paragraph is the description that models read. Core and mods declare theirs
-the same way.
+the same way. What a handler writes (`Statement`) and raises (`bad_request`) is here, too.
 """
 
 from __future__ import annotations
@@ -17,18 +17,67 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Generic, Literal, Protocol, get_type_hints
+from typing import Any, Generic, Literal, NamedTuple, Protocol, get_type_hints
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 from typing_extensions import TypeVar
 
 from hubbub.errors import OperationError
-from hubbub.mods.rows import Statement
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Kind, OperationInfo, Permission
 from hubbub.protocol.operations import Input
 
-__all__ = ["Calling", "Commit", "Operation", "operation"]
+__all__ = [
+    "Calling",
+    "Commit",
+    "Operation",
+    "Statement",
+    "Value",
+    "bad_request",
+    "conflict",
+    "forbidden",
+    "not_found",
+    "operation",
+    "over_limit",
+    "too_large",
+]
+
+
+def _refusal(code: ErrorCode) -> Callable[..., OperationError]:
+    def refusal(text: str, **details: object) -> OperationError:
+        return OperationError(code, text, details=details)
+
+    return refusal
+
+
+bad_request = _refusal(ErrorCode.BAD_REQUEST)
+"""The arguments are wrong."""
+conflict = _refusal(ErrorCode.CONFLICT)
+"""It was changed meanwhile, or is not in a state for that."""
+forbidden = _refusal(ErrorCode.FORBIDDEN)
+"""The caller may not do that."""
+not_found = _refusal(ErrorCode.NOT_FOUND)
+"""There is none, for the caller."""
+over_limit = _refusal(ErrorCode.LIMIT)
+"""There are as many as there may be."""
+too_large = _refusal(ErrorCode.TOO_LARGE)
+"""It has more bytes, characters or lines than it may."""
+
+
+Value = str | bytes | int | float | None
+"""What SQLite keeps."""
+
+
+class Statement(NamedTuple):
+    """One statement on tables of the mod."""
+
+    sql: str
+    values: Sequence[Value] = ()
+    rows: int | None = None
+    """How many rows it must change; another number is a conflict, and nothing of what belongs
+    together is written. None: any."""
+
 
 R = TypeVar("R", default=Statement)
 

@@ -16,8 +16,7 @@ from pydantic_core import to_json
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import PASS, Mod, ModConfig, Pass, Reject, Replace, Verdict
 from hubbub.mods.guard import Guard
-from hubbub.mods.operation import Operation
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Operation, Statement
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Attachment, Draft, Message, Quote
 from hubbub.protocol.turns import Turn

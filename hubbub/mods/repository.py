@@ -1,4 +1,4 @@
-"""The tables of a mod: what all repositories ask and write in the same way.
+"""The tables of a mod: what all repositories ask and write in the same way, and queues before rows.
 
 Where a statement asks about several names or numbers, it takes them as one value, so that it is the
 same statement however many they are: `WHERE thread {AMONG}` with `listed(threads)`.
@@ -7,7 +7,10 @@ same statement however many they are: `WHERE thread {AMONG}` with `listed(thread
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from asyncio import Lock
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -15,10 +18,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from hubbub.mods.host import Host
-from hubbub.mods.rows import Statement, Value
+from hubbub.mods.operation import Commit, Statement, Value
 
 __all__ = [
     "AMONG",
+    "KeyedQueues",
     "Repository",
     "columns",
     "from_row",
@@ -28,6 +32,7 @@ __all__ = [
     "put",
     "update",
 ]
+
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -102,7 +107,51 @@ class Repository:
         """The first row; None if there is none."""
         return next(iter(await self.all(kind, sql, *values)), None)
 
+    async def last(self, table: str) -> int:
+        """The highest id in the table; 0 if it is empty."""
+        return int(await self.value(f"SELECT coalesce(max(id), 0) FROM {table}"))
+
     async def value(self, sql: str, *values: Value) -> Any:  # Any: SQLite's, as it is selected
         """What the only row of one column has."""
         ((found,),) = await self._host.rows(sql, *values)
         return found
+
+
+class KeyedQueues:
+    """A queue for each thing that is being changed; nothing is kept of the others."""
+
+    def __init__(self) -> None:
+        self._locks: dict[Hashable, Lock] = {}
+        self._people = Counter[Hashable]()
+        """How many are in a queue, the one at its head included."""
+
+    def __len__(self) -> int:
+        return len(self._locks)
+
+    @asynccontextmanager
+    async def turn(self, key: Hashable) -> AsyncIterator[Callable[[Commit], Commit]]:
+        """Wait for one's turn with what has this key. It lasts until the end of the block; with a
+        commit that was handed to the function that it gives, until that is durable or refused."""
+        lock = self._locks.setdefault(key, Lock())
+        self._people[key] += 1
+        handed = False
+
+        def until(commit: Commit) -> Commit:
+            nonlocal handed
+            handed, commit.released = True, leave
+            return commit
+
+        def leave() -> None:
+            if held:
+                lock.release()
+            self._people[key] -= 1
+            if not self._people[key]:
+                del self._people[key], self._locks[key]
+
+        held = False
+        try:
+            held = await lock.acquire()
+            yield until
+        finally:
+            if not handed:
+                leave()

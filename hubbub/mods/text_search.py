@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from hubbub.errors import OperationError
-from hubbub.mods.refusals import bad_request
+from hubbub.mods.operation import bad_request
 
 __all__ = [
     "LONGEST_QUERY",

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
-from hubbub.mods.rows import Value
+from hubbub.mods.operation import Value
 from hubbub.network.stored import (
     OpenWake,
     PendingRow,

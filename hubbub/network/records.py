@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hubbub.errors import OperationError
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Statement
 from hubbub.network.lives import NO_LIVES, Lives
 from hubbub.network.stored import (
     StoredChannel,

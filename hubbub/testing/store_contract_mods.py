@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import StoreUnavailable, UserError
-from hubbub.mods.rows import Statement, Value
+from hubbub.mods.operation import Statement, Value
 from hubbub.network.ports import DuplicateCids, Store
 from hubbub.network.queries import ModSelect, ModsWithTables, SettledCall
 from hubbub.network.records import CallSettled, ModRows

@@ -21,8 +21,7 @@ MOD = '''
 from collections.abc import Sequence
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Calling, Commit, Statement, operation
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Input
 from pydantic import BaseModel

@@ -16,11 +16,14 @@ from pydantic import Field
 
 from hubbub.config.agents import ModelConfig
 from hubbub.config.units import Size, Span
-from hubbub.errors import UserError
+from hubbub.errors import OperationError, StoreUnavailable, UserError
+from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest.schemas import (
     Digest,
     DigestFor,
+    DigestItem,
+    DigestSource,
     Line,
     MarkVisit,
     SpeakerCount,
@@ -30,17 +33,17 @@ from hubbub.mods.digest.schemas import (
     WaitingKind,
 )
 from hubbub.mods.digest.writer import SummaryLimits, Writer
-from hubbub.mods.digest_items import DigestItem, items_of
 from hubbub.mods.fields import time_of
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.refusals import bad_request
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Calling, Commit, Statement, bad_request, operation
 from hubbub.protocol.control import Approvals, Requests
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Threads
 from hubbub.wording import shortened
 
 __all__ = ["DigestConfig", "DigestMod", "summary_of"]
+
+
+log = get_logger(__name__)
 
 
 class DigestConfig(ModConfig):
@@ -358,6 +361,27 @@ class DigestMod(Mod):
             for thread in threads
         ]
         return summed_up, written.note
+
+
+async def items_of(
+    mods: Sequence[object], call: Calling, after: float, limit: int
+) -> tuple[list[DigestItem], list[str]]:
+    """The news of all mods that have some, and the names of those that have failed: one mod's
+    failure is no reason to tell nothing of the others. Raises `OperationError` and
+    `StoreUnavailable`, which are no failures of a mod."""
+    told: list[DigestItem] = []
+    failed: list[str] = []
+    for mod in mods:
+        if not isinstance(mod, DigestSource):
+            continue
+        try:
+            told += [DigestItem(*each) for each in await mod.news(call, after, limit)]
+        except (OperationError, StoreUnavailable):
+            raise
+        except Exception:  # a mod of others may raise anything
+            log.exception("a mod has no news for a digest", failed=mod.name)
+            failed.append(mod.name)
+    return told, failed
 
 
 def _weight(new: New, reader: str) -> tuple[bool, bool, int]:

@@ -1,12 +1,17 @@
-"""Inputs and outputs of the mod `digest`."""
+"""Inputs and outputs of the mod `digest`, and what other mods tell it.
+
+A mod with things that wait for people or come to an end (tasks, polls) is a `DigestSource`.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import AwareDatetime, Field
 
 from hubbub.mods.fields import BEYOND, Time
+from hubbub.mods.operation import Calling
 from hubbub.protocol.messages import MessageType, Model, ThreadRef
 from hubbub.protocol.operations import Input
 
@@ -105,3 +110,31 @@ class Digest(Model):
 class Visit(Model):
     upto: int
     """The next digest begins behind this position of the log."""
+
+
+# What other mods tell --------------------------------------------------------------------------
+
+
+class DigestItem(NamedTuple):
+    """One line of a digest."""
+
+    kind: Literal["waiting", "decided"]
+    """waiting: for the reader, now. decided: closed or finished, since the time asked for."""
+    thread: str
+    """Canonical id of the thread that it belongs to: one that the reader reads."""
+    id: str
+    """Of the task, poll or whatever it is."""
+    text: str
+    """What it is, in one line."""
+
+
+@runtime_checkable
+class DigestSource(Protocol):
+    """A mod that has news for digests."""
+
+    name: ClassVar[str]
+
+    async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
+        """What waits for the caller now, and what was decided since `after` (seconds since the
+        epoch) where the caller reads it; the latest first, at most `limit` of each kind."""
+        ...

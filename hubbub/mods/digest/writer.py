@@ -19,7 +19,7 @@ from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Statement
 from hubbub.protocol.messages import Message
 
 if TYPE_CHECKING:

@@ -28,10 +28,8 @@ from hubbub.mods.directory.schemas import (
     ReadCard,
     UpdateCard,
 )
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.refusals import forbidden
+from hubbub.mods.operation import Calling, Commit, Statement, forbidden, operation
 from hubbub.mods.repository import page_of, put
-from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Participant

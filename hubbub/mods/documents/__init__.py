@@ -1,7 +1,6 @@
 """The mod `documents`: shared Markdown with versions.
 
-mod         operations
-schemas     inputs and outputs
-repository  tables: versions, comments, full text
-text        edits by line, differences and merges; pure
+mod      operations; tables of versions, comments, full text
+schemas  inputs and outputs
+text     edits by line, differences and merges; pure
 """

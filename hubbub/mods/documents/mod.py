@@ -7,7 +7,8 @@ mods:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import zlib
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import accumulate, takewhile
 from typing import Annotated, ClassVar
@@ -16,8 +17,6 @@ from pydantic import Field, JsonValue
 
 from hubbub.config.units import Size
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.documents import repository
-from hubbub.mods.documents.repository import DocumentRepository
 from hubbub.mods.documents.schemas import (
     ChangeDocument,
     Comment,
@@ -32,6 +31,7 @@ from hubbub.mods.documents.schemas import (
     DocumentHistory,
     Documents,
     DocumentText,
+    DocumentVersion,
     EditDocument,
     ListDocuments,
     ReadComments,
@@ -41,14 +41,195 @@ from hubbub.mods.documents.schemas import (
     WriteDocument,
 )
 from hubbub.mods.documents.text import Conflict, applied, differences, merged, numbered
-from hubbub.mods.fields import number_before, time_of
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.queues import KeyedQueues
-from hubbub.mods.refusals import bad_request, not_found, too_large
-from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
+from hubbub.mods.fields import number_before, number_of, time_of
+from hubbub.mods.operation import (
+    Calling,
+    Commit,
+    Statement,
+    bad_request,
+    not_found,
+    operation,
+    too_large,
+)
+from hubbub.mods.repository import (
+    AMONG,
+    KeyedQueues,
+    Repository,
+    columns,
+    from_row,
+    insert,
+    listed,
+    update,
+)
+from hubbub.mods.text_search import Findable, SearchHit, SearchQuery, indexable, snippet_of
 from hubbub.wording import shortened
 
 __all__ = ["DocumentsConfig", "DocumentsMod"]
+
+
+_DOCUMENTS = "SELECT {} FROM documents_document WHERE".format(
+    columns(Document, id="'d' || id", thread_id="thread")
+)
+_COMMENTS = f"SELECT {columns(Comment)} FROM documents_comment WHERE document = ?"
+_document, _version_of, _comment = from_row(Document), from_row(DocumentVersion), from_row(Comment)
+
+
+class DocumentRepository(Repository):
+    async def document(self, id: str) -> Document | None:
+        return await self.one(_document, f"{_DOCUMENTS} id = ?", number_of(id))
+
+    async def of_threads(
+        self, threads: Collection[str], before: int, limit: int
+    ) -> tuple[tuple[Document, ...], bool]:
+        """Documents of these threads with lower numbers than `before`, the latest first."""
+        sql = f"{_DOCUMENTS} thread {AMONG} AND id < ? ORDER BY id DESC LIMIT ?"
+        return await self.page(_document, sql, listed(threads), before, limit=limit)
+
+    async def text(self, document: Document, version: int) -> str:
+        """One version. Raises `OperationError` if there is none."""
+        sql = "SELECT text FROM documents_version WHERE document = ? AND version = ?"
+        rows = await self._host.rows(sql, number_of(document.id), version)
+        if not rows:
+            latest = document.version
+            raise not_found(f"{document.id} has no version {version}; its latest is {latest}")
+        return zlib.decompress(rows[0][0]).decode()
+
+    async def versions(
+        self, id: str, before: int, limit: int
+    ) -> tuple[tuple[DocumentVersion, ...], bool]:
+        """Versions before this one, the latest first."""
+        sql = (
+            f"SELECT {columns(DocumentVersion)} FROM documents_version "
+            "WHERE document = ? AND version < ? ORDER BY version DESC LIMIT ?"
+        )
+        return await self.page(_version_of, sql, number_of(id), before, limit=limit)
+
+    async def comment(self, document: str, id: int) -> Comment | None:
+        return await self.one(_comment, f"{_COMMENTS} AND id = ?", number_of(document), id)
+
+    async def comments(
+        self, document: str, after: int, limit: int, *, resolved: bool
+    ) -> tuple[tuple[Comment, ...], bool]:
+        """Comments after this one, oldest first; with `resolved` those that are done with, too."""
+        sql = f"{_COMMENTS} AND id > ? AND (resolved_by IS NULL OR ?) ORDER BY id LIMIT ?"
+        of = number_of(document), after, int(resolved)
+        return await self.page(_comment, sql, *of, limit=limit)
+
+    # Full text ---------------------------------------------------------------------------------
+
+    async def catch_up(self) -> None:
+        """Make documents findable that were written when none were. One at a time: texts may be
+        large. Raises `StoreUnavailable`; the next start goes on."""
+        last = 0
+        while (found := await self.one(_document, _NOT_FINDABLE, last)) is not None:
+            text, last = await self.text(found, found.version), number_of(found.id)
+            values = (last, indexable(found.title), indexable(text))
+            await self._host.keep([Statement(_FINDABLE_FIRST, values)])
+
+    async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
+        """`Searchable.found`. Who has written the latest version, and when, counts."""
+        more, values = search.conditions("v.author", "v.at")
+        sql = _FOUND.format(among=AMONG, more=more)
+        where = search.words.match, listed(search.threads), *values
+        hits: list[SearchHit] = []
+        for score, place, by, at, *row in await self._host.rows(
+            sql, *where, search.limit, search.skip
+        ):
+            document = _document(*row)
+            hits.append(
+                SearchHit(
+                    kind="documents",
+                    id=document.id,
+                    thread=document.thread_id,
+                    by=by,
+                    at=at,
+                    snippet=await snippet_of(search.words, await self._text(document, place)),
+                    title=document.title,
+                    score=-score,
+                )
+            )
+        return hits
+
+    async def _text(self, document: Document, place: int) -> str:
+        """The text where the words were found."""
+        if place > 0:
+            return await self.text(document, document.version)
+        comment = await self.comment(document.id, -place)
+        return "" if comment is None else comment.text
+
+
+def created(document: Document, text: str) -> Sequence[Statement]:
+    at = document.created_at.timestamp()
+    made = insert(
+        "documents_document",
+        id=number_of(document.id),
+        thread=document.thread_id,
+        created_at=at,
+        **document.model_dump(include={"title", "version", "created_by"}),
+    )
+    return [made, *_written(document, 0, document.created_by, at, "created", text)]
+
+
+def saved(
+    document: Document, base: int, author: str, at: float, note: str, text: str
+) -> Sequence[Statement]:
+    """The document's next version, if the one before is still the latest."""
+    number, version = number_of(document.id), document.version
+    moved = update("documents_document", {"version": version}, id=number, version=version - 1)
+    return [moved, *_written(document, base, author, at, note, text)]
+
+
+def _written(
+    document: Document, base: int, author: str, at: float, note: str, text: str
+) -> Sequence[Statement]:
+    """A version, by which the document is found from now on."""
+    number, packed = number_of(document.id), zlib.compress(text.encode())
+    lines = text.count("\n") + 1
+    values = (number, document.version, base, author, at, note, lines, packed)
+    return [
+        Statement("INSERT INTO documents_version VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values),
+        _findable(number, document.title, text),
+    ]
+
+
+def _findable(row: int, title: str, text: str) -> Statement:
+    sql = "INSERT OR REPLACE INTO documents_found (rowid, title, text) VALUES (?, ?, ?)"
+    return Statement(sql, (row, indexable(title), indexable(text)))
+
+
+def commented(document: str, comment: Comment) -> Sequence[Statement]:
+    values = comment.model_dump(exclude={"at", "resolved_by"})
+    values |= {"document": number_of(document), "at": comment.at.timestamp()}
+    return [insert("documents_comment", **values), _findable(-comment.id, "", comment.text)]
+
+
+def resolved(comment: int, by: str) -> Sequence[Statement]:
+    return [update("documents_comment", {"resolved_by": by}, id=comment, resolved_by=None)]
+
+
+_FINDABLE_FIRST = """
+INSERT INTO documents_found (rowid, title, text)
+SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM documents_found WHERE rowid = ?1)
+"""
+_NOT_FINDABLE = f"""
+{_DOCUMENTS}
+id > ? AND id NOT IN (SELECT rowid FROM documents_found) ORDER BY id LIMIT 1
+"""
+
+# A document counts once, by the best of its text and its comments.
+_FOUND = """
+WITH f AS MATERIALIZED (
+    SELECT rowid AS r, bm25(documents_found, 4.0, 1.0) AS score
+    FROM documents_found WHERE documents_found MATCH ?
+)
+SELECT min(f.score) AS score, f.r, v.author, v.at,
+       'd' || d.id, d.title, d.thread, d.version, d.created_by, d.created_at
+FROM f LEFT JOIN documents_comment AS c ON c.id = -f.r
+JOIN documents_document AS d ON d.id = coalesce(c.document, f.r)
+JOIN documents_version AS v ON v.document = d.id AND v.version = d.version
+WHERE d.thread {among}{more}
+GROUP BY d.id ORDER BY score, d.id DESC LIMIT ? OFFSET ?
+"""
 
 
 class DocumentsConfig(ModConfig):
@@ -120,7 +301,8 @@ class DocumentsMod(Mod):
 
     async def start(self) -> None:
         self._store = DocumentRepository(self.host)
-        self._last, self._last_comment = await self._store.last()
+        self._last = await self._store.last("documents_document")
+        self._last_comment = await self._store.last("documents_comment")
         self.host.spawn(self._store.catch_up())
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
@@ -200,7 +382,7 @@ class DocumentsMod(Mod):
             created_at=time_of(self.host.now()),
         )
         tell = partial(self._changed, made, "created", call.participant)
-        return Commit(repository.created(made, args.text), made, applied=tell)
+        return Commit(created(made, args.text), made, applied=tell)
 
     @operation(permission="write", output=DocumentEdited)
     async def edit_document(self, call: Calling, args: EditDocument) -> Commit:
@@ -236,7 +418,7 @@ class DocumentsMod(Mod):
             author, at = call.participant, self.host.now()
             return until(
                 Commit(
-                    repository.saved(document, args.base_version, author, at, args.note, result),
+                    saved(document, args.base_version, author, at, args.note, result),
                     DocumentEdited(status=status, document=document, version=document.version),
                     applied=partial(self._changed, document, "edited", author),
                 )
@@ -275,7 +457,7 @@ class DocumentsMod(Mod):
             text=args.text,
         )
         tell = partial(self._changed, document, "commented", call.participant)
-        return Commit(repository.commented(document.id, comment), comment, applied=tell)
+        return Commit(commented(document.id, comment), comment, applied=tell)
 
     @operation()
     async def read_document_comments(self, call: Calling, args: ReadComments) -> Comments:
@@ -296,4 +478,4 @@ class DocumentsMod(Mod):
                 return until(Commit((), comment))
             done = comment.model_copy(update={"resolved_by": by})
             tell = partial(self._changed, document, "commented", by)
-            return until(Commit(repository.resolved(comment.id, by), done, applied=tell))
+            return until(Commit(resolved(comment.id, by), done, applied=tell))

@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from hubbub.mods.documents.schemas import LineEdit
-from hubbub.mods.refusals import bad_request
+from hubbub.mods.operation import bad_request
 
 __all__ = ["Conflict", "applied", "differences", "matches", "merged", "numbered"]
 

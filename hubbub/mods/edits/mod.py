@@ -23,10 +23,16 @@ from hubbub.mods.edits.schemas import (
     MessageVersions,
 )
 from hubbub.mods.fields import BEYOND
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.refusals import bad_request, forbidden, not_found, over_limit
+from hubbub.mods.operation import (
+    Calling,
+    Statement,
+    bad_request,
+    forbidden,
+    not_found,
+    operation,
+    over_limit,
+)
 from hubbub.mods.repository import AMONG, Repository, listed
-from hubbub.mods.rows import Statement
 from hubbub.protocol.amending import amended
 from hubbub.protocol.messages import Amendment, Draft, Message
 from hubbub.protocol.operations import SendResult

@@ -6,7 +6,6 @@ uploads      settings; uploads in parts, within quotas
 vault        contents in a folder, by their checksums
 repository   tables, and who may read what
 media_types  names and types that are true
-reader       text of a file
-archives     packed and office files, within limits
+reader       text of a file, packed and office files within limits
 pdf_worker   text of a PDF, in a process of its own
 """

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection
 
 from hubbub.errors import OperationError
-from hubbub.mods.refusals import bad_request
+from hubbub.mods.operation import bad_request
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "LONGEST",
     "MEDIA_TYPE",
     "OCTETS",
+    "OFFICE",
+    "OPEN_DOCUMENT",
     "TYPE_RULE",
     "checked_name",
     "is_text_type",
@@ -82,8 +84,8 @@ MEDIA_TYPE = r"^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}
 TYPE_RULE = r"^(\.[a-z0-9][a-z0-9.+_-]{0,30}|[a-z0-9.+_-]{1,63}/(\*|[a-z0-9!#$&^_.+-]{1,127}))$"
 """Of the settings: `.md`, `image/*`, `application/pdf`."""
 
-_OFFICE = "application/vnd.openxmlformats-officedocument"
-_OPEN = "application/vnd.oasis.opendocument"
+OFFICE = "application/vnd.openxmlformats-officedocument"
+OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 
 _BY_SUFFIX = {
     ".txt": "text/plain", ".log": "text/plain", ".md": "text/markdown",
@@ -107,9 +109,9 @@ _BY_SUFFIX = {
     ".bz2": "application/x-bzip2", ".xz": "application/x-xz", ".zst": "application/zstd",
     ".7z": "application/x-7z-compressed", ".rar": "application/vnd.rar",
     ".tar": "application/x-tar",
-    ".docx": f"{_OFFICE}.wordprocessingml.document", ".xlsx": f"{_OFFICE}.spreadsheetml.sheet",
-    ".pptx": f"{_OFFICE}.presentationml.presentation", ".odt": f"{_OPEN}.text",
-    ".ods": f"{_OPEN}.spreadsheet", ".odp": f"{_OPEN}.presentation",
+    ".docx": f"{OFFICE}.wordprocessingml.document", ".xlsx": f"{OFFICE}.spreadsheetml.sheet",
+    ".pptx": f"{OFFICE}.presentationml.presentation", ".odt": f"{OPEN_DOCUMENT}.text",
+    ".ods": f"{OPEN_DOCUMENT}.spreadsheet", ".odp": f"{OPEN_DOCUMENT}.presentation",
     ".epub": "application/epub+zip", ".jar": "application/java-archive",
     ".doc": "application/msword", ".xls": "application/vnd.ms-excel",
     ".ppt": "application/vnd.ms-powerpoint", ".mp3": "audio/mpeg", ".wav": "audio/wav",
@@ -123,7 +125,7 @@ _BY_SUFFIX = {
 
 _ZIPPED = frozenset(
     {"application/zip", "application/epub+zip", "application/java-archive"}
-    | {kind for kind in _BY_SUFFIX.values() if kind.startswith((_OFFICE, _OPEN))}
+    | {kind for kind in _BY_SUFFIX.values() if kind.startswith((OFFICE, OPEN_DOCUMENT))}
 )
 _MP4 = frozenset(
     {"video/mp4", "audio/mp4", "audio/x-m4a", "video/quicktime", "image/avif", "image/heic"}

@@ -40,9 +40,15 @@ from hubbub.mods.files.schemas import (
 )
 from hubbub.mods.files.uploads import FilesConfig, Intake, Uploader
 from hubbub.mods.files.vault import Vault
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.refusals import bad_request, forbidden, not_found
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import (
+    Calling,
+    Commit,
+    Statement,
+    bad_request,
+    forbidden,
+    not_found,
+    operation,
+)
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Attachment, Draft, Message
@@ -158,7 +164,7 @@ class FilesMod(Mod):
     async def start(self) -> None:
         self._vault, self._store = Vault(self.host.folder), FileRepository(self.host)
         self._intake = Intake(self._vault, self._store.has)
-        last = await self._store.last()
+        last = await self._store.last("files_file")
         self._uploader = Uploader(self, self._vault, self._intake, self._store, last, self._came)
         missing = await asyncio.to_thread(self._vault.prepare, await self._store.contents())
         if missing:

@@ -1,20 +1,342 @@
-"""One file that has come in: whether it may stay, and what it says."""
+"""One file that has come in: whether it may stay, and what it says.
+
+Of office documents (XML in ZIP archives), one that defines entities is refused: no office program
+writes any, and they are how a few bytes of XML become gigabytes, or name files of the machine that
+reads them.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
+import struct
 import subprocess
 import sys
+import zipfile
+import zlib
+from bz2 import BZ2File
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from gzip import GzipFile
 from html import unescape
 from importlib.util import find_spec
+from itertools import chain
+from lzma import LZMAError, LZMAFile
 from pathlib import Path
 from typing import NamedTuple
+from xml.parsers import expat
 
-from hubbub.mods.files.archives import NoText, ReadLimits, check_stream, open_zip, text_of_office
-from hubbub.mods.files.media_types import is_text_type
+from hubbub.mods.files.media_types import OFFICE, OPEN_DOCUMENT, is_text_type
 
-__all__ = ["LONGEST_LINE", "FileReading", "inspected", "text_of_html", "way_to_read"]
+__all__ = [
+    "LONGEST_LINE",
+    "FileReading",
+    "FileRefused",
+    "NoText",
+    "ReadLimits",
+    "inspected",
+    "text_of_html",
+    "way_to_read",
+]
+
+
+class NoText(Exception):
+    """The file can be kept, but no text can be read from it; says why."""
+
+
+class FileRefused(Exception):
+    """The file is made to harm whoever opens it; says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """How much is read, and how much a packed file may become."""
+
+    characters: int
+    """Of a text; what is longer is cut."""
+    unpacked: int
+    """Bytes that a packed file may become in all."""
+    ratio: int = 200
+    """How many times its size a packed file may become, if that is more than `small`."""
+    small: int = 10_000_000
+    """Bytes up to which the ratio does not matter: short and dull files pack well."""
+    entries: int = 5_000
+    """Files in an archive."""
+
+    def check(self, packed: int, unpacked: int) -> None:
+        """Raises `FileRefused` for a decompression bomb."""
+        if unpacked > self.unpacked:
+            raise FileRefused(f"it unpacks to more than {self.unpacked} bytes")
+        if unpacked > self.small and unpacked > packed * self.ratio:
+            raise FileRefused(f"it unpacks to more than {self.ratio} times its size")
+
+
+_BLOCK = 1 << 16
+_END = b"PK\x05\x06"
+_END_RECORD = struct.Struct("<4s4H2LH")
+_DIRECTORY = 2_000_000
+"""Bytes that the list of an archive may have: it is read into memory."""
+
+
+_STREAMS: dict[str, type[GzipFile | BZ2File | LZMAFile]] = {
+    "application/gzip": GzipFile,
+    "application/x-gzip": GzipFile,
+    "application/x-bzip2": BZ2File,
+    "application/x-bzip": BZ2File,
+    "application/x-xz": LZMAFile,
+}
+
+
+def check_stream(path: Path, media_type: str, limits: ReadLimits) -> None:
+    """Raises `FileRefused` if a compressed file would become too large. A damaged one harms
+    nobody."""
+    if media_type not in _STREAMS:
+        return
+    packed, size = path.stat().st_size, 0
+    damaged = (zlib.error, LZMAError, OSError, EOFError, MemoryError)  # xz may ask for gigabytes
+    with suppress(*damaged), _STREAMS[media_type](path) as file:
+        while piece := file.read(_BLOCK):
+            size += len(piece)
+            limits.check(packed, size)
+
+
+def open_zip(path: Path, limits: ReadLimits) -> zipfile.ZipFile:
+    """The archive, after a look at what it says of itself. Raises `FileRefused` for a bomb,
+    `NoText` for a damaged one."""
+    _check_directory(path, limits)
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, struct.error, NotImplementedError, ValueError, OSError) as error:
+        raise NoText("the archive is damaged") from error
+    try:
+        if len(archive.filelist) > limits.entries:
+            raise FileRefused(f"it has more than {limits.entries} files in it")
+        limits.check(path.stat().st_size, sum(each.file_size for each in archive.filelist))
+    except BaseException:
+        archive.close()
+        raise
+    return archive
+
+
+def _check_directory(path: Path, limits: ReadLimits) -> None:
+    """Look at the end record before the list it speaks of is read into memory."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 65_557))
+        tail = file.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) - at < _END_RECORD.size:
+        raise NoText("the archive is damaged")
+    _, _, _, _, entries, length, _, _ = _END_RECORD.unpack_from(tail, at)
+    if entries == 0xFFFF or entries > limits.entries:
+        raise FileRefused(f"it has more than {limits.entries} files in it")
+    if length > _DIRECTORY:
+        raise FileRefused(f"the list of its files has more than {_DIRECTORY} bytes")
+
+
+def unpacked(archive: zipfile.ZipFile, name: str, limits: ReadLimits) -> Iterator[bytes]:
+    """A file of the archive, piece by piece. What it says of its size is not believed."""
+    try:
+        info = archive.getinfo(name)
+    except KeyError:
+        raise NoText(f"there is no {name} in it") from None
+    if info.flag_bits & 1:
+        raise NoText("it is encrypted")
+    size = 0
+    try:
+        with archive.open(info) as file:
+            while piece := file.read(_BLOCK):
+                size += len(piece)
+                limits.check(info.compress_size, size)
+                yield piece
+    except (zipfile.BadZipFile, zlib.error, LZMAError, NotImplementedError, EOFError) as error:
+        raise NoText("the archive is damaged") from error
+
+
+MOST_XML = 16_000_000
+"""Bytes of one file of a document that are looked at."""
+_NUMBER = re.compile(r"(\d+)\.xml$")
+
+
+class _Enough(Exception):
+    """As much text as is kept."""
+
+
+class _Collector:
+    """The text between some elements of an XML file, with line ends after others."""
+
+    def __init__(
+        self, room: int, text: frozenset[str], lines: frozenset[str], tabs: frozenset[str]
+    ):
+        self.pieces: list[str] = []
+        self._room, self._text, self._lines, self._tabs = room, text, lines, tabs
+        self._inside = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        name = name.rpartition(" ")[2]
+        self._inside += name in self._text
+        if name in self._tabs:
+            self._add("\t")
+
+    def end(self, name: str) -> None:
+        name = name.rpartition(" ")[2]
+        self._inside -= name in self._text
+        if name in self._lines:
+            self._add("\n")
+
+    def data(self, data: str) -> None:
+        if self._inside:
+            self._add(data)
+
+    def _add(self, piece: str) -> None:
+        self.pieces.append(piece)
+        self._room -= len(piece)
+        if self._room < 0:
+            raise _Enough
+
+
+def _parse(pieces: Iterator[bytes], collector: _Collector) -> None:
+    """Raises `FileRefused` for entities, `NoText` for what is no XML, `_Enough`."""
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.StartElementHandler = collector.start
+    parser.EndElementHandler = collector.end
+    parser.CharacterDataHandler = collector.data
+    data, whole = _first(pieces)
+    try:
+        # At once: a parser that is fed a long tag piece by piece begins anew with each of them.
+        parser.Parse(data, whole)
+    except expat.ExpatError as error:
+        raise NoText("the document is damaged") from error
+    if not whole:
+        raise _Enough
+
+
+def _first(pieces: Iterator[bytes]) -> tuple[bytes, bool]:
+    """As much of a file as is parsed, and whether that is all."""
+    taken = bytearray()
+    for piece in pieces:
+        taken += piece
+        if len(taken) > MOST_XML:
+            return bytes(taken), False
+    return bytes(taken), True
+
+
+def _refuse_doctype(*_: object) -> None:
+    raise FileRefused("its XML defines entities")
+
+
+_Texts = tuple[frozenset[str], frozenset[str], frozenset[str]]
+_WORD: _Texts = (frozenset({"t"}), frozenset({"p", "br"}), frozenset({"tab"}))
+_SLIDE: _Texts = (frozenset({"t"}), frozenset({"p", "br"}), frozenset())
+_ODF: _Texts = (
+    frozenset({"p", "h"}),
+    frozenset({"p", "h", "line-break", "table-row"}),
+    frozenset({"tab"}),
+)
+
+
+def _texts(
+    archive: zipfile.ZipFile,
+    names: list[str],
+    make: Callable[[int], _Collector],
+    limits: ReadLimits,
+) -> Iterator[str]:
+    """What collectors, each made for so many characters, find in these files of an archive."""
+    room = limits.characters
+    for name in names:
+        collector = make(room)
+        try:
+            _parse(unpacked(archive, name, limits), collector)
+        except _Enough:
+            yield from collector.pieces
+            return
+        room -= sum(map(len, collector.pieces))
+        yield from chain(collector.pieces, "\n")
+
+
+def _plain(names: Callable[[zipfile.ZipFile], list[str]], rules: _Texts) -> _Reader:
+    return lambda archive, limits: _texts(
+        archive, names(archive), lambda room: _Collector(room, *rules), limits
+    )
+
+
+_Reader = Callable[[zipfile.ZipFile, ReadLimits], Iterator[str]]
+
+
+def _numbered(archive: zipfile.ZipFile, prefix: str) -> list[str]:
+    """The files `prefix1.xml`, `prefix2.xml` of an archive, in this order."""
+    found = [
+        (int(number[1]), name)
+        for name in archive.namelist()
+        if name.startswith(prefix) and (number := _NUMBER.search(name))
+    ]
+    return [name for _, name in sorted(found)]
+
+
+class _Shared(_Collector):
+    """The texts of a workbook that cells refer to by number."""
+
+    def __init__(self, room: int):
+        super().__init__(room, frozenset({"t"}), frozenset(), frozenset())
+        self.texts: list[str] = []
+
+    def end(self, name: str) -> None:
+        super().end(name)
+        if name.endswith(" si"):
+            self.texts.append(" ".join("".join(self.pieces).split("\n")))
+            self.pieces = []
+
+
+class _Cells(_Collector):
+    """The cells of a sheet, row by row, with shared texts looked up."""
+
+    def __init__(self, room: int, shared: list[str]):
+        super().__init__(room, frozenset({"v", "t"}), frozenset({"row"}), frozenset())
+        self._shared, self._is_shared = shared, False
+        self._value: list[str] = []
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        super().start(name, attributes)
+        if name.endswith(" c"):
+            self._is_shared, self._value = attributes.get("t") == "s", []
+
+    def data(self, data: str) -> None:
+        if self._inside:
+            self._value.append(data)
+
+    def end(self, name: str) -> None:
+        if name.endswith(" c"):
+            value = "".join(self._value)
+            if self._is_shared and value.isdecimal() and int(value[:9]) < len(self._shared):
+                value = self._shared[int(value[:9])]
+            self._add(f"{value}\t")
+        super().end(name)
+
+
+def _sheets(archive: zipfile.ZipFile, limits: ReadLimits) -> Iterator[str]:
+    shared = _Shared(limits.characters)
+    if "xl/sharedStrings.xml" in archive.namelist():
+        with suppress(_Enough):  # cells that refer to later ones show their number
+            _parse(unpacked(archive, "xl/sharedStrings.xml", limits), shared)
+    names = _numbered(archive, "xl/worksheets/sheet")
+    return _texts(archive, names, lambda room: _Cells(room, shared.texts), limits)
+
+
+READERS: dict[str, _Reader] = {
+    "docx": _plain(lambda _: ["word/document.xml"], _WORD),
+    "pptx": _plain(lambda archive: _numbered(archive, "ppt/slides/slide"), _SLIDE),
+    "xlsx": _sheets,
+    "odf": _plain(lambda _: ["content.xml"], _ODF),
+}
+
+
+def text_of_office(path: Path, how: str, limits: ReadLimits) -> str:
+    """The text of a document. Raises `NoText` and `FileRefused`."""
+    with open_zip(path, limits) as archive:
+        return "".join(READERS[how](archive, limits))
+
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]{0,20})")
 _UNREAD = {
@@ -101,17 +423,14 @@ def text_of_pdf(path: Path, limits: ReadLimits) -> str:
 LONGEST_LINE = 2_000
 """Characters; longer lines are broken, so that each part of a text fits into an answer."""
 
-_OFFICE = "application/vnd.openxmlformats-officedocument"
 _WAYS = {
     "text/html": "html",
     "application/xhtml+xml": "html",
-    f"{_OFFICE}.wordprocessingml.document": "docx",
-    f"{_OFFICE}.spreadsheetml.sheet": "xlsx",
-    f"{_OFFICE}.presentationml.presentation": "pptx",
     "application/pdf": "pdf",
-    "application/vnd.oasis.opendocument.text": "odf",
-    "application/vnd.oasis.opendocument.spreadsheet": "odf",
-    "application/vnd.oasis.opendocument.presentation": "odf",
+    f"{OFFICE}.wordprocessingml.document": "docx",
+    f"{OFFICE}.spreadsheetml.sheet": "xlsx",
+    f"{OFFICE}.presentationml.presentation": "pptx",
+    **{f"{OPEN_DOCUMENT}.{kind}": "odf" for kind in ("text", "spreadsheet", "presentation")},
 }
 _ZIPS = frozenset({"application/zip", "application/epub+zip", "application/java-archive"})
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hubbub.mods.fields import Texts, number_of
 from hubbub.mods.files.schemas import File
+from hubbub.mods.operation import Statement
 from hubbub.mods.repository import (
     AMONG,
     Repository,
@@ -16,7 +17,6 @@ from hubbub.mods.repository import (
     listed,
     update,
 )
-from hubbub.mods.rows import Statement
 from hubbub.mods.text_search import SearchHit, SearchQuery, indexable, snippet_of
 
 __all__ = ["FileRepository", "StoredFile", "Usage", "added", "deleted", "granted"]
@@ -54,10 +54,6 @@ _file = from_row(StoredFile)
 
 
 class FileRepository(Repository):
-    async def last(self) -> int:
-        """The highest number of a file."""
-        return int(await self.value("SELECT coalesce(max(id), 0) FROM files_file"))
-
     async def file(self, id: str) -> StoredFile | None:
         """Also one that was deleted."""
         return await self.one(_file, f"{_FILES} id = ?", number_of(id))

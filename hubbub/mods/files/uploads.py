@@ -22,16 +22,29 @@ from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.mods.api import ModConfig, OnFailure
 from hubbub.mods.fields import time_of
-from hubbub.mods.files.archives import FileRefused, NoText, ReadLimits
 from hubbub.mods.files.media_types import HEAD, TYPE_RULE, checked_name, takes, true_type
-from hubbub.mods.files.reader import FileReading, inspected, way_to_read
+from hubbub.mods.files.reader import (
+    FileReading,
+    FileRefused,
+    NoText,
+    ReadLimits,
+    inspected,
+    way_to_read,
+)
 from hubbub.mods.files.repository import FileRepository, StoredFile, Usage, added
 from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, WriteFile
 from hubbub.mods.files.vault import Vault
 from hubbub.mods.host import Host
-from hubbub.mods.operation import Calling, Commit
-from hubbub.mods.queues import KeyedQueues
-from hubbub.mods.refusals import bad_request, conflict, not_found, over_limit, too_large
+from hubbub.mods.operation import (
+    Calling,
+    Commit,
+    bad_request,
+    conflict,
+    not_found,
+    over_limit,
+    too_large,
+)
+from hubbub.mods.repository import KeyedQueues
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 

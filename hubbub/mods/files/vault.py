@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hubbub.errors import OperationError, StoreUnavailable, UserError
-from hubbub.mods.refusals import not_found
+from hubbub.mods.operation import not_found
 
 __all__ = ["Vault"]
 

@@ -6,22 +6,31 @@ mods:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.digest_items import DigestItem
+from hubbub.mods.digest.schemas import DigestItem
 from hubbub.mods.fields import BEYOND, number_before, number_of, seconds_of
 from hubbub.mods.host import Alarm
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.polls import repository
-from hubbub.mods.polls.repository import PollRepository
+from hubbub.mods.operation import (
+    Calling,
+    Commit,
+    Statement,
+    bad_request,
+    conflict,
+    forbidden,
+    operation,
+    over_limit,
+)
 from hubbub.mods.polls.schemas import (
     CreatePoll,
     ListPolls,
@@ -34,11 +43,158 @@ from hubbub.mods.polls.schemas import (
     Vote,
     Voted,
 )
-from hubbub.mods.refusals import bad_request, conflict, forbidden, over_limit
-from hubbub.mods.repository import page_of
+from hubbub.mods.repository import AMONG, Repository, columns, from_row, insert, listed, page_of
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["PollsConfig", "PollsMod", "result_of", "result_text"]
+
+
+_VOTERS = "(SELECT count(DISTINCT voter) FROM polls_vote WHERE poll = polls_poll.id)"
+_COLUMNS = columns(
+    PollSummary,
+    id="'p' || id",
+    thread_id="thread",
+    state="iif(closed_at IS NULL, 'open', 'closed')",
+    voters=f"coalesce(voters, {_VOTERS})",
+)
+_IN_STATE = {"open": " AND closed_at IS NULL", "closed": " AND closed_at IS NOT NULL", None: ""}
+_poll = from_row(PollSummary)
+
+
+class PollRepository(Repository):
+    async def poll(self, id: int) -> PollSummary | None:
+        return await self.one(_poll, f"SELECT {_COLUMNS} FROM polls_poll WHERE id = ?", id)
+
+    async def of_threads(
+        self,
+        threads: Collection[str],
+        state: Literal["open", "closed"] | None,
+        before: int,
+        limit: int,
+    ) -> list[PollSummary]:
+        """Polls of these threads with lower numbers than `before`, the latest first."""
+        sql = (
+            f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} "
+            f"AND id < ?{_IN_STATE[state]} ORDER BY id DESC LIMIT ?"
+        )
+        return await self.all(_poll, sql, listed(threads), before, limit)
+
+    async def open_in(self, thread: str) -> int:
+        """How many polls of the thread are open."""
+        sql = "SELECT count(*) FROM polls_poll WHERE thread = ? AND closed_at IS NULL"
+        return int(await self.value(sql, thread))
+
+    # Votes ------------------------------------------------------------------------------------
+
+    async def counts(self, poll: PollSummary) -> list[int]:
+        """The votes for each option: those that were counted at the end, or stand now."""
+        sql = (
+            "SELECT option, count(*) FROM polls_vote WHERE poll = ? GROUP BY option"
+            if poll.state == "open"
+            else "SELECT option, votes FROM polls_count WHERE poll = ?"
+        )
+        votes: dict[int, int] = dict(await self._host.rows(sql, number_of(poll.id)))
+        return [votes.get(place, 0) for place in range(len(poll.options))]
+
+    async def voters(self, poll: PollSummary, most: int) -> Mapping[int, Sequence[str]]:
+        """Who votes for what, by the place of the option: the first by name."""
+        sql = (
+            "SELECT option, voter FROM (SELECT option, voter, row_number() OVER "
+            "(PARTITION BY option ORDER BY voter) AS place FROM polls_vote WHERE poll = ?) "
+            "WHERE place <= ? ORDER BY voter"
+        )
+        found = defaultdict[int, list[str]](list)
+        for option, voter in await self._host.rows(sql, number_of(poll.id), most):
+            found[option].append(voter)
+        return found
+
+    async def of_voter(self, poll: PollSummary, voter: str) -> list[int]:
+        """The places of the options that somebody votes for."""
+        sql = "SELECT option FROM polls_vote WHERE poll = ? AND voter = ? ORDER BY option"
+        return await self.all(int, sql, number_of(poll.id), voter)
+
+    # Ends -------------------------------------------------------------------------------------
+
+    async def due(self, now: float, limit: int) -> list[int]:
+        """Open polls whose deadline has passed."""
+        sql = (
+            "SELECT id FROM polls_poll WHERE deadline <= ? AND closed_at IS NULL "
+            "ORDER BY deadline LIMIT ?"
+        )
+        return await self.all(int, sql, now, limit)
+
+    async def next_deadline(self, now: float) -> float | None:
+        """The first deadline after now."""
+        sql = "SELECT min(deadline) FROM polls_poll WHERE deadline > ? AND closed_at IS NULL"
+        deadline: float | None = await self.value(sql, now)
+        return deadline
+
+    async def unannounced(self, limit: int) -> list[PollSummary]:
+        """Polls that have ended, and whose result the thread has not got."""
+        sql = (
+            f"SELECT {_COLUMNS} FROM polls_poll WHERE told = 0 AND closed_at IS NOT NULL "
+            "ORDER BY closed_at LIMIT ?"
+        )
+        return await self.all(_poll, sql, limit)
+
+
+# Statements -------------------------------------------------------------------------------------
+
+
+def created(poll: PollSummary) -> Sequence[Statement]:
+    same = poll.model_dump(
+        include={"question", "secret", "multiple", "quorum", "created_by"}, mode="json"
+    )
+    return [
+        insert(
+            "polls_poll",
+            id=number_of(poll.id),
+            thread=poll.thread_id,
+            options=json.dumps(poll.options, ensure_ascii=False),
+            created_at=poll.created_at.timestamp(),
+            deadline=seconds_of(poll.deadline),
+            **same,
+        )
+    ]
+
+
+def voted(poll: int, voter: str, places: Collection[int], now: float) -> Sequence[Statement]:
+    """These votes in place of those before; nothing of it is written if the poll has ended."""
+    still_open = (
+        "UPDATE polls_poll SET changes = changes + 1 "
+        "WHERE id = ? AND closed_at IS NULL AND (deadline IS NULL OR deadline > ?)"
+    )
+    return [
+        Statement(still_open, (poll, now), rows=1),
+        Statement("DELETE FROM polls_vote WHERE poll = ? AND voter = ?", (poll, voter)),
+        *(insert("polls_vote", poll=poll, voter=voter, option=place) for place in places),
+    ]
+
+
+def closed(poll: int, by: str, at: float) -> Sequence[Statement]:
+    """The poll ends, if it has not, and its votes are counted. Those of a secret one go with it."""
+    ended = (
+        f"UPDATE polls_poll SET closed_at = ?, closed_by = ?, voters = {_VOTERS} "
+        "WHERE id = ? AND closed_at IS NULL"
+    )
+    counted = (
+        "INSERT INTO polls_count SELECT poll, option, count(*) FROM polls_vote "
+        "WHERE poll = ? GROUP BY option"
+    )
+    gone = (
+        "DELETE FROM polls_vote WHERE poll = ? "
+        "AND EXISTS (SELECT 1 FROM polls_poll WHERE id = poll AND secret)"
+    )
+    return [
+        Statement(ended, (at, by, poll), rows=1),
+        Statement(counted, (poll,)),
+        Statement(gone, (poll,)),
+    ]
+
+
+def announced(poll: str) -> Sequence[Statement]:
+    """The thread has got the result."""
+    return [Statement("UPDATE polls_poll SET told = 1 WHERE id = ?", (number_of(poll),))]
 
 
 def check_poll(args: CreatePoll, now: float) -> None:
@@ -142,7 +298,7 @@ class PollsMod(Mod):
     async def start(self) -> None:
         self._store = PollRepository(self.host)
         self._deadlines = Alarm(self.host, "deadline")
-        self._last = await self._store.last()
+        self._last = await self._store.last("polls_poll")
         self._deadlines.at(self.host.now())  # what has ended while the hub was down
 
     # What is asked ----------------------------------------------------------------------------
@@ -223,7 +379,7 @@ class PollsMod(Mod):
             created_by=call.participant,
             created_at=now,
         )
-        return Commit(repository.created(poll), poll, applied=partial(self._created, poll))
+        return Commit(created(poll), poll, applied=partial(self._created, poll))
 
     def _created(self, poll: PollSummary) -> None:
         self._deadlines.at(seconds_of(poll.deadline))
@@ -255,7 +411,7 @@ class PollsMod(Mod):
         # A secret poll does not tell who votes when, either: that and the count would be enough.
         by = None if poll.secret else call.participant
         return Commit(
-            repository.voted(number_of(poll.id), call.participant, places, self.host.now()),
+            voted(number_of(poll.id), call.participant, places, self.host.now()),
             Voted(poll=poll.id, options=tuple(place + 1 for place in places)),
             conflict=_over(poll),
             applied=partial(self._signal, poll, "voted", by),
@@ -282,7 +438,7 @@ class PollsMod(Mod):
     async def _close(self, id: int, by: str) -> None:
         """End the poll, if it has not; its thread is told the result next."""
         try:
-            await self.host.keep(repository.closed(id, by, self.host.now()))
+            await self.host.keep(closed(id, by, self.host.now()))
         except OperationError as error:
             if error.code != ErrorCode.CONFLICT:
                 raise
@@ -327,7 +483,7 @@ class PollsMod(Mod):
         where, once = poll.thread_id, f"result:{poll.id}"
         with suppress(OperationError):  # another mod refuses it: it is left at that
             await self.host.tell(where, text, details, once, to=(poll.created_by,))
-        await self.host.keep(repository.announced(poll.id))
+        await self.host.keep(announced(poll.id))
 
 
 def _over(poll: PollSummary) -> OperationError:

@@ -22,8 +22,15 @@ from pydantic import Field, field_validator, model_validator
 from hubbub.config.units import Id, Section, Span, wrong
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.refusals import bad_request, forbidden, not_found, over_limit
+from hubbub.mods.operation import (
+    Calling,
+    Commit,
+    bad_request,
+    forbidden,
+    not_found,
+    operation,
+    over_limit,
+)
 from hubbub.mods.repository import page_of
 from hubbub.mods.schedule import repository
 from hubbub.mods.schedule.repository import OPERATOR, ReminderRow, ReminderScheduler

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from hubbub.errors import OperationError
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Alarm, Host
+from hubbub.mods.operation import Statement, Value
 from hubbub.mods.repository import insert, put, update
-from hubbub.mods.rows import Statement, Value
 from hubbub.mods.schedule.schemas import Reminder
 from hubbub.mods.schedule.when import Every, Rule, parse_when, zone_of
 from hubbub.protocol import thread_ids

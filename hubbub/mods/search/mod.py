@@ -19,9 +19,7 @@ from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.refusals import bad_request
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Calling, Statement, bad_request, operation
 from hubbub.mods.search.schemas import FoundItem, SearchFor, SearchHits
 from hubbub.mods.text_search import (
     Findable,

@@ -9,7 +9,7 @@ from contextlib import suppress
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.fields import seconds_of
 from hubbub.mods.host import Alarm, Host
-from hubbub.mods.queues import KeyedQueues
+from hubbub.mods.repository import KeyedQueues
 from hubbub.mods.tasks import repository
 from hubbub.mods.tasks.repository import TaskRepository
 from hubbub.mods.tasks.schemas import Task

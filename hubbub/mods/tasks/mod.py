@@ -6,7 +6,8 @@ mods:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -16,13 +17,18 @@ from pydantic import Field, JsonValue
 from hubbub.config.units import Span
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.digest_items import DigestItem
+from hubbub.mods.digest.schemas import DigestItem
 from hubbub.mods.fields import BEYOND, number_before, time_of
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.queues import KeyedQueues
-from hubbub.mods.refusals import bad_request, conflict, over_limit
-from hubbub.mods.repository import page_of
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import (
+    Calling,
+    Commit,
+    Statement,
+    bad_request,
+    conflict,
+    operation,
+    over_limit,
+)
+from hubbub.mods.repository import KeyedQueues, page_of
 from hubbub.mods.tasks import repository
 from hubbub.mods.tasks.duties import Duties
 from hubbub.mods.tasks.repository import Filter, TaskRepository, checked_needs
@@ -47,12 +53,60 @@ from hubbub.mods.tasks.schemas import (
     UpdateTask,
 )
 from hubbub.mods.tasks.states import ACTIONS, TaskStep, changed_task, check_free, stepped
-from hubbub.mods.tasks.views import PARTS, as_markdown
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, RequestMark
 from hubbub.wording import shortened
 
 __all__ = ["TasksConfig", "TasksMod"]
+
+
+PARTS: Mapping[State, tuple[str, int]] = {
+    "claimed": ("In work", 100),
+    "open": ("Open", 100),
+    "blocked": ("Blocked", 100),
+    "done": ("Done", 20),
+    "cancelled": ("Cancelled", 20),
+}
+"""By state: the heading, and how many are shown, the latest of them."""
+_MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_BOX = {"done": "x", "cancelled": "-"}
+
+
+def as_markdown(board: Board, parts: Mapping[State, Sequence[Task]], more: Iterable[State]) -> str:
+    """The tasks by state; `more` are the states of which not all are there."""
+    cut = set(more)
+    lines = [f"# {_plain(board.name or 'Tasks')} ({board.id})"]
+    for state, (heading, _) in PARTS.items():
+        tasks = parts[state]
+        if tasks:
+            lines += ["", f"## {heading}", "", *map(_line, tasks)]
+            lines += ["", "and earlier ones"] if state in cut else []
+    return "\n".join([*lines, *([] if any(parts.values()) else ["", "No tasks."])]) + "\n"
+
+
+def _line(task: Task) -> str:
+    more = f" ({', '.join(notes)})" if (notes := list(_notes(task))) else ""
+    return f"- [{_BOX.get(task.state, ' ')}] {task.id} {_plain(task.title)}{more}"
+
+
+def _notes(task: Task) -> Iterator[str]:
+    if task.owner is not None:
+        yield _plain(task.owner)
+    if task.priority != "normal":
+        yield task.priority
+    if task.due is not None:
+        yield f"{'overdue since' if task.overdue else 'due'} {task.due:%Y-%m-%d %H:%M} UTC"
+    if task.waits_for:
+        yield f"waits for {', '.join(task.waits_for)}"
+    if task.request is not None:
+        yield f"request {task.request}"
+    yield from map(_plain, task.labels)
+
+
+def _plain(text: str) -> str:
+    """The text, whatever marks of Markdown it has."""
+    return _MARKS.sub(r"\\\1", text)
+
 
 TITLE, BODY = 200, 10_000
 """Characters that a task has of what was said in a request."""
@@ -109,7 +163,8 @@ class TasksMod(Mod):
     async def start(self) -> None:
         self._store = TaskRepository(self.host)
         self._duties = Duties(self.host, self._store, self._queues, self._changed)
-        self._last_board, self._last = await self._store.last()
+        self._last_board = await self._store.last("tasks_board")
+        self._last = await self._store.last("tasks_task")
         self._boards = await self._store.own_boards()
         await self._duties.start(self.config.release_after)
 

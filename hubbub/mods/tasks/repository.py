@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from hubbub.mods.fields import number_of, seconds_of
-from hubbub.mods.refusals import bad_request, not_found
+from hubbub.mods.operation import Statement, Value, bad_request, not_found
 from hubbub.mods.repository import (
     AMONG,
     Repository,
@@ -17,7 +17,6 @@ from hubbub.mods.repository import (
     listed,
     update,
 )
-from hubbub.mods.rows import Statement, Value
 from hubbub.mods.tasks.schemas import Board, State, Task, TaskChange
 from hubbub.protocol.messages import Message, RequestMark
 
@@ -94,11 +93,6 @@ class Filter:
 
 class TaskRepository(Repository):
     # Boards -----------------------------------------------------------------------------------
-
-    async def last(self) -> tuple[int, int]:
-        """The highest numbers of boards and of tasks."""
-        board = await self.value("SELECT coalesce(max(id), 0) FROM tasks_board")
-        return board, await self.value("SELECT coalesce(max(id), 0) FROM tasks_task")
 
     async def own_boards(self) -> dict[str, Board]:
         """The boards without a name, by thread."""

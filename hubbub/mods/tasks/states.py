@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.mods.fields import time_of
-from hubbub.mods.refusals import conflict, forbidden
+from hubbub.mods.operation import conflict, forbidden
 from hubbub.mods.tasks.schemas import State, Task
 
 __all__ = ["ACTIONS", "TaskStep", "changed_task", "check_free", "stepped"]

@@ -1,6 +1,5 @@
-"""The mod `threads`: titles, what is resolved, who follows and mutes, and quotes that are true.
+"""The mod `threads`: titles, what is resolved, followed and muted, true quotes.
 
-mod         settings, operations, hooks
-schemas     inputs and outputs
-repository  tables, and what memory has of them
+mod      settings, operations, hooks, tables
+schemas  inputs and outputs
 """

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hubbub.ids import message_id, parse_interaction_id
-from hubbub.mods.refusals import bad_request
+from hubbub.mods.operation import bad_request
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codec import FrameError, check_values
 from hubbub.protocol.messages import Message

@@ -6,28 +6,258 @@ mods:
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
+from hubbub.errors import OperationError
+from hubbub.ids import interaction_id, message_id, parse_interaction_id, parse_message_id
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.host import Host
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.refusals import bad_request, forbidden
+from hubbub.mods.host import Host, Restored
+from hubbub.mods.operation import Calling, Statement, bad_request, conflict, forbidden, operation
 from hubbub.mods.transcript.formats import (
     VERSION,
+    Header,
     Html,
     Markdown,
     TranscriptFormat,
     line_of,
     read_header,
+    read_line,
 )
-from hubbub.mods.transcript.importer import Importer
 from hubbub.mods.transcript.schemas import ExportTranscript, Imported, ImportTranscript, Piece
-from hubbub.protocol.messages import Message
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Amendment, Draft, History, Message, Quote
 from hubbub.protocol.operations import InteractionPage, ThreadPage
 
 __all__ = ["TranscriptMod"]
+
+
+_REPLIES = re.compile(r"\.t([1-9][0-9]{0,17})")
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+    message: Message
+
+
+class Importer:
+    """Imports for a network, one piece after the other."""
+
+    def __init__(self, host: Host):
+        self._host = host
+        self._turn = asyncio.Lock()
+
+    async def run(
+        self, call: Calling, header: Header, texts: Sequence[str], first: int
+    ) -> Imported:
+        """Import lines, of which the first has this number. Raises `OperationError`; where a line
+        is wrong by itself, none of them is imported."""
+        now = self._host.now()
+        lines = [_read(text, first + n, now) for n, text in enumerate(texts)]
+        if header.epoch == self._host.epoch:
+            raise conflict("line 1: this is the transcript of this very network")
+        async with self._turn:
+            return await _Piece(self._host, call, header.epoch).run(lines)
+
+
+def _read(text: str, number: int, now: float) -> _Line:
+    try:
+        return _Line(number, text, read_line(text, now))
+    except ValueError as error:
+        raise _wrong(number, ErrorCode.BAD_REQUEST, str(error)) from None
+
+
+def _wrong(number: int, code: str, why: str) -> OperationError:
+    return OperationError(code, f"line {number}: {why}", details={"line": number})
+
+
+class _Piece:
+    """Some lines on their way."""
+
+    def __init__(self, host: Host, call: Calling, epoch: str):
+        self._host, self._call, self._epoch = host, call, epoch
+        self._became: dict[int, int] = {}
+        """Positions there, and here."""
+        self._waiting: dict[int, _Line] = {}
+        self._own: set[str] = set()
+        """Threads that are known to be this import's."""
+
+    async def run(self, lines: Sequence[_Line]) -> Imported:
+        await self._recall(lines)
+        before = skipped = imported = 0
+        for line in lines:
+            message = line.message
+            if message.seq in self._became or message.seq in self._waiting:
+                before += 1
+            elif message.type == "mod" or not self._knows_amended(message):
+                skipped += 1
+            else:
+                if not self._waiting.keys().isdisjoint(_named(message)):
+                    await self._flush()
+                await self._own_thread(line)
+                self._waiting[message.seq] = line
+                imported += 1
+        await self._flush()
+        return Imported(imported=imported, before=before, skipped=skipped)
+
+    def _knows_amended(self, message: Message) -> bool:
+        """Whether what the message amends, if it amends anything, was imported."""
+        if message.amends is None:
+            return True
+        seq = parse_message_id(message.amends.message_id) or 0
+        return seq in self._became or seq in self._waiting
+
+    async def _recall(self, lines: Iterable[_Line]) -> None:
+        """What these lines, and those that they name, became before."""
+        named = {seq for line in lines for seq in (line.message.seq, *_named(line.message))}
+        rows = await self._host.rows(
+            "SELECT seq, became FROM transcript_line WHERE epoch = ? "
+            "AND seq IN (SELECT value FROM json_each(?))",
+            self._epoch,
+            f"[{','.join(map(str, named))}]",
+        )
+        self._became.update(dict(rows))
+
+    async def _own_thread(self, line: _Line) -> None:
+        """Raises `OperationError` if the line's thread has messages of this network's own."""
+        root = thread_ids.root(line.message.thread_id)
+        if root in self._own:
+            return
+        sql = "SELECT epoch FROM transcript_thread WHERE thread = ?"
+        rows = await self._host.rows(sql, root)
+        if (self._host.latest(root).tseq and not rows) or (rows and rows[0][0] != self._epoch):
+            raise _wrong(
+                line.number,
+                ErrorCode.CONFLICT,
+                f"{root} has messages of its own here; import into a new network",
+            )
+        if not rows:
+            sql = "INSERT INTO transcript_thread VALUES (?, ?)"
+            await self._host.keep([Statement(sql, (root, self._epoch))])
+        self._own.add(root)
+
+    async def _flush(self) -> None:
+        """Bring what waits into the log, and write down what it became."""
+        lines = list(self._waiting.values())
+        self._waiting.clear()
+        if not lines:
+            return
+        try:
+            found = await self._host.restore(self._call, [self._restored(line) for line in lines])
+        except OperationError as error:
+            index = error.details.get("index")
+            number = lines[index if isinstance(index, int) else 0].number
+            raise _wrong(number, error.code, error.message) from error
+        pairs = [(line.message.seq, at) for line, at in zip(lines, found, strict=True)]
+        sql = "INSERT OR REPLACE INTO transcript_line VALUES (?, ?, ?)"
+        await self._host.keep([Statement(sql, (self._epoch, seq, at)) for seq, at in pairs])
+        self._became.update(pairs)
+
+    # One line -----------------------------------------------------------------------------
+
+    def _restored(self, line: _Line) -> Restored:
+        message = line.message
+        opened = self._became.get(parse_interaction_id(message.interaction_id) or 0)
+        return Restored(
+            self._draft(message),
+            None if opened is None else interaction_id(opened),
+            0 if opened is None else message.hop,
+            f"import:{self._epoch}:{message.seq}",
+            zlib.crc32(line.text.encode()),
+        )
+
+    def _draft(self, message: Message) -> Draft:
+        thread = _thread(message.thread_id, self._became)
+        members = thread_ids.members_of(thread)
+        return Draft(
+            sender_id=message.sender_id,
+            sender_kind=message.sender_kind,
+            thread_id=thread,
+            type=message.type,
+            content=message.content,
+            recipients=tuple(who for who in members if who != message.sender_id),
+            text_representation=message.text_representation,
+            reply_to=self._message(message.reply_to),
+            quote=self._quote(message.quote),
+            mentions=message.mentions,
+            attachments=tuple(
+                each.model_copy(update={"uri": _elsewhere(each.uri)})
+                for each in message.attachments
+            ),
+            cause_id=self._cause(message.cause_id),
+            spoken_by=message.spoken_by,
+            outside=True,
+            purpose=History(
+                _written(message.sent_at), self._amends(message.amends), message.timer_of
+            ),
+        )
+
+    def _message(self, id: str | None) -> str | None:
+        became = self._became.get(parse_message_id(id or "") or 0)
+        return None if became is None else message_id(became)
+
+    def _quote(self, quote: Quote | None) -> Quote | None:
+        if quote is None:
+            return None
+        return Quote(message_id=self._message(quote.message_id) or "", text=quote.text)
+
+    def _cause(self, cause: str | None) -> str | None:
+        who, dash, id = (cause or "").rpartition("-")
+        became = self._message(id)
+        return None if became is None else f"{who}{dash}{became}"
+
+    def _amends(self, amends: Amendment | None) -> Amendment | None:
+        if amends is None:
+            return None
+        became = self._message(amends.message_id)
+        assert became is not None, "one that amends what is not here is skipped"
+        return Amendment(message_id=became, kind=amends.kind)
+
+
+def _named(message: Message) -> Iterator[int]:
+    """Positions of the messages that it names."""
+    names = (message.reply_to, (message.cause_id or "").rpartition("-")[2])
+    yield from (seq for name in names if (seq := parse_message_id(name or "")))
+    for part in (message.quote, message.amends):
+        seq = parse_message_id(part.message_id) if part is not None else None
+        if seq is not None:
+            yield seq
+    opened = parse_interaction_id(message.interaction_id)
+    if opened is not None and opened != message.seq:
+        yield opened
+    yield from (int(seq) for seq in _replies(message.thread_id))
+
+
+def _replies(thread: str) -> Sequence[str]:
+    return _REPLIES.findall(thread[len(thread_ids.root(thread)) :])
+
+
+def _thread(thread: str, became: Mapping[int, int]) -> str:
+    """The thread here: under what the messages became; as near to it as there is one."""
+    found = thread_ids.root(thread)
+    for seq in map(int, _replies(thread)):
+        if seq not in became:
+            break
+        found = thread_ids.reply_thread(found, became[seq])
+    return found
+
+
+def _elsewhere(uri: str) -> str:
+    """What names a file of the other network must not name one of this."""
+    return f"imported:{uri.partition(':')[2]}" if uri.lower().startswith("file:") else uri
+
+
+def _written(moment: datetime) -> str:
+    """A time as it stands in the log."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
 
 AT_ONCE = 50
 """Messages that are read at once."""

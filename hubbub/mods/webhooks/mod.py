@@ -18,9 +18,7 @@ from pydantic import JsonValue
 
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.fields import BEYOND, time_of
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.refusals import bad_request, not_found
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Calling, Commit, Statement, bad_request, not_found, operation
 from hubbub.mods.webhooks import repository
 from hubbub.mods.webhooks.courier import Courier, concerns, reaches, turn_data
 from hubbub.mods.webhooks.repository import DeliveryRepository

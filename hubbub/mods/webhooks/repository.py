@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hubbub.ids import message_id, new_ulid
 from hubbub.mods.fields import time_of
+from hubbub.mods.operation import Statement, Value
 from hubbub.mods.repository import Repository, insert
-from hubbub.mods.rows import Statement, Value
 from hubbub.mods.webhooks.schemas import Delivery, State
 
 __all__ = ["DeliveryRepository", "DeliveryRow", "added", "again", "at_once", "done", "postponed"]

@@ -11,9 +11,8 @@ from pydantic import BaseModel
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import Mod
-from hubbub.mods.operation import Commit, Operation
+from hubbub.mods.operation import Commit, Operation, Statement
 from hubbub.mods.pipeline import Pipeline
-from hubbub.mods.rows import Statement
 from hubbub.network.caller import Caller
 from hubbub.network.records import ModRows, Record
 from hubbub.protocol.codes import ErrorCode

@@ -8,8 +8,7 @@ from typing import Any
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
 from hubbub.mods.host import Busy, Latest, Restored, Row, Said, Standing
-from hubbub.mods.operation import Calling
-from hubbub.mods.rows import Statement, Value
+from hubbub.mods.operation import Calling, Statement, Value
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry

@@ -15,7 +15,7 @@ from functools import partial
 
 from hubbub.errors import UserError
 from hubbub.mods.loader import table_prefix
-from hubbub.mods.rows import Statement, Value
+from hubbub.mods.operation import Statement, Value
 from hubbub.network.records import ModRows
 from hubbub.network.store.connection import disk_trouble, transaction
 

@@ -14,7 +14,7 @@ from hubbub.config.agents import ModelConfig
 from hubbub.errors import UserError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest.mod import DigestConfig, DigestMod
-from hubbub.mods.digest_items import DigestItem
+from hubbub.mods.digest.schemas import DigestItem
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.operation import Calling
 from hubbub.mods.polls.mod import PollsConfig, PollsMod

@@ -17,8 +17,7 @@ from pydantic import BaseModel, JsonValue
 from hubbub.errors import OperationError, UserError
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.guard import MOST_LATE
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Calling, Commit, Statement, operation
 from hubbub.network.mods import runtime
 from hubbub.network.mods.failures import AGAIN_S
 from hubbub.protocol.codes import ErrorCode

@@ -11,8 +11,7 @@ from pydantic import BaseModel, JsonValue
 from hubbub.client import Client
 from hubbub.errors import OperationError, UserError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.operation import Calling, Commit, operation
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Calling, Commit, Statement, operation
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Input
 from hubbub.testing.network import LocalNetwork

@@ -15,7 +15,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Statement
 from hubbub.mods.search.mod import SearchMod
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from tests.examples import examples

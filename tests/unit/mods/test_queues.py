@@ -6,7 +6,7 @@ import pytest
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Commit
-from hubbub.mods.queues import KeyedQueues
+from hubbub.mods.repository import KeyedQueues
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import Done
 

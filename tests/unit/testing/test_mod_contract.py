@@ -12,8 +12,7 @@ from pydantic import BaseModel, JsonValue
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Verdict
 from hubbub.mods.loader import BUILT_IN, find_mod
-from hubbub.mods.operation import Calling, operation
-from hubbub.mods.rows import Statement
+from hubbub.mods.operation import Calling, Statement, operation
 from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Input
 from hubbub.testing.mod_contract import mod_contract

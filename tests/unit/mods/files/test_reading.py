@@ -14,9 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hubbub.mods.files.archives import FileRefused, NoText, ReadLimits
 from hubbub.mods.files.media_types import OCTETS
-from hubbub.mods.files.reader import LONGEST_LINE, inspected, text_of_html
+from hubbub.mods.files.reader import (
+    LONGEST_LINE,
+    FileRefused,
+    NoText,
+    ReadLimits,
+    inspected,
+    text_of_html,
+)
 
 LIMITS = ReadLimits(characters=10_000, unpacked=1_000_000, ratio=50, small=100_000, entries=20)
 OFFICE = "application/vnd.openxmlformats-officedocument"
