@@ -209,8 +209,12 @@ class _Kept:
         self.wanted.set()
         self.again = False
         """Whether somebody has ended it who wants it to run again."""
+        self.changed = asyncio.Event()
+        """Somebody wants something else of it than before."""
         self.given_up = False
         self.process: Process | None = None
+        self.starting = asyncio.Lock()
+        """Held while its process is made: who wants that one gone waits for it."""
         self.since: datetime | None = None
         self.deaths = 0
         self.code: int | None = None
@@ -276,8 +280,9 @@ class Supervisor:
             kept.given_up, policy = False, RestartPolicy(self._rules)
             while kept.wanted.is_set():
                 started, before = self._clock.monotonic(), self._begins(unit)
-                code = kept.code = await self._run_once(kept, lifeline)
-                if kept.again or not kept.wanted.is_set():  # somebody has ended it
+                code = await self._run_once(kept, lifeline)
+                kept.code = code if code is not None else kept.code
+                if code is None or kept.again or not kept.wanted.is_set():  # somebody has ended it
                     kept.again = False
                     break
                 kept.deaths += 1
@@ -289,7 +294,23 @@ class Supervisor:
                     self._report(AgentGivenUp(unit.agents, code, verdict.deaths))
                     break
                 self._report(AgentDied(unit.agents, code, verdict.after_s))
-                await self._sleep(verdict.after_s)
+                await self._pause(kept, verdict.after_s)
+                if kept.again:
+                    kept.again = False
+                    break
+
+    async def _pause(self, kept: _Kept, seconds: float) -> None:
+        """Before the next life; over at once when somebody wants it now, or no more."""
+        kept.changed.clear()
+        waiting = {
+            asyncio.ensure_future(self._sleep(seconds)),
+            asyncio.ensure_future(kept.changed.wait()),
+        }
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
 
     # What owners of the network want ----------------------------------------------------------
 
@@ -309,16 +330,16 @@ class Supervisor:
         """End it until it is started; returns when it is gone."""
         kept = self._of[agent]
         kept.wanted.clear()
-        if kept.process is not None:
-            await self._stop(kept.process)
+        kept.changed.set()
+        await self._end(kept)
 
     async def restart(self, agent: str) -> None:
         """End it, and let it run again at once; returns when the old process is gone."""
         kept = self._of[agent]
+        kept.again = kept.wanted.is_set()  # else it does not run, and begins as ever
         kept.wanted.set()
-        if kept.process is not None:
-            kept.again = True
-            await self._stop(kept.process)
+        kept.changed.set()
+        await self._end(kept)
 
     # One process ------------------------------------------------------------------------------
 
@@ -339,30 +360,32 @@ class Supervisor:
         self._report(AgentStuck((agent,)))
         _kill(process)
 
-    async def _run_once(self, kept: _Kept, lifeline: Lifeline) -> int:
-        """One life of the process; its exit code, or minus the signal that ended it."""
+    async def _run_once(self, kept: _Kept, lifeline: Lifeline) -> int | None:
+        """One life of the process; its exit code, or minus the signal that ended it. None: nobody
+        wants it any more."""
         unit = kept.unit
         async with output_pipe() as out, output_pipe() as err:
-            process = await asyncio.create_subprocess_exec(
-                *unit.command,
-                stdin=DEVNULL,
-                stdout=out.fd,
-                stderr=err.fd,
-                env={**os.environ, **unit.environment, **lifeline.environment},
-                pass_fds=(lifeline.fd,),
-                start_new_session=True,
-            )
+            async with kept.starting:
+                if not kept.wanted.is_set():
+                    return None
+                process = kept.process = await asyncio.create_subprocess_exec(
+                    *unit.command,
+                    stdin=DEVNULL,
+                    stdout=out.fd,
+                    stderr=err.fd,
+                    env={**os.environ, **unit.environment, **lifeline.environment},
+                    pass_fds=(lifeline.fd,),
+                    start_new_session=True,
+                )
             out.handed_over()
             err.handed_over()
-            kept.process, kept.since = process, datetime.now(UTC)
+            kept.since = datetime.now(UTC)
             self._report(AgentStarted(unit.agents, process.pid))
             readers = [
                 asyncio.create_task(self._relay(kept, "stdout", out.reader)),
                 asyncio.create_task(self._relay(kept, "stderr", err.reader)),
             ]
             try:
-                if not kept.wanted.is_set():  # nobody wants it any more
-                    await self._stop(process)
                 return await process.wait()
             finally:
                 kept.process = None
@@ -375,6 +398,13 @@ class Supervisor:
         async for line in lines(reader):
             kept.output.append(line)
             self._report(AgentOutput(kept.unit.agents, stream, line))
+
+    async def _end(self, kept: _Kept) -> None:
+        """End its process, also one that is being made."""
+        async with kept.starting:
+            process = kept.process
+        if process is not None:
+            await self._stop(process)
 
     async def _stop(self, process: Process) -> None:
         """Ask it to end, and kill it with all it started if it does not."""

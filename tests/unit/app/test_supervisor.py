@@ -126,6 +126,30 @@ async def test_a_process_is_stopped_started_and_started_again_by_who_runs_the_ne
 
 
 @pytest.mark.timeout(30)
+async def test_a_restart_during_the_pause_before_the_next_life_does_not_wait_for_it() -> None:
+    seen, paused = Seen(), asyncio.Semaphore(0)
+
+    async def long_pause(seconds: float) -> None:
+        paused.release()
+        await asyncio.Event().wait()
+
+    supervisor = Supervisor([python("raise SystemExit(7)")], seen, sleep=long_pause)
+    task = asyncio.create_task(supervisor.run())
+    try:
+        await paused.acquire()
+        await supervisor.restart("bot")
+        await paused.acquire()
+        assert [h.retry_in_s for h in seen.all if isinstance(h, AgentDied)] == [0.5, 0.5]
+        await supervisor.stop("bot")
+        supervisor.start("bot")
+        await paused.acquire()
+        assert len(seen.pids()) == 3
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@pytest.mark.timeout(30)
 async def test_what_is_stopped_while_it_is_being_started_does_not_run() -> None:
     seen = Seen()
     supervisor = Supervisor([python(WAIT)], seen, grace_s=5.0)
