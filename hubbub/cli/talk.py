@@ -245,6 +245,9 @@ async def wait_for_answers(
             await answers.wait()
     except TimeoutError:
         who = ", ".join(sorted(answers.agents))
+        if answers.messages:
+            typer.echo(f"{who} may say more: {_where(client, sent)}", err=True)
+            return answers
         typer.echo(
             f"no answer within {wait_s:g} s; {who} goes on: {_where(client, sent)}", err=True
         )

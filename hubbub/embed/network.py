@@ -338,7 +338,7 @@ class Network:
             sent = SendResult.model_validate(said)
             if agent in sent.not_woken:
                 raise NoAnswer(agent, sent.not_woken[agent], "it was not woken by the question")
-            turn = await self._turn_of(sent, question)
+            turn = await self._turn_of(sent, f"{agent}-{sent.id}", question)
         except asyncio.CancelledError:
             if question.turn is not None:
                 await self._operator.call("stop", scope="turn", target=question.turn.id)
@@ -353,11 +353,17 @@ class Network:
             raise NoAnswer(agent, turn.end.outcome, turn.end.reason, turn)
         return answer
 
-    async def _turn_of(self, sent: SendResult, question: _Question) -> Turn:
-        """The turn that has answered a message, when it is over."""
+    async def _turn_of(self, sent: SendResult, own: str, question: _Question) -> Turn:
+        """The turn that has answered a message, when it is over; `own` if it was ended before it
+        began."""
         while True:
-            id = await question.over.get()
-            turn = Turn.model_validate(await self._operator.call("read_turn", id=id))
+            id = await question.over.get() or own
+            try:
+                turn = Turn.model_validate(await self._operator.call("read_turn", id=id))
+            except OperationError:
+                continue  # it has not begun
+            if turn.end is None:
+                continue
             steered = (s.message for step in turn.steps for s in step.steered)
             if sent.id in (*turn.start.messages, *steered):
                 return turn
@@ -384,8 +390,9 @@ class Network:
         written: dict[str, tuple[str, int, str]] = {}  # by agent: in which turn and step, and what
         async for item in client.events():
             match item:
-                case Event(seq=seq):
+                case Event(seq=seq, message=message):
                     await client.ack(seq)
+                    self._noticed(client.participant, message)
                 case Signal(type="partial", sender=str(agent), data=dict(data)):
                     question = self._questions.get((client.participant, agent))
                     match data:
@@ -396,6 +403,13 @@ class Network:
                             gained = text[len(before) :] if text.startswith(before) else text
                             if question is not None and question.turn is not None and gained:
                                 question.tell(TurnEvent("text", question.turn, gained))
+
+    def _noticed(self, person: str, message: Message) -> None:
+        """The hub may say that somebody has ended the turn of a question before it began."""
+        if message.sender_kind == "system":
+            for (by, _), question in self._questions.items():
+                if by == person:
+                    question.over.put_nowait("")
 
     def _token(self, name: str) -> str | None:
         if name not in self._tokens and self.file.network.auth == "tokens":
@@ -412,7 +426,7 @@ class _Question:
     output: Output[Any] | None
     settings: ModelSettings | None
     over: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
-    """The turns that have ended since it was asked."""
+    """The turns that have ended since it was asked; empty: it may be the question's own."""
     turn: TurnInfo | None = None
     """The one that works on it."""
 

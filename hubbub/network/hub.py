@@ -303,7 +303,7 @@ class Services:
             channels=ChannelService(kernel),
             read_markers=ReadMarkerService(kernel),
             receipts=ReceiptService(kernel),
-            interactions=InteractionService(kernel, turns),
+            interactions=InteractionService(kernel, turns, requests),
             memory=MemoryService(kernel),
             admin=AdminService(kernel),
             mod_settings=ModService(kernel, mods, registry),

@@ -16,16 +16,25 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Approvals
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
-from hubbub.protocol.operations import Receipt, Receipts, SendResult, ThreadPage
+from hubbub.protocol.operations import (
+    InteractionPage,
+    Receipt,
+    Receipts,
+    SendResult,
+    ThreadPage,
+)
 
 __all__ = ["Answers"]
 
 NOTICE_S = 2.0
 """Seconds that the hub may take, after the last turn, to say why there is no answer."""
+LOOK_S = 0.5
+"""Seconds between two looks at what goes on in threads of others: no event tells of its end."""
 
 
 class Answers:
-    """Follows a message until every turn that it started has ended, or waits for a person.
+    """Follows a message until every turn that it started has ended, or waits for a person: also
+    the later ones of its interaction, as when an agent answers with what another has found out.
 
     The client must have joined before the message was sent, with `latest`.
     """
@@ -51,6 +60,8 @@ class Answers:
         self._why = ""
         self._approval = ""
         self._over = not self.agents
+        self._elsewhere = False
+        """Whether the agents' own turns have ended, and others of the interaction have not."""
 
     @property
     def question(self) -> str:
@@ -74,7 +85,12 @@ class Answers:
         good."""
         began = False
         while not (self._over or self._approval):
-            item = await anext(self._client.events())
+            try:
+                async with asyncio.timeout(LOOK_S if self._elsewhere else None):
+                    item = await anext(self._client.events())
+            except TimeoutError:
+                await self._look()
+                continue
             if isinstance(item, Ready):
                 if began:  # what was said while there was no connection is not told again
                     await self._look()
@@ -170,17 +186,28 @@ class Answers:
         await self._read_receipts()
         # An agent that keeps no records has no turn that ends: it has answered when it has spoken.
         spoken = {message.sender_id for message in self.messages}
-        over = (
+        over = [
             r.state == "ended" or (r.state == "pending" and r.participant in spoken)
             for r in self.receipts.values()
-        )
-        if not all(over):
+        ]
+        self._elsewhere = all(over) and await self._goes_on()
+        if self._elsewhere or not all(over):
             return
         self._over = True
         page = await self._client.call("read_thread", thread=self._sent.thread_id)
         for message in ThreadPage.model_validate(page).messages:
             if self._answers(message):
                 self._note(message)
+
+    async def _goes_on(self) -> bool:
+        """Whether anything of the interaction is not over."""
+        after, id = None, self._sent.message.interaction_id
+        while True:
+            value = await self._client.call("read_interaction", id=id, after=after)
+            page = InteractionPage.model_validate(value)
+            if page.open or not page.more:
+                return page.open
+            after = page.upto
 
     async def _read_receipts(self) -> None:
         value = await self._client.call("read_receipts", id=self._sent.id)

@@ -379,6 +379,9 @@ class InteractionPage(Model):
     """Whom these messages woke; for owners, the hidden ones too."""
     turns: tuple[TurnSummary, ...] = ()
     """The turns that they started; for owners only."""
+    open: bool = False
+    """Whether anything of it goes on, hidden messages included: a turn of an agent that is here, or
+    a request."""
     upto: int
     """How far (seq) this page has looked; a page may be empty and not the last."""
     more: bool

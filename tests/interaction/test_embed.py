@@ -35,7 +35,7 @@ from hubbub.protocol.operations import Turns
 from hubbub.testing.model_script import AnyAnswer, Refusal, Rule, When
 from hubbub.testing.model_server import Answer, ModelServer, Script
 from tests.interaction.agent_rig import call, playing, says
-from tests.interaction.peers import soon
+from tests.interaction.peers import eventually, soon
 
 
 class Refund(BaseModel):
@@ -198,6 +198,32 @@ async def test_a_question_that_fails_says_why(snapshot: SnapshotAssertion) -> No
                 await net.ask(name, "hello")
             said.append(str(failed.value).replace(model.base_url, "http://model/v1"))
     assert said == snapshot
+
+
+async def test_a_question_whose_agent_is_stopped_before_its_turn_fails_with_the_reason(
+    snapshot: SnapshotAssertion,
+) -> None:
+    begun = asyncio.Semaphore(0)
+
+    class Busy(Agent):
+        async def on_direct(self, message: Message) -> None:
+            begun.release()
+            await asyncio.Event().wait()
+
+    async with Network(Busy, people={"boss": {"roles": ["owner"]}}) as net:
+        others = [asyncio.ensure_future(net.ask("busy", "one", by=f"p{n}")) for n in range(4)]
+        for _ in others:  # as many as it works on at the same time
+            await begun.acquire()
+        boss, head = await net.join("boss"), net.hub.kernel.log.head
+        question = asyncio.ensure_future(net.ask("busy", "two", by="ann"))
+        await eventually(lambda: net.hub.kernel.log.head > head)
+        await boss.call("stop", scope="agent", target="busy", reason="enough for today")
+        with pytest.raises(NoAnswer) as failed:
+            async with soon():
+                await question
+        await asyncio.wait(others)
+        assert {type(other.exception()) for other in others} == {NoAnswer}
+    assert str(failed.value) == snapshot
 
 
 async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_their_own() -> None:

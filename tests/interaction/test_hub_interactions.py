@@ -68,6 +68,7 @@ async def test_an_interaction_has_what_one_may_read_and_a_count(in_memory: Netwo
             {**direct, "message_id": ids[2], "agent": "one", "turn": third, "state": "pending"},
         ]
         assert page["wakes"] == wakes
+        assert page["open"], "one has not answered"
         assert page["turns"] == [], "turns are for owners"
         for owner in (ann, bob, operator):
             page = await read(owner)

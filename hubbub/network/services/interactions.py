@@ -12,6 +12,7 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.queries import InteractionMessages, TurnsById, WakesAt
 from hubbub.network.service import Service
 from hubbub.network.services.receipts import reply_need
+from hubbub.network.services.requests.requests import RequestService
 from hubbub.network.services.turns.turns import TurnService
 from hubbub.network.stored import StoredWake
 from hubbub.protocol.codes import ErrorCode
@@ -24,9 +25,9 @@ __all__ = ["InteractionService"]
 class InteractionService(Service):
     """Follows what one message set in motion through the log."""
 
-    def __init__(self, kernel: Kernel, turns: TurnService):
+    def __init__(self, kernel: Kernel, turns: TurnService, requests: RequestService):
         super().__init__(kernel)
-        self._turns = turns
+        self._turns, self._requests = turns, requests
 
     @operation(tool=False)
     async def read_interaction(self, call: Caller, args: ReadInteraction) -> InteractionPage:
@@ -44,22 +45,31 @@ class InteractionService(Service):
         more = stored.upto < head
         if not messages and not (more or args.after or call.owner):
             raise _unknown(args.id)  # none of it is the caller's
-        envelopes = [Envelope.model_validate_json(body) for body in hidden] if call.owner else []
+        envelopes = [Envelope.model_validate_json(body) for body in hidden]
         seqs = [message.seq for message in messages] + [each.seq for each in envelopes]
         wakes = await self.store.read(WakesAt(seqs)) if seqs else {}
-        told = [_told(seq, agent, wake) for (seq, agent), wake in wakes.items() if wake.turn]
+        told = seqs if call.owner else seqs[: len(messages)]
         taken = {wake.taken for wake in wakes.values() if wake.taken} if call.owner else set()
         turns = await self.store.read(TurnsById(sorted(taken))) if taken else ()
         return InteractionPage(
             id=args.id,
             messages=tuple(await self.kernel.pipeline.shown(messages)),
             hidden=len(hidden),
-            envelopes=tuple(envelopes),
-            wakes=tuple(told),
+            envelopes=tuple(envelopes) if call.owner else (),
+            wakes=tuple(
+                _told(seq, agent, wake)
+                for (seq, agent), wake in wakes.items()
+                if wake.turn and seq in told
+            ),
             turns=tuple(self._turns.summarised(turn) for turn in turns),
+            open=self._requests.any_open(seqs) or any(map(self._goes_on, wakes.items())),
             upto=stored.upto,
             more=more,
         )
+
+    def _goes_on(self, woken: tuple[tuple[int, str], StoredWake]) -> bool:
+        (_, agent), wake = woken
+        return wake.state in ("pending", "running") and agent in self.state.presence
 
     async def _check_opened(self, interaction: str, opened: int) -> None:
         """Raises `OperationError` unless the message at `opened` opened an interaction."""

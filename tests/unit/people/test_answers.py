@@ -114,6 +114,33 @@ async def test_all_that_the_turn_says_is_an_answer_and_its_end_is_the_end() -> N
         assert [t.read for t in threads if t.id == "dm.ann.bot"] == [3], "it has been read"
 
 
+async def test_what_an_agent_says_in_a_later_turn_when_it_has_asked_another_is_an_answer() -> None:
+    async with room() as here:
+        bot, calc = await here.bot(), await here.bot("calc")
+        answers = await here.asks()
+
+        async def work() -> None:
+            await bot.woken()
+            await bot.begin()
+            await bot.says("I ask calc")
+            await bot.client.call("delegate", to="calc", task="2+2", cause=bot.turn)
+            await bot.ends()
+            await calc.woken()
+            await calc.begin()
+            assert calc.message is not None
+            task = calc.message.id
+            report = calc.client.call
+            await report("report", request=task, status="result", text="4", cause=calc.turn)
+            await calc.ends()
+            await bot.woken()
+            await bot.begin()
+            await bot.client.call("send_text_message", to="ann", text="it is 4", cause=bot.turn)
+            await bot.ends()
+
+        await here.waits(answers, work())
+        assert here.heard == ["I ask calc", "it is 4"]
+
+
 Ending = Callable[[Bot, Client], Awaitable[object]]
 
 

@@ -206,6 +206,10 @@ class RequestService(Service, Gate):
 
     # Looking ------------------------------------------------------------------------------
 
+    def any_open(self, seqs: Iterable[int]) -> bool:
+        """Whether one of these messages has made a request that is open."""
+        return any(seq in self._open for seq in seqs)
+
     async def known(self, seq: int) -> Request | None:
         """The request that the message at `seq` made. Raises `StoreUnavailable`."""
         found = self._open.get(seq)
