@@ -62,6 +62,13 @@ class TurnPlan:
     """It had begun before: the hub has what it did."""
     waited: bool = False
     """It had begun in this process, and stopped to wait for a person."""
+    handed_on: Message | None = None
+    """The message because of which the agent handed on work that has now come back."""
+
+    @property
+    def answers_in(self) -> str:
+        """The thread in which somebody waits for what the turn has to say."""
+        return self.thread_id if self.handed_on is None else self.handed_on.thread_id
 
     @classmethod
     def of(cls, woken: Iterable[Woken], started: str | None, *, waited: bool = False) -> TurnPlan:

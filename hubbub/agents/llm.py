@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from hubbub.agents.asking import (
@@ -40,8 +41,10 @@ from hubbub.agents.turn.voice import Voice
 from hubbub.agents.turn.waiting import Earlier, earlier_steps
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig
+from hubbub.errors import OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
+from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step
 
 __all__ = ["LlmBrain"]
@@ -95,7 +98,7 @@ class LlmBrain(Brain):
         await self._activities.drop(turn)
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        plan = await journal.take_up()
+        plan = journal.plan = await self._with_asker(await journal.take_up())
         history = self._config.history
         conversation = Conversation.of(
             self._template, self._inbox.threads, plan, self._inbox.me, history
@@ -156,6 +159,21 @@ class LlmBrain(Brain):
             )
             with self._hosting(calls, asker, loop, helpers):
                 await driver.run(self._config.turn_timeout)
+
+    async def _with_asker(self, plan: TurnPlan) -> TurnPlan:
+        """The plan with the message that waits for an answer, where work comes back that the agent
+        has handed on because of it."""
+        back = next((m for m in plan.incoming if _ends_request(m)), None)
+        try:
+            while back is not None and back.request is not None and _ends_request(back):
+                task = await self._message(back.request.id)
+                back = await self._message((task.cause_id or "").rpartition("-")[2])
+        except OperationError:
+            return plan  # it is not the agent's to read (any more)
+        return plan if back is None else replace(plan, handed_on=back)
+
+    async def _message(self, id: str) -> Message:
+        return Message.model_validate(await self._voice.call("read_message", id=id))
 
     async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
         """The tools whose conditions hold in this turn. Raises `ConfigError` where one raises."""
@@ -224,6 +242,10 @@ def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> s
     if output is None or FINISH not in dialect.hides:
         return closing
     return f"{closing}\n\nYour answer is JSON that fits this schema: {output.schema_text}".strip()
+
+
+def _ends_request(message: Message) -> bool:
+    return message.request is not None and message.request.kind != "task"
 
 
 def _needed(plan: TurnPlan) -> Sequence[str]:

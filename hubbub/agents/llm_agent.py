@@ -164,7 +164,8 @@ class LlmAgent:
     def joined(self, models: Mapping[str, ModelConfig]) -> tuple[AgentConfig, ModelConfig | None]:
         """Its section in a network with these models, and the model that it adds under its own
         name; None: it uses one of those."""
-        if self.config.kind != "llm" or (self._label in models and not self._endpoint):
+        named = self._label in models or (self._label == "default" and bool(self.config.models))
+        if named and not self._endpoint:
             return self.config, None
         return self.config.model_copy(update={"model": self.name}), self._model
 

@@ -16,22 +16,18 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, overload
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.launch import run_agent, run_python_agent
 from hubbub.agents.llm_agent import LlmAgent, is_object
 from hubbub.agents.output import Output
-from hubbub.agents.program import Asked
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied, Verdict
-from hubbub.agents.tools.schema import wrong_arguments
-from hubbub.agents.turn.hooks import TurnEvent, TurnInfo
 from hubbub.client import Client, ClientOptions
 from hubbub.client.memory import MemoryTransport
 from hubbub.config.agents import ModelSettings
@@ -51,8 +47,8 @@ from hubbub.config.models import (
 )
 from hubbub.config.paths import MEMORY_STORE, SQLITE, anchor_paths
 from hubbub.config.problems import ConfigProblems, nearest
-from hubbub.embed.ask import Answer, Ask, NoAnswer, Tell
-from hubbub.errors import ConfigError, OperationError, UserError
+from hubbub.embed.ask import Answer, Ask, Question, Questions, Tell
+from hubbub.errors import ConfigError, UserError
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import docs_of, load_mods
 from hubbub.network.caller import OPERATOR
@@ -60,11 +56,7 @@ from hubbub.network.doors import Doors
 from hubbub.network.hub import Hub
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
-from hubbub.protocol import thread_ids
-from hubbub.protocol.frames import Event, Signal
-from hubbub.protocol.messages import Kind, Message
-from hubbub.protocol.operations import SendResult
-from hubbub.protocol.turns import Turn
+from hubbub.protocol.messages import Kind
 
 __all__ = ["Network"]
 
@@ -157,11 +149,6 @@ class Network:
         _check(self.file, self._folder)
         self._asker = next(iter(self.file.humans), SOMEBODY)
         self._stack = AsyncExitStack()
-        self._people: dict[str, Client] = {}
-        self._arriving = asyncio.Lock()
-        """One at a time: who asks two agents at once has one client."""
-        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
-        self._questions: dict[tuple[str, str], _Question] = {}
 
     async def __aenter__(self) -> Self:
         mods = [
@@ -175,7 +162,8 @@ class Network:
             self._tokens = {each: secrets.token_urlsafe(32) for each in (OPERATOR, *self._agents)}
             for each, token in self._tokens.items():
                 self.hub.gateway.admission.add_token(each, token)
-            self._operator = await self.join(OPERATOR, "service")
+            self._questions = Questions(self._person)
+            self._operator = self._followed(await self.join(OPERATOR, "service", observe=True))
             group = await self._stack.enter_async_context(_task_group())
             tasks = [group.create_task(self._run(each), name=each) for each in self._agents]
             self._stack.callback(lambda: [task.cancel() for task in tasks])
@@ -240,12 +228,43 @@ class Network:
         person = by or self._asker
 
         async def run(tell: Tell) -> tuple[Any, Answer]:
-            lock = self._locks.setdefault((person, agent), asyncio.Lock())
-            async with lock:
-                answer = await self._answered(person, agent, text, _Question(tell, wanted, asked))
-            return (answer if wanted is None else _read(agent, wanted, answer)), answer
+            question = Question(person, agent, wanted, asked, tell)
+            return await self._questions.answer(self._operator, question, text)
 
         return Ask(run)
+
+    @overload
+    def ask_sync(
+        self,
+        agent: str,
+        text: str,
+        *,
+        by: str | None = None,
+        output: None = None,
+        settings: ModelSettings | Settings | None = None,
+    ) -> Answer: ...
+    @overload
+    def ask_sync(
+        self,
+        agent: str,
+        text: str,
+        *,
+        by: str | None = None,
+        output: type[T],
+        settings: ModelSettings | Settings | None = None,
+    ) -> T: ...
+    def ask_sync(self, agent: str, text: str, **how: Any) -> Any:
+        """Start the network, ask one question as `ask` does, and end it: for scripts without a
+        loop. With a file as the store the next question goes on where this one ended.
+
+        Raises what `ask` raises, and `RuntimeError` where a loop runs already: `await` it there.
+        """
+
+        async def run() -> Any:
+            async with self:
+                return await self.ask(agent, text, **how)
+
+        return asyncio.run(run())
 
     async def join(self, name: str, kind: Kind = "human", *, observe: bool = False) -> Client:
         """A client that has joined under this name, for whatever the hub can do; it is closed with
@@ -286,7 +305,7 @@ class Network:
         async with client:
             if not isinstance(agent, LlmAgent):
                 made = agent() if isinstance(agent, type) else agent
-                await run_python_agent(made, client, config, program=self)
+                await run_python_agent(made, client, config, program=self._questions)
                 return
             await run_agent(
                 config,
@@ -298,118 +317,16 @@ class Network:
                 mcp_servers=self.file.mcp_servers,
                 approver=self._approver,
                 objects=agent.objects,
-                program=self,
+                program=self._questions,
             )
 
-    # As the agents' program ---------------------------------------------------------------------
-
-    def asked(self, plan: TurnPlan) -> Asked:
-        """What the question wants that a turn answers (for the agents)."""
-        question = self._question(plan)
-        if question is None:
-            return Asked()
-        return Asked(output=question.output, settings=question.settings)
-
-    def heard(self, event: TurnEvent) -> None:
-        """Hand an event on to whoever asked (for the agents)."""
-        for message in event.turn.messages:
-            question = self._questions.get((message.sender_id, event.turn.agent))
-            if question is not None:
-                question.turn = event.turn
-                question.tell(event)
-
-    def settled(self, plan: TurnPlan) -> None:
-        """A turn is over (for the agents)."""
-        for question in self._questions.values():
-            question.over.put_nowait(plan.id)
-
-    def _question(self, plan: TurnPlan) -> _Question | None:
-        members = thread_ids.members_of(plan.thread_id)
-        asked = ((m.sender_id, each) for m in plan.incoming for each in members)
-        return next((q for key in asked if (q := self._questions.get(key)) is not None), None)
-
-    # Asking -------------------------------------------------------------------------------------
-
-    async def _answered(self, by: str, agent: str, text: str, question: _Question) -> Answer:
-        person = await self._person(by)
-        self._questions[by, agent] = question
-        try:
-            said = await person.call("send_text_message", to=agent, text=text)
-            sent = SendResult.model_validate(said)
-            if agent in sent.not_woken:
-                raise NoAnswer(agent, sent.not_woken[agent], "it was not woken by the question")
-            turn = await self._turn_of(sent, f"{agent}-{sent.id}", question)
-        except asyncio.CancelledError:
-            if question.turn is not None:
-                await self._operator.call("stop", scope="turn", target=question.turn.id)
-            raise
-        finally:
-            del self._questions[by, agent]
-        shown = [await self._said(person, id) for id in turn.sent]
-        messages = tuple(m for m in shown if m is not None and m.thread_id == sent.thread_id)
-        answer = Answer("\n\n".join(message.text for message in messages), turn, messages)
-        assert turn.end is not None, "it is settled"
-        if turn.end.outcome != "finished" and (question.output is not None or not messages):
-            raise NoAnswer(agent, turn.end.outcome, turn.end.reason, turn)
-        return answer
-
-    async def _turn_of(self, sent: SendResult, own: str, question: _Question) -> Turn:
-        """The turn that has answered a message, when it is over; `own` if it was ended before it
-        began."""
-        while True:
-            id = await question.over.get() or own
-            try:
-                turn = Turn.model_validate(await self._operator.call("read_turn", id=id))
-            except OperationError:
-                continue  # it has not begun
-            if turn.end is None:
-                continue
-            steered = (s.message for step in turn.steps for s in step.steered)
-            if sent.id in (*turn.start.messages, *steered):
-                return turn
-
-    async def _said(self, client: Client, id: str) -> Message | None:
-        """A message of the turn; None if it is not for who asks."""
-        try:
-            return Message.model_validate(await client.call("read_message", id=id))
-        except OperationError:
-            return None
-
     async def _person(self, name: str) -> Client:
-        async with self._arriving:
-            person = self._people.get(name)
-            if person is None:
-                person = self._people[name] = await self.join(name)
-                task = asyncio.create_task(self._follow(person))
-                self._stack.push_async_callback(_ended, task)
-        return person
+        return self._followed(await self.join(name))
 
-    async def _follow(self, client: Client) -> None:
-        """What comes to a person: texts that are being written are handed on, all else is in the
-        log."""
-        written: dict[str, tuple[str, int, str]] = {}  # by agent: in which turn and step, and what
-        async for item in client.events():
-            match item:
-                case Event(seq=seq, message=message):
-                    await client.ack(seq)
-                    self._noticed(client.participant, message)
-                case Signal(type="partial", sender=str(agent), data=dict(data)):
-                    question = self._questions.get((client.participant, agent))
-                    match data:
-                        case {"turn": str(turn), "step": int(step), "text": str(text)}:
-                            *known, before = written.get(agent, ("", 0, ""))
-                            before = before if known == [turn, step] else ""
-                            written[agent] = turn, step, text
-                            gained = text[len(before) :] if text.startswith(before) else text
-                            if question is not None and question.turn is not None and gained:
-                                question.tell(TurnEvent("text", question.turn, gained))
-
-    def _noticed(self, person: str, message: Message) -> None:
-        """The hub may say that somebody has ended the turn of a question before it began."""
-        if message.sender_kind == "system":
-            for (by, _), question in self._questions.items():
-                if by == person:
-                    question.over.put_nowait("")
+    def _followed(self, client: Client) -> Client:
+        task = asyncio.create_task(self._questions.follow(client))
+        self._stack.push_async_callback(_ended, task)
+        return client
 
     def _token(self, name: str) -> str | None:
         if name not in self._tokens and self.file.network.auth == "tokens":
@@ -418,30 +335,7 @@ class Network:
         return self._tokens.get(name)
 
 
-@dataclass(slots=True)
-class _Question:
-    """One that waits for its answer."""
-
-    tell: Tell
-    output: Output[Any] | None
-    settings: ModelSettings | None
-    over: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
-    """The turns that have ended since it was asked; empty: it may be the question's own."""
-    turn: TurnInfo | None = None
-    """The one that works on it."""
-
-
 _PYTHON = AgentConfig(kind="python")
-
-
-def _read(agent: str, output: Output[T], answer: Answer) -> T:
-    """The value of an answer. Raises `NoAnswer`."""
-    said = answer.messages[-1].text if answer.messages else ""
-    try:
-        return output.read(said)
-    except ValidationError as exc:
-        reason = f"it says no {output.name}: {wrong_arguments(exc)}"
-        raise NoAnswer(agent, "no_action", reason, answer.turn) from exc
 
 
 def _name_of(agent: Member) -> str:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from hubbub import Agent, Message, RequestFailed
 from hubbub.errors import OperationError
 from hubbub.testing.model_server import ModelServer
-from tests.interaction.agent_rig import Gate, call, ended, finish, playing, rig, said_to, says, send
+from tests.interaction.agent_rig import Gate, call, ended, finish, playing, rig, said_to, says
 from tests.interaction.peers import Networks
 
 
@@ -193,14 +193,15 @@ async def test_a_model_hands_on_work_and_is_shown_what_came_of_it(
 
     handed_on = says(call("delegate", to="worker", task="count", deadline_s=60), finish())
     async with (
-        playing(handed_on, says(send("ann", "so"), finish())) as model,
+        playing(handed_on, says(call("finish", message="so"))) as model,
         rig(in_memory) as net,
     ):
         ann = await net.person()
         await net.llm("boss", model)
         await net.python("worker", Worker() if works else Broken())
         await ann.say("boss", "how many?")
-        assert await said_to(ann) == "so"
+        assert await said_to(ann) == "so", "who asked is answered, not who worked"
+        assert "Answer ann now." in model.requests[1].prompt
         shown = _incoming(model, 1)
         assert shown.get("request") == "m2"
         if works:

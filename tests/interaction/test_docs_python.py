@@ -43,6 +43,8 @@ async def _printed(folder: Path, page: str, name: str, model: ModelServer) -> li
 async def test_the_programs_of_the_pages_print_the_answers(tmp_path: Path) -> None:
     async with playing(says(call("finish", message="It is blue."))) as model:
         assert await _printed(tmp_path, "README.md", "ask.py", model) == ["It is blue."]
+    async with playing(says(call("finish", message="It is wide."))) as model:
+        assert await _printed(tmp_path, PAGE, "one.py", model) == ["It is wide."]
     both: JsonValue = [{"order": 7, "cents": 1900}, {"order": 8, "cents": 250}]
     async with playing(
         says(call("price_of", order=7)),

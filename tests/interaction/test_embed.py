@@ -247,8 +247,12 @@ async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_the
                 net.ask("word-counter", "one two three", by="bob"),
                 net.ask("word-counter", "one two three four", by="ann"),
             )
-            await net.ask("boss", "count", by="bob")
+            answer = await net.ask("boss", "count", by="bob")
     assert counted.text == "2"
+    assert answer.text == "three", "the boss has handed it on, and answers in a turn of its own"
+    assert [turn.agent for turn in answer.turns] == ["boss", "word-counter", "boss"]
+    assert answer.turn == answer.turns[-1]
+    assert answer.tokens == sum(turn.tokens_in + turn.tokens_out for turn in answer.turns)
     assert [answer.text for answer in both] == ["1", "3", "4"]
 
 
@@ -345,6 +349,39 @@ async def test_a_model_is_asked_as_its_config_the_agent_and_the_question_say() -
     assert (second["temperature"], second["top_p"]) == (0, 0.5)
     assert (second["top_k"], second["min_p"]) == (5, 1)
     assert model.requests[1].headers["x-a"] == "b"
+
+
+def test_a_script_asks_without_a_loop_and_a_file_goes_on(tmp_path: Path) -> None:
+    class Counter(Agent):
+        async def on_direct(self, message: Message) -> int:
+            return len(await self.read_thread(message.thread_id))
+
+    net = Network(Counter, store="sqlite:shop.db", folder=tmp_path)
+    assert [net.ask_sync("counter", "how many?").text for _ in range(2)] == ["1", "3"]
+    assert net.ask_sync("counter", "how many?", output=int) == 5
+
+
+async def test_a_question_ends_where_what_it_waits_for_ends_without_a_word() -> None:
+    class Silent(Agent):
+        async def on_direct(self, message: Message) -> None:
+            return None
+
+    handed_on = says(call("delegate", to="silent", task="x"), call("finish"))
+    async with (
+        playing(handed_on, *answers("nothing came of it")) as model,
+        Network(clerk(model), Silent) as net,
+    ):
+        answer = await net.ask("clerk", "hello")
+    assert answer.text == "nothing came of it"
+
+
+async def test_roles_take_their_model_from_the_agent_too() -> None:
+    routed = says(call("route", target="answer", confidence=0.9, request="hi"))
+    async with playing(routed) as model:
+        agent = clerk(model, "guide", kind="pipeline", tools=[])
+        async with Network(agent) as net:
+            answer = await net.ask("guide", "hello")
+    assert (answer.text, answer.turn.steps[0].model) == ("hi", "m")
 
 
 async def test_cancelling_a_question_stops_its_turn() -> None:

@@ -178,7 +178,8 @@ def _how_to_delegate(context: PromptContext) -> str:
     if _has(context, "delegate"):
         return (
             "hand it the task with `delegate`, with everything that it needs to know, and finish: "
-            "its result, or that it failed, wakes you once."
+            "its result, or that it failed, wakes you once, and `finish` then answers whoever "
+            "asked you."
         )
     return (
         "send it a direct message with everything that it needs to know, and finish: its answer "

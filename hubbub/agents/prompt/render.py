@@ -333,7 +333,8 @@ class Conversation:
         """What the prompt of `turn` shows the agent `me`, and that it ends with this rule."""
         views = select_history(threads, turn, me, rules)
         incoming = thread_ids.relative(turn.thread_id, me)
-        now = _NOW.format(turn.shown[-1].sender_id) if turn.reply_required else ""
+        asked = turn.handed_on or (turn.shown[-1] if turn.reply_required else None)
+        now = _NOW.format(asked.sender_id) if asked is not None else ""
         return cls(template, views, incoming, turn.shown, turn.omitted, now, rule)
 
     @property

@@ -184,7 +184,7 @@ class Calls:
             run.calls,
             again=run.again,
             clock=self.journal.clock,
-            thread_id=plan.thread_id,
+            thread_id=plan.answers_in,
             wait=step.wait if any(call.name != FINISH for call in run.calls) else "all",
             around=self.around,
             outside=outside,

@@ -169,7 +169,7 @@ class Partials:
             await answer.stop()
 
     async def tell(self, data: dict[str, JsonValue]) -> None:
-        await self._tell(self._plan.thread_id, {"turn": self._plan.id, **data})
+        await self._tell(self._plan.answers_in, {"turn": self._plan.id, **data})
         if self._hear is not None:
             await self._hear(str(data["text"]))
 
@@ -181,12 +181,14 @@ class Partials:
         if name not in self.names:
             return False
         there = self._destination(name, members)
-        return there is not None and thread_ids.root(there) == thread_ids.root(self._plan.thread_id)
+        return there is not None and thread_ids.root(there) == thread_ids.root(
+            self._plan.answers_in
+        )
 
     def _destination(self, name: str, members: Mapping[str, JsonValue]) -> str | None:
         match name, members:
             case ("finish", _):
-                return self._plan.thread_id
+                return self._plan.answers_in
             case ("send_text_message", {"to": str(to)}):
                 return self._thread(to)
             case ("send_text_message", {"to": [*several]}):
