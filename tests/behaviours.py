@@ -643,6 +643,7 @@ INTEROP = {
     "I-12": "Operations are tools of an MCP host, with hints; its inbox and threads are resources.",
     "I-13": "`hubbub mcp` serves a host on stdin and stdout, and says what to paste.",
     "I-14": "MCP hosts join over HTTP on the hub's port, each proven by its token.",
+    "I-15": "An agent calls tools that who asks runs, and goes on when their results come.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

@@ -33,6 +33,7 @@ from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.tools.approval import Parked
 from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, ToolFailed
+from hubbub.agents.tools.external import HandedOver
 from hubbub.agents.tools.hub import Caller
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.tools.toolbox import Toolbox
@@ -220,6 +221,8 @@ class Host:
         hidden = {ASK_HUMAN, DECLINE, SHOW_PLAN}  # they would speak in the turn's thread
         if place.depth >= self.config.depth:
             hidden.add(FORK)
+        entries = self.calls.toolbox.registry.entries
+        hidden.update(entry.name for entry in entries if isinstance(entry.tool, HandedOver))
         return tuple(name for name in self.calls.toolbox.names if name not in hidden)
 
     # Its thread ----------------------------------------------------------------------------------

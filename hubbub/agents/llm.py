@@ -27,7 +27,10 @@ from hubbub.agents.prompt.budget import ContextRules, Fitting
 from hubbub.agents.prompt.builder import called
 from hubbub.agents.prompt.render import Conversation, ConversationTemplate
 from hubbub.agents.prompt.scratchpad import ThinkingModel
+from hubbub.agents.tools.base import Tool
+from hubbub.agents.tools.external import handed_over
 from hubbub.agents.tools.function import FunctionTool
+from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.activity import Activities
 from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
@@ -43,6 +46,7 @@ from hubbub.client import Client
 from hubbub.config.models import AgentConfig
 from hubbub.errors import OperationError
 from hubbub.protocol import thread_ids
+from hubbub.protocol.external_tools import results_in, tools_in
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step
@@ -108,6 +112,10 @@ class LlmBrain(Brain):
         toolbox, earlier = self._tools.for_turn(*_needed(plan)), await self._earlier(journal)
         if output is not None:
             toolbox = toolbox.ending_with(output.finishing(self._voice))
+        external: Sequence[Tool] = ()
+        if _structured(plan) and (brought := tools_in(plan.incoming)):
+            external = handed_over(brought, (*toolbox.names, SELECT), self._voice)
+            toolbox = toolbox.with_runtime(external)
         dialect = self._dialects.current
         toolbox = await self._offered(plan, toolbox, dialect)
         first = first_tool(toolbox, None if earlier.steps else self._config.begin_with)
@@ -138,7 +146,9 @@ class LlmBrain(Brain):
             tools=names,
         )
         steps, helpers = apart(recorded)
-        loop = Loop(self._rules(plan, toolbox, first, output), names, steps, earlier.steps)
+        rules = self._rules(plan, toolbox, first, output)
+        rules = replace(rules, external=frozenset(tool.name for tool in external))
+        loop = Loop(rules, names, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, self._inbox.me, hear=self._hear)
         journal.before_end = hooks.turn_ended
         taint = Taint(bool(carriers(conversation.in_thread)), loop.steps)
@@ -198,10 +208,12 @@ class LlmBrain(Brain):
         return Partials(self._tell_partial, plan, self._inbox, names, self._pace, hear=hear)
 
     async def _earlier(self, journal: Journal) -> Earlier:
-        """What this turn goes on with: only the mode `interactive` ends turns with a question."""
-        if self._config.mode == "auto":
-            return Earlier()
+        """What this turn goes on with: only the mode `interactive` ends turns with a question, and
+        only calls that who asked has run have results in what they say."""
         plan = journal.plan
+        goes_on = _structured(plan) and results_in(plan.incoming)
+        if self._config.mode == "auto" and not goes_on:
+            return Earlier()
         thread = self._inbox.thread(plan.thread_id)
         return await earlier_steps(thread, plan, self._inbox.me, journal.other, below=APART)
 
@@ -246,6 +258,11 @@ def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> s
 
 def _ends_request(message: Message) -> bool:
     return message.request is not None and message.request.kind != "task"
+
+
+def _structured(plan: TurnPlan) -> bool:
+    """Whether what has come in may bring more than words."""
+    return any(isinstance(message.content, dict) for message in plan.incoming)
 
 
 def _needed(plan: TurnPlan) -> Sequence[str]:

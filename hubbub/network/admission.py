@@ -23,7 +23,7 @@ from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.limits import TokenBucket
 from hubbub.network.mods.runtime import Mods
-from hubbub.network.queries import PendingWakes, TokenHashes
+from hubbub.network.queries import PendingWakes, TokenHashes, TokenOwner
 from hubbub.network.records import CursorMoved, ParticipantSeen, Record, ThreadCreated
 from hubbub.network.registry import Registry
 from hubbub.network.services.read_markers import said_before
@@ -178,6 +178,14 @@ class Admission:
     def add_token(self, participant: str, token: str) -> None:
         """Let `token` prove the participant until the hub stops; nothing is stored."""
         self._launched.setdefault(participant, []).append(token_hash(token))
+
+    async def owner_of(self, token: str) -> str | None:
+        """Whom `token` proves; None: nobody. Raises `StoreUnavailable`."""
+        mine = token_hash(token)
+        for participant, hashes in self._launched.items():
+            if mine in hashes:
+                return participant
+        return await self._store.read(TokenOwner(mine))
 
     async def _authenticate(self, frame: Identify) -> bool:
         """Check who it is; returns whether it is an owner. Raises `Refused`."""

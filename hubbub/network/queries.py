@@ -45,6 +45,7 @@ __all__ = [
     "SettledCall",
     "SpendingSince",
     "TokenHashes",
+    "TokenOwner",
     "TokensByParticipant",
     "TurnById",
     "TurnsById",
@@ -249,6 +250,13 @@ class TokenHashes(Query[Sequence[str]]):
     """SHA-256 (hex) of the participant's tokens, always as the store has them now."""
 
     participant: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenOwner(Query["str | None"]):
+    """Whose token has this SHA-256 (hex); None: nobody's."""
+
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)

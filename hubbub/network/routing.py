@@ -29,6 +29,7 @@ from hubbub.network.wakes import (
     decide_direct,
     decide_imported,
     decide_result,
+    decide_silent,
     decide_timer,
     own_delivery,
 )
@@ -181,6 +182,7 @@ class Router:
             speech.outside,
             speech.mode,
             speech.awaits,
+            silent=speech.silent,
         )
 
     def check_size(self, content: JsonValue, text_representation: str | None) -> None:
@@ -232,6 +234,10 @@ class Router:
         """Whom the entry reaches by name, and whom it wakes."""
         draft, thread, state = entry.draft, entry.thread, self._state
         match draft.purpose:
+            case None if draft.silent:
+                own = [own_delivery(draft.sender_id)] if entry.by_person else []
+                named = draft.recipients if thread.scope is None else draft.mentions
+                return [*decide_silent(named), *(own if thread.scope is None else [])]
             case None:
                 pass
             case History():

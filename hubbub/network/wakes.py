@@ -33,6 +33,7 @@ __all__ = [
     "decide_direct",
     "decide_imported",
     "decide_result",
+    "decide_silent",
     "decide_timer",
     "explain_absence",
     "own_delivery",
@@ -72,6 +73,7 @@ class Reason(StrEnum):
     NOT_MENTIONED = "not_mentioned"
     AMENDMENT = "amendment"
     IMPORTED = "imported"
+    SILENT = "silent"
     BROADCAST_POLICY = "broadcast_policy"
 
 
@@ -100,6 +102,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.MUTED: "the agent has muted the thread, and the message does not mention it",
     Reason.AMENDMENT: "it edits or deletes an earlier message",
     Reason.IMPORTED: "it comes from a transcript: it was said long ago, and elsewhere",
+    Reason.SILENT: "its sender wants it to wake nobody",
     Reason.OWN: "nobody is woken by a message of its own",
     Reason.SYSTEM: "notices of the hub wake nobody",
     Reason.NOT_RECEIVED: "the message did not reach the agent",
@@ -141,6 +144,7 @@ class Place(StrEnum):
     AMENDMENT = "edit or deletion of an earlier message"
     TIMER = "timer that has come"
     IMPORTED = "imported from a transcript"
+    SILENT = "`silent`, wherever it stands"
 
 
 class Whom(StrEnum):
@@ -185,6 +189,7 @@ RULES = (
     Rule(Place.AMENDMENT, None, Whom.NOBODY, None),
     Rule(Place.TIMER, None, Whom.NAMED, "optional"),
     Rule(Place.IMPORTED, None, Whom.NOBODY, None),
+    Rule(Place.SILENT, None, Whom.NOBODY, None),
 )
 """Who wakes."""
 
@@ -315,6 +320,11 @@ def decide_timer(
 def decide_imported(recipients: Iterable[str]) -> list[Decision]:
     """Decisions for a message of a transcript: it is there, and wakes nobody."""
     return [_decision(p, Reason.IMPORTED, None) for p in recipients]
+
+
+def decide_silent(recipients: Iterable[str]) -> list[Decision]:
+    """Decisions for a message that is to wake nobody."""
+    return [_decision(p, Reason.SILENT, None) for p in recipients]
 
 
 def _temper(

@@ -267,6 +267,8 @@ class Draft(Struct, frozen=True):
     purpose: Purpose | None = None
     notes: tuple[str, ...] = ()
     """What mods let the sender know: sentences that stand in the result, not in the log."""
+    silent: bool = False
+    """Whether it wakes nobody."""
 
     def replace(self, **changes: Any) -> Draft:
         """The same draft with other values for these fields."""

@@ -125,6 +125,8 @@ class Speech(Input):
     awaits: bool = False
     """Whether you wait for the answer and do nothing else meanwhile. Refused where that would close
     a circle of waits. For direct messages to one participant."""
+    silent: bool = False
+    """Whether it wakes nobody: it only stands there."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
     """A person's wish about a turn that runs in the thread: the message waits for the next turn,
     enters the one that runs, or ends it and begins the next. Left out: as the agent's config
@@ -156,6 +158,8 @@ class Reply(Speech):
     message_id: MessageRef
     """The message (m42) to reply under."""
     text: Text
+    content: Annotated[JsonValue, Field(json_schema_extra={"x-runtime": True})] = None
+    """JSON in place of the text, which is how it reads then."""
 
 
 class SendResult(Model):
@@ -320,6 +324,12 @@ class Receipt(Model):
     it would not; silent: it ended without a word."""
     outcome: str | None = None
     """How that turn ended."""
+    tokens_in: int | None = None
+    """Tokens that the turn's model has read so far; left out where none was asked."""
+    tokens_out: int | None = None
+    """Tokens that it has written."""
+    cost_usd: float | None = None
+    """What that has cost; left out where no price is known."""
 
 
 class Receipts(Model):

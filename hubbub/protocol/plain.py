@@ -50,6 +50,7 @@ class PlainSpeech(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen
     speak_as: ClassVar[None] = None
     outside: ClassVar[bool] = False
     awaits: ClassVar[bool] = False
+    silent: ClassVar[bool] = False
     mode: ClassVar[None] = None
 
 

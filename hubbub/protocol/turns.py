@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import fsum
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue
@@ -87,6 +88,8 @@ class ToolCallRecord(Model):
     """
     changed: ChangedCall | None = None
     """None: it ran with the arguments that the model gave it."""
+    external: Annotated[bool, Field(exclude_if=not_)] = False
+    """Whether who asked runs it: the turn ends, and the one that their result starts goes on."""
 
     @property
     def ran_with(self) -> JsonValue:

@@ -20,6 +20,7 @@ from hubbub.network.queries import (
     PendingWakes,
     SettledCall,
     TokenHashes,
+    TokenOwner,
     TokensByParticipant,
     TurnById,
     WakeOf,
@@ -216,6 +217,8 @@ class FailureContract(StoreMaker):
         await write(store, TokenRevoked("bob"), TokenAdded("d" * 64, "bob"), TokenRevoked("dan"))
         assert list(await store.read(TokenHashes("bob"))) == ["d" * 64]
         assert list(await store.read(TokenHashes("carol"))) == ["c" * 64]
+        assert await store.read(TokenOwner("c" * 64)) == "carol"
+        assert await store.read(TokenOwner("a" * 64)) is None
         assert list((await store.read(TokensByParticipant())).items()) == [("bob", 1), ("carol", 1)]
 
     async def test_every_query_has_an_answer(self, store: Store) -> None:

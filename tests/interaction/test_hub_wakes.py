@@ -292,3 +292,20 @@ async def test_for_a_client_without_turns_an_acknowledgement_settles_a_wake(
     assert (await explain(ann, "calc", sent["id"]))["state"] == "ended"
     back = await network.join("calc", "agent", turns=True)
     assert back.ready["pending"] == []
+
+
+@pytest.mark.behaviour("W-2")
+async def test_what_is_said_silently_arrives_and_wakes_nobody(network: Network) -> None:
+    ann, calc, scribe = await crew(network)
+    sent = await ann.call("send_text_message", to="calc", text="for later", silent=True)
+    assert (sent.get("queued", {}), await woken(calc)) == ({}, [None])
+    told = await ann.call("explain_wake", agent="calc", message_id=sent["id"])
+    assert (told["woken"], told["reason"]) == (False, Reason.SILENT)
+    under = {"message_id": sent["id"], "text": "it is 4", "content": {"sum": 4}}
+    await ann.call("reply", **under)
+    event = await calc.event()
+    assert event["message"]["content"] == {"sum": 4}
+    assert event["message"]["text_representation"] == "it is 4"
+    assert event["wake"]["reason"] == "direct"
+    await ann.call("post_to_channel", channel="general", text="hi @scribe", silent=True)
+    assert await woken(scribe) == [None]

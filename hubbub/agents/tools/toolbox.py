@@ -194,6 +194,13 @@ class Toolbox:
         turn._fill()
         return turn
 
+    def with_runtime(self, tools: Sequence[Tool]) -> Toolbox:
+        """The same tools for one turn, and these, which no permission mode forbids."""
+        turn = copy.copy(self)
+        turn._always = (*self._always, *tools)
+        turn._fill()
+        return turn
+
     def ending_with(self, finish: Tool) -> Toolbox:
         """The same tools for one turn, with another `finish`."""
         turn = copy.copy(self)

@@ -16,6 +16,7 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     repeats itself (`repetition`)                          end: loop_detected
     calls without results                                  run them; `finish` comes last
     calls that wait for a person                           park: the turn stops, and is not over
+    calls handed over to who asked                         end: finished, waiting
     `finish`, but a reply is required and nothing sent     say so, once; ask again
     `finish` with a message                                run it: the message is sent
     `finish` whose answer does not fit, three times        end: no_action
@@ -164,6 +165,8 @@ class Rules:
     reply_required: bool = False
     speaking: frozenset[str] = frozenset()
     """Names of the tools that send a message."""
+    external: frozenset[str] = frozenset()
+    """Names of the tools that who asked runs."""
     quiet: frozenset[str] | None = None
     """Mode `interactive`: names of the tools after which nobody is asked. None: mode `auto`."""
     begin_with: str | None = None
@@ -275,6 +278,9 @@ class Loop:
         answer = self._finished(given.answer)
         step = step_of(answer, self._n, self._tools, given.at_ms, given.duration_ms)
         step = held_back(step, self._own, self._rules.begin_with)
+        if external := self._rules.external:
+            calls = (c.model_copy(update={"external": c.name in external}) for c in step.calls)
+            step = step.model_copy(update={"calls": tuple(calls)})
         self.steps.append(step.model_copy(update={"steered": given.asked.fresh}))
         if self._parent is not None:
             self._parent.apart += step.tokens_in + step.tokens_out
@@ -318,6 +324,8 @@ class Loop:
         open_calls = tuple(c for c in last.calls if c.result is None and c.name != FINISH)
         if open_calls:
             return [RunTools(last, open_calls, again)]
+        if out := [c.name for c in last.calls if c.external and c.error is None]:
+            return self._hand_over(out)
         saying = next((c for c in last.calls if c.result is None and self._answers(c)), None)
         if saying is not None:
             return [RunTools(last, (saying,), again)]
@@ -331,6 +339,14 @@ class Loop:
             self.steps.append(asking)
             return [Record(asking), RunTools(asking, asking.calls, again=False)]
         return [self._ask()]
+
+    def _hand_over(self, names: Sequence[str]) -> list[Command]:
+        """The end of a turn whose calls who asked runs; a `finish` beside them is too early."""
+        told = failure("too_early", "the results of your calls are not here yet", retry=True)
+        early = [c.id for c in self.steps[-1].calls if c.name == FINISH and c.result is None]
+        self._settle([CallResult(id, told, "too_early") for id in early])
+        record: list[Command] = [Record(self.steps[-1])] if early else []
+        return [*record, End("finished", f"waits for the results of {', '.join(names)}")]
 
     @property
     def _own(self) -> Sequence[Step]:

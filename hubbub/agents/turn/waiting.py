@@ -1,21 +1,23 @@
 """Turns that end with a question, and go on in the turn that its answer begins.
 
-The last step of such a turn is a question that the runtime has made (`Step.made`), so nothing that
-a model writes makes a turn wait. The answer is the next message in its thread; the turn that it
+The last step of such a turn is a question that the runtime has made (`Step.made`), or has calls
+that who asked runs (`ToolCallRecord.external`), so nothing that a model writes makes a turn wait.
+The answer is the next message in its thread; the turn that it
 starts finds the question, the agent's own last message there, which names the turn that asked. So
 what belongs together follows from the thread and the records alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.errors import OperationError
-from hubbub.ids import turn_id
+from hubbub.ids import turn_id, write_id
+from hubbub.protocol.external_tools import results_in
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, Turn
 
@@ -54,8 +56,9 @@ async def earlier_steps(
     """
     turn = await _unfinished(thread, plan, me, read, below)
     last, found = turn.start.id if turn is not None else None, list[Sequence[Step]]()
+    results = results_in((*(thread.messages if thread is not None else ()), *plan.incoming))
     while turn is not None and len(found) < MOST_TURNS:
-        found.insert(0, _below(turn, below))
+        found.insert(0, [_with(results, turn.start.id, step) for step in _below(turn, below)])
         name = turn.start.continues
         turn = await _readable(name, read) if name is not None else None
     return Earlier(tuple(step for steps in found for step in steps), last)
@@ -93,6 +96,18 @@ def _below(turn: Turn, below: int) -> Sequence[Step]:
     return [step for step in turn.steps if step.n < below]
 
 
+def _with(results: Mapping[str, str], turn: str, step: Step) -> Step:
+    """The step with what came of the calls in it that who asked has run."""
+    if not any(call.external for call in step.calls):
+        return step
+    ids = (write_id(turn, step.n, index) for index in range(len(step.calls)))
+    calls = (
+        call.model_copy(update={"result": results[id]}) if call.external and id in results else call
+        for id, call in zip(ids, step.calls, strict=True)
+    )
+    return step.model_copy(update={"calls": tuple(calls)})
+
+
 def _last_words(thread: Thread | None, plan: TurnPlan, me: str) -> Message | None:
     """What the agent has said last before the incoming messages."""
     first = min(message.seq for message in plan.incoming)
@@ -117,7 +132,11 @@ def _answers(thread: Thread | None, plan: TurnPlan, turn: Turn) -> bool:
 def waits(steps: Sequence[Step]) -> bool:
     """Whether the turn that ends with these steps goes on when somebody answers."""
     last = steps[-1] if steps else None
-    if last is None or last.made not in ("ask", "confirm"):
+    if last is None:
+        return False
+    if any(call.external and call.error is None for call in last.calls):
+        return True
+    if last.made not in ("ask", "confirm"):
         return False
     return all(call.error is None and call.result is not None for call in last.calls)
 

@@ -82,7 +82,11 @@ class MessageService(Service):
         thread = router.reply_thread(under, message.seq)
         if thread.tseq == 0 and message.sender_kind == "agent":
             thread.last_agent = message.sender_id
-        return router.draft(who, thread, args.text, args, reply_to=message.id)
+        if args.content is None:
+            return router.draft(who, thread, args.text, args, reply_to=message.id)
+        return router.draft(
+            who, thread, args.content, args, text_representation=args.text, reply_to=message.id
+        )
 
     @operation()
     async def read_message(self, call: Caller, args: ReadMessage) -> Message:

@@ -143,6 +143,9 @@ class ReceiptService(Service):
             step=done.step,
             answer=done.answer,
             outcome=done.outcome,
+            tokens_in=done.tokens_in,
+            tokens_out=done.tokens_out,
+            cost_usd=done.cost_usd,
         )
 
 
@@ -185,6 +188,9 @@ class Answer(NamedTuple):
     step: int | None = None
     answer: Literal["answered", "declined", "silent"] | None = None
     outcome: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None
 
 
 def answer_to(seq: int, turn: StoredTurn) -> Answer:
@@ -207,7 +213,15 @@ def answer_to(seq: int, turn: StoredTurn) -> Answer:
         answer = "answered"
     elif end is not None:
         answer = "silent"
-    return Answer(shown, answer, end.outcome if end else None)
+    known = [step.cost_usd for step in steps if step.cost_usd is not None]
+    return Answer(
+        shown,
+        answer,
+        end.outcome if end else None,
+        sum(step.tokens_in for step in steps) or None,
+        sum(step.tokens_out for step in steps) or None,
+        sum(known) if known else None,
+    )
 
 
 def _shown(seq: int, turn: StoredTurn, steps: list[Step]) -> int | None:

@@ -37,6 +37,7 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
     queries.MemoryValue: reads.memory,
     queries.MemoriesOf: reads.memories,
     queries.TokenHashes: reads.token_hashes,
+    queries.TokenOwner: reads.token_owner,
     queries.TokensByParticipant: reads.token_counts,
     queries.ModsWithTables: mods.with_tables,
     queries.ModSelect: mods.mod_rows,

@@ -350,6 +350,11 @@ def token_hashes(db: sqlite3.Connection, participant: str) -> Sequence[str]:
     return [sha256 for (sha256,) in rows]
 
 
+def token_owner(db: sqlite3.Connection, sha256: str) -> str | None:
+    row = db.execute("SELECT participant FROM token WHERE sha256 = ?", (sha256,)).fetchone()
+    return None if row is None else str(row[0])
+
+
 def token_counts(db: sqlite3.Connection) -> Mapping[str, int]:
     return dict(
         db.execute("SELECT participant, count(*) FROM token GROUP BY participant ORDER BY 1")

@@ -55,6 +55,7 @@ OTHER: dict[str, Any] = {
     "awaits": True,
     "purpose": None,
     "notes": ("mind this",),
+    "silent": True,
 }
 
 

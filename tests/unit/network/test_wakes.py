@@ -21,6 +21,7 @@ from hubbub.network.wakes import (
     decide_amendment,
     decide_imported,
     decide_result,
+    decide_silent,
     decide_timer,
     explain_absence,
 )
@@ -319,6 +320,7 @@ def test_edits_and_imports_wake_nobody_and_a_timer_those_agents_whom_it_names() 
     for decided, reason in (
         (decide_amendment(everybody), Reason.AMENDMENT),
         (decide_imported(everybody), Reason.IMPORTED),
+        (decide_silent(everybody), Reason.SILENT),
         (decide_timer(everybody, (), AGENTS), Reason.SYSTEM),
     ):
         assert decided == [Decision(who, reason, None) for who in everybody]
@@ -334,6 +336,6 @@ def test_what_keeps_a_message_from_waking_is_told_apart_from_what_wakes() -> Non
     waking.add(Reason.TIMER)
     follows = {Reason.OWN, Reason.SYSTEM, Reason.NOT_RECEIVED, Reason.NOT_MENTIONED}
     follows |= {Reason.NOT_AN_AGENT, Reason.BROADCAST_POLICY, Reason.AMENDMENT}
-    follows.add(Reason.IMPORTED)
+    follows |= {Reason.IMPORTED, Reason.SILENT}
     rest = {*waking, *follows}
     assert set(KEPT_BACK) == set(Reason) - rest

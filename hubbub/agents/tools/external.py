@@ -1,0 +1,63 @@
+"""Tools of who asks, as tools of the turn that answers: a call is handed over to them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.base import CallSite, Confirm
+from hubbub.agents.tools.hub import Caller, refused
+from hubbub.agents.turn.voice import marks
+from hubbub.errors import OperationError
+from hubbub.protocol.external_tools import ExternalCall, ExternalTool, call_text
+from hubbub.protocol.messages import Permission
+
+__all__ = ["HandedOver", "handed_over"]
+
+_NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
+_TOLD = "handed over to who asked; the result comes with their next message"
+
+
+class HandedOver:
+    """One tool that who asked runs: its call is a message to them."""
+
+    permission: Permission = "write"
+    confirm: Confirm = False
+    idempotent = True  # its message has a cid
+    ordered = True
+    speaks = True
+    timeout = None
+
+    def __init__(self, tool: ExternalTool, name: str, caller: Caller):
+        """`name`: what the model calls it."""
+        self.name, self._tool, self._caller = name, tool, caller
+        self.spec = ToolSpec(name, tool.description, tool.parameters or _NO_ARGUMENTS)
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Hand the call over. Raises `ToolFailed` where the hub refuses."""
+        call = ExternalCall(id=site.cid, name=self._tool.name, arguments=dict(arguments))
+        try:
+            await self._caller.call(
+                "send_message",
+                cid=site.cid,
+                cause=site.turn,
+                to=site.thread_id,
+                content={"external_call": call.model_dump(mode="json")},
+                text_representation=call_text(call),
+                **marks(site.outside),
+            )
+        except OperationError as exc:
+            raise refused(exc) from exc
+        return _TOLD
+
+
+def handed_over(
+    tools: Iterable[ExternalTool], taken: Collection[str], caller: Caller
+) -> list[HandedOver]:
+    """The tools under names that none of the agent's own has."""
+    return [
+        HandedOver(tool, f"asker_{tool.name}"[:64] if tool.name in taken else tool.name, caller)
+        for tool in tools
+    ]
