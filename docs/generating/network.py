@@ -11,9 +11,8 @@ from generating.models import fields, models_of
 from generating.tables import docstring, table
 from hubbub.cli.app import program
 from hubbub.config import models as config_models
-from hubbub.config import roles, tooling
-from hubbub.config.acp import AcpConfig
-from hubbub.config.context import ContextConfig
+from hubbub.config import tooling
+from hubbub.config.agents import AcpConfig, ContextConfig, ForkConfig, RolesConfig
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import NetworkFile
 from hubbub.mods.loader import BUILT_IN, find_mod
@@ -33,7 +32,7 @@ def config_parts() -> dict[str, str]:
         parts[f"config_{model.__name__.lower()}"] = fields(model)
     for model in (tooling.McpServerConfig, tooling.SandboxConfig, tooling.ToolConfig):
         parts[f"config_{model.__name__.lower()}"] = fields(model)
-    sections = (AcpConfig, ContextConfig, KnowledgeConfig, roles.RolesConfig, roles.ForkConfig)
+    sections = (AcpConfig, ContextConfig, KnowledgeConfig, RolesConfig, ForkConfig)
     for section in sections:
         parts[f"config_{section.__name__.lower()}"] = fields(section)
     parts["config_card"] = fields(messages.Card)

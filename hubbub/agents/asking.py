@@ -26,8 +26,7 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.agents.turn.loop import FINISH, begun
 from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
-from hubbub.config.agents import DialectName, ModelConfig, ModelSettings
-from hubbub.config.aliases import Aliases
+from hubbub.config.agents import Aliases, DialectName, ModelConfig, ModelSettings
 from hubbub.errors import ToolsRefused
 from hubbub.protocol.turns import Steering, Step
 

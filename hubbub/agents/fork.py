@@ -49,7 +49,7 @@ from hubbub.agents.turn.driver import Calls, Driver, Taint
 from hubbub.agents.turn.loop import AskModel, Loop, Park, Rules
 from hubbub.agents.turn.recording import Place, forks
 from hubbub.agents.turn.voice import marks
-from hubbub.config.roles import ForkConfig
+from hubbub.config.agents import ForkConfig
 from hubbub.errors import OperationError
 from hubbub.field_docs import Documented
 from hubbub.ids import write_id

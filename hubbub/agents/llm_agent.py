@@ -15,19 +15,20 @@ from hubbub.agents.tools.function import FunctionTool, as_tools
 from hubbub.agents.turn.hooks import Hooks
 from hubbub.config.agents import (
     AgentConfig,
+    Aliases,
+    ContextConfig,
     DialectName,
+    ForkConfig,
     History,
     ModelConfig,
     ModelSettings,
     Price,
+    RolesConfig,
 )
-from hubbub.config.aliases import Aliases
 from hubbub.config.budgets import DailyBudget
-from hubbub.config.context import ContextConfig
 from hubbub.config.explain import valid
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.prompting import PromptConfig
-from hubbub.config.roles import ForkConfig, RolesConfig
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
 from hubbub.errors import ConfigError, UserError
 from hubbub.protocol.messages import Card

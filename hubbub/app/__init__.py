@@ -1,6 +1,5 @@
 """What runs on a machine: a network (`network`, with the processes of its agents: `agents`,
-`launch`, `supervisor`), the programs that take webhooks (`inbound`), and what is said before and
-meanwhile.
+`supervisor`), the program that takes webhooks (`inbound`), and what is said before and meanwhile.
 
 `preflight` and `doctor` look at a config and a machine, `starters` and `providers` write a first
 config, `prompts` is what agents are told, `lifecycle` what happens, as data. Imports everything

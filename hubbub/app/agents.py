@@ -16,9 +16,9 @@ from hubbub.agents.launch import run_agent
 from hubbub.agents.program import Objects
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
-from hubbub.app.launch import RUN, URL, agent_tokens
 from hubbub.app.process import run_loop
 from hubbub.app.prompts import mod_notes
+from hubbub.app.supervisor import RUN, URL, agent_tokens
 from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import Address, find_network
 from hubbub.config.loader import load

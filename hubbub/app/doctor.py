@@ -16,8 +16,7 @@ from hubbub.agents.models.base import Answer, Model, ToolSpec
 from hubbub.app.preflight import check_port, lacks_key, load_valid, programs_of
 from hubbub.app.providers import ModelProposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
-from hubbub.config.acp import AcpConfig
-from hubbub.config.agents import DialectName
+from hubbub.config.agents import AcpConfig, DialectName
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import ModelConfig
 from hubbub.config.paths import MEMORY_STORE, SQLITE

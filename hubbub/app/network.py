@@ -9,7 +9,6 @@ import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
-from hubbub.app.launch import units
 from hubbub.app.lifecycle import (
     AgentGivenUp,
     LifecycleEvent,
@@ -18,7 +17,7 @@ from hubbub.app.lifecycle import (
     Report,
     Stopping,
 )
-from hubbub.app.supervisor import Supervisor
+from hubbub.app.supervisor import Supervisor, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
 from hubbub.logs import get_logger

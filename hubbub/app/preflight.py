@@ -27,14 +27,14 @@ from hubbub.agents.tools.naming import (
 )
 from hubbub.agents.window import sizes
 from hubbub.app.prompts import check_prompts, check_skills
-from hubbub.config.acp import AcpConfig
-from hubbub.config.address import Address
+from hubbub.config.agents import AcpConfig
 from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.paths import split_spec
 from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Loc
+from hubbub.config.units import Address
 from hubbub.errors import ConfigError, UserError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.loader import check_company, find_mod, known_mods

@@ -1,17 +1,20 @@
-"""Keeps the agents' processes running: starts, restarts, gives up, and stops them all."""
+"""The processes of a network's agents: what each is told, and how they are kept running."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
+import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal, Protocol
 
 from hubbub.app.lifecycle import (
@@ -24,10 +27,14 @@ from hubbub.app.lifecycle import (
 )
 from hubbub.app.lifeline import Lifeline
 from hubbub.clock import Clock, SystemClock
+from hubbub.config.loader import LoadedConfig
 from hubbub.protocol.admin import AgentProcess
 from hubbub.waiting import done_within
 
 __all__ = [
+    "RUN",
+    "TOKENS",
+    "URL",
     "GiveUp",
     "OutputPipe",
     "Restart",
@@ -35,9 +42,12 @@ __all__ = [
     "RestartRules",
     "Supervisor",
     "Unit",
+    "agent_tokens",
     "lines",
     "output_pipe",
+    "units",
 ]
+
 
 MAX_LINE = 8192
 """Bytes after which a line is cut in two."""
@@ -431,3 +441,36 @@ async def _drain(readers: Sequence[asyncio.Task[None]]) -> None:
     await asyncio.gather(*left, return_exceptions=True)
     for reader in done:
         reader.result()
+
+
+URL = "HUBBUB_URL"
+RUN = "HUBBUB_RUN"
+TOKENS = "HUBBUB_TOKENS"
+"""A JSON object of tokens by agent. Environments are private to a user, command lines are not."""
+
+
+def units(config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str) -> list[Unit]:
+    """One process per agent, and one for all that share. `run` names this life of the network."""
+    own = [(name,) for name, agent in config.file.agents.items() if agent.process == "own"]
+    shared = tuple(name for name, agent in config.file.agents.items() if agent.process == "shared")
+    told = {URL: url, RUN: run, "PYTHONUNBUFFERED": "1"}
+    return [_unit(config.path, names, tokens, told) for names in [*own, shared] if names]
+
+
+def _unit(
+    path: Path, names: tuple[str, ...], tokens: Mapping[str, str], told: Mapping[str, str]
+) -> Unit:
+    command = [sys.executable, "-m", "hubbub", "agents", "run", "--config", str(path)]
+    for name in names:
+        command += ["--name", name]
+    mine = {name: tokens[name] for name in names}
+    return Unit(names, command, {**told, TOKENS: json.dumps(mine)})
+
+
+def agent_tokens(environ: Mapping[str, str]) -> dict[str, str]:
+    """What the launcher put into the environment of this process; empty without a launcher."""
+    text = environ.get(TOKENS)
+    if not text:
+        return {}
+    found = json.loads(text)
+    return {str(name): str(token) for name, token in found.items()}

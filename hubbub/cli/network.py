@@ -63,7 +63,7 @@ def check(config: ConfigArgument = DEFAULT_CONFIG, as_json: JsonFlag = False) ->
 
 def schema() -> None:
     """Print the JSON Schema of the YAML, for editors."""
-    from hubbub.config.schema import json_schema
+    from hubbub.config.models import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 

@@ -58,8 +58,7 @@ def up(
         from hubbub.app.browser import wants_browser
         from hubbub.app.network import serve
         from hubbub.app.preflight import load_checked
-        from hubbub.app.printer import Printer
-        from hubbub.app.process import configure_logging, run_loop
+        from hubbub.app.process import Printer, configure_logging, run_loop
         from hubbub.cli.view import JsonView, TerminalView
 
     if config == DEFAULT_CONFIG and not config.exists():

@@ -26,7 +26,7 @@ def serve(
 ) -> None:
     """Take webhooks from programs elsewhere and post them in the network, until Ctrl-C. The YAML
     says where: mods.webhooks.inbound."""
-    from hubbub.app.inbound.service import job_of, run
+    from hubbub.app.inbound import job_of, run
 
     def announce(addresses: Sequence[str]) -> None:
         for each in addresses:

@@ -2,6 +2,5 @@
 
 `loader` reads it (`source`: YAML with places, includes and variables; `paths`), `models` and the
 sections beside it say what may stand there, `checks` what must hold together, `explain` and
-`problems` say what is wrong: file, line, the nearest name. `schema` is for editors. Imports the
-protocol.
+`problems` say what is wrong: file, line, the nearest name. Imports the protocol.
 """

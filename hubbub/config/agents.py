@@ -1,24 +1,182 @@
-"""Models and agents in the YAML."""
+"""Models and agents in the YAML, with what is theirs alone: roles, other names of tools, coding
+agents, the context window."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from hubbub.config.acp import USUAL_OF_ACP, AcpConfig
-from hubbub.config.aliases import Aliases
 from hubbub.config.budgets import DailyBudget
-from hubbub.config.context import ContextConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import Prompt
-from hubbub.config.roles import ROLES_OF, ForkConfig, RoleModels, RolesConfig
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
-from hubbub.config.units import Id, Section, Size, Span, span
+from hubbub.config.units import Id, Section, Size, Span, span, wrong
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
 
-__all__ = ["AgentConfig", "DialectName", "History", "ModelConfig", "ModelSettings", "Price"]
+__all__ = [
+    "ROLES_OF",
+    "USUAL_OF_ACP",
+    "AcpConfig",
+    "AgentConfig",
+    "Aliases",
+    "CompressionName",
+    "ContextConfig",
+    "DialectName",
+    "ForkConfig",
+    "History",
+    "ModelConfig",
+    "ModelSettings",
+    "Price",
+    "RoleModels",
+    "RolesConfig",
+]
+
+
+CompressionName = Literal["importance", "window", "summary"]
+
+
+class ContextConfig(Section):
+    """How an agent's questions fill the context window of its model. Sizes are tokens."""
+
+    window: Size | None = None
+    """Tokens that a question and its answer may have, for example 16k; left out, or more than that:
+    the model's `context_window`. If neither is known, nothing is cut."""
+    reserve: Size | None = None
+    """Tokens of the window that are kept free for the answer. Left out: the model's
+    `max_output_tokens` or 4k, and at most a quarter of the window."""
+    compression: CompressionName = "importance"
+    """What becomes of earlier steps of a turn for which there is no room. importance: those that
+    only read go first, errors and writes stay as a line; window: the oldest go first; summary: the
+    model puts them into fewer words, which costs a request."""
+    keep_steps: Annotated[int, Field(ge=1, le=50)] = 5
+    """The last steps, which stay as they are as long as anything else can go."""
+
+
+USUAL_OF_ACP: Mapping[str, JsonValue] = MappingProxyType(
+    {"permission_mode": "ask", "final_text": "send", "turn_timeout": 3600.0, "max_steps": 100}
+)
+"""What holds for an agent of the kind `acp` where its section says nothing else: a coding agent
+changes files, works for a long time, and ends with a text that is its answer."""
+
+
+class AcpConfig(Section):
+    """The program of a coding agent, which speaks ACP on its stdin and stdout."""
+
+    command: Annotated[list[str], Field(min_length=1)]
+    """Program and arguments, for example `[opencode, acp]`."""
+    cwd: str = "."
+    """Its workspace: the folder in which it works; left out: the file's."""
+    env: dict[str, str] = {}
+    """Besides HOME, LOGNAME, PATH, SHELL, TERM and USER: it gets nothing else of the agent's
+    environment. A key of its own goes here: `{ANTHROPIC_API_KEY: "${ANTHROPIC_API_KEY}"}`."""
+    login: str | None = None
+    """How the program logs in, of the ways that it offers, where it wants that before a session:
+    `openai-api-key` for Codex. Left out: it has logged in already, or needs no account."""
+    session: Literal["thread", "agent"] = "thread"
+    """thread: what the program remembers of one thread it does not know in another; agent: one
+    memory for all threads, which it works on one after the other."""
+    start_timeout: Span = 60.0
+    """Until it has started, or has begun or loaded a session."""
+
+
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+
+_STEP_ACTIONS = {"SEARCH_KNOWLEDGE": "search_knowledge", "SEND_MESSAGE": "send_text_message"}
+_STEP_FIELDS = {
+    "query_text": "query",
+    "target_agent_id": "to",
+    "message_text": "text",
+    "context_summary": "context",
+}
+_PRESETS: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = MappingProxyType(
+    {"step_actions": (_STEP_ACTIONS, _STEP_FIELDS)}
+)
+
+
+class Aliases(Section):
+    """Names that stand for others, in every dialect. Actions of `final_output` are understood
+    however they are spelled (`CALL_TOOLS_PARALLEL`), and need none."""
+
+    preset: Literal["step_actions"] | None = None
+    """Aliases that come along: step_actions has SEARCH_KNOWLEDGE, SEND_MESSAGE, `query_text`,
+    `target_agent_id`, `message_text` and `context_summary`."""
+    names: dict[Name, Name] = {}
+    """Of tools and actions: `{SEARCH_DOCS: search_knowledge}`."""
+    fields: dict[Name, Name] = {}
+    """Of arguments: `{query_text: query}`. A tool that has such an argument itself is given it."""
+
+    @property
+    def all_names(self) -> dict[str, str]:
+        """With those of the preset; own ones count first."""
+        return {**self._preset[0], **self.names}
+
+    @property
+    def all_fields(self) -> dict[str, str]:
+        """With those of the preset; own ones count first."""
+        return {**self._preset[1], **self.fields}
+
+    @property
+    def _preset(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        return _PRESETS[self.preset] if self.preset is not None else ({}, {})
+
+    @model_validator(mode="after")
+    def _mean_one_thing(self) -> Self:
+        for key, aliases in (("names", self.all_names), ("fields", self.all_fields)):
+            for alias, meant in aliases.items():
+                if meant in aliases:
+                    what = f"'{alias}' in {key} stands for '{meant}', which is an alias itself"
+                    raise wrong(f"{what}: say what it stands for, '{aliases[meant]}'")
+        return self
+
+
+ROLES_OF: Mapping[str, tuple[Role, ...]] = MappingProxyType(
+    {
+        "router": ("router", "executor"),  # it fills in the arguments of the tool that was chosen
+        "planner": ("planner",),
+        "executor": ("executor",),
+        "reflector": ("reflector",),
+        "pipeline": ("router", "planner", "executor", "reflector"),
+    }
+)
+"""The roles that an agent of a kind needs a model for."""
+RoleModels = dict[Role, Id]
+
+
+class RolesConfig(Section):
+    """What agents of these kinds keep to."""
+
+    min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.6
+    """A router that is less sure than this asks the person."""
+    min_score: Annotated[int, Field(ge=1, le=5)] = 3
+    """A reflector accepts no results to which it gives less than this, of 5."""
+    max_plan_steps: Annotated[int, Field(ge=1, le=50)] = 8
+    """Steps of a plan."""
+    max_retries: Annotated[int, Field(ge=0, le=20)] = 3
+    """How often a step or the plan is tried again before a person is asked."""
+    targets: list[Id] | None = None
+    """Agents that may be given work; left out: all that are present and have a card."""
+    request_timeout: Span = 120.0
+    """How long another agent may take for its answer."""
+    instructions: dict[Role, str] = {}
+    """In place of what a role is told; the agent's own `instruction` follows it."""
+
+
+class ForkConfig(Section):
+    """Lets a model give parts of its work to sub-agents: the tool `fork`."""
+
+    timeout: Span = 120.0
+    """The longest that a sub-agent may take; the model may say less."""
+    most: Annotated[int, Field(ge=1, le=16)] = 4
+    """Sub-agents of one turn, or of one sub-agent."""
+    depth: Annotated[int, Field(ge=1, le=2)] = 1
+    """2: sub-agents may have sub-agents of their own."""
+    max_steps: Annotated[int, Field(ge=1, le=100)] = 10
+    """Answers of the model in one sub-agent."""
+
 
 DialectName = Literal["native", "tool_call", "final_output"]
 

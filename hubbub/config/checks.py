@@ -13,14 +13,14 @@ from types import MappingProxyType
 
 from pydantic import JsonValue
 
-from hubbub.config.address import parse_address
+from hubbub.config.agents import ROLES_OF
 from hubbub.config.explain import dotted
 from hubbub.config.knowledge import check_knowledge, check_skills
 from hubbub.config.models import AgentConfig, NetworkConfig
 from hubbub.config.paths import EVERY, MEMORY_STORE, SQLITE, split_spec
 from hubbub.config.problems import closest, nearest, shown_path
-from hubbub.config.roles import ROLES_OF
 from hubbub.config.source import Document, Loc
+from hubbub.config.units import parse_address
 from hubbub.protocol.thread_ids import RESERVED_IDS, is_channel_name, is_id, is_participant_id
 
 __all__ = ["check_approvers", "cross_check"]

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from hubbub.config.address import Address, parse_address
 from hubbub.config.checks import cross_check
 from hubbub.config.explain import explain
 from hubbub.config.models import NetworkFile
 from hubbub.config.paths import anchor_paths
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
 from hubbub.config.source import Document, Loc, Place, parse
+from hubbub.config.units import Address, parse_address
 from hubbub.errors import ConfigError
 
 __all__ = ["LoadedConfig", "load"]

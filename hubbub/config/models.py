@@ -1,6 +1,7 @@
 """The YAML of a network as models. `hubbub network schema` prints their JSON Schema.
 
-Unknown keys are errors everywhere; the loader turns them into sentences with file and line.
+It is for editors that complete and check while one types. Unknown keys are errors everywhere; the
+loader turns them into sentences with file and line.
 """
 
 from __future__ import annotations
@@ -9,8 +10,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from hubbub.config.acp import AcpConfig
-from hubbub.config.agents import AgentConfig, History, ModelConfig, Price
+from hubbub.config.agents import (
+    AcpConfig,
+    AgentConfig,
+    ForkConfig,
+    History,
+    ModelConfig,
+    Price,
+    RolesConfig,
+)
 from hubbub.config.budgets import (
     ApprovalsConfig,
     BreakerConfig,
@@ -28,7 +36,6 @@ from hubbub.config.prompting import (
     PromptConfig,
     RolloutConfig,
 )
-from hubbub.config.roles import ForkConfig, RolesConfig
 from hubbub.config.tooling import McpServerConfig
 from hubbub.config.units import HostName, Id, Section, Size, Span
 from hubbub.protocol.messages import Card
@@ -61,6 +68,7 @@ __all__ = [
     "RolesConfig",
     "RolloutConfig",
     "WakePolicy",
+    "json_schema",
 ]
 
 
@@ -181,3 +189,41 @@ class NetworkFile(Section):
         """An agent's section, with what holds for all agents of the network. Raises KeyError."""
         own = self.agents[name]
         return own.model_copy(update={"knowledge": self.knowledge.joined(own.knowledge)})
+
+
+_REFERENCE: JsonValue = {"type": "string", "pattern": r"\$\{"}
+
+
+def json_schema() -> dict[str, JsonValue]:
+    """The schema of a network file as one writes it.
+
+    Beyond the models: `include`, and a `${NAME}` wherever a number or a switch stands.
+    """
+    schema: dict[str, JsonValue] = NetworkFile.model_json_schema()
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    properties["include"] = {
+        "title": "Include",
+        "description": "Files whose maps are merged underneath this one; relative to this file.",
+        "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}],
+    }
+    loose = {key: _with_references(value) for key, value in schema.items()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **loose}
+
+
+def _with_references(node: JsonValue) -> JsonValue:
+    if isinstance(node, list):
+        return [_with_references(value) for value in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("type") in ("integer", "number", "boolean"):
+        return _loosened(node)
+    return {key: _with_references(value) for key, value in node.items()}
+
+
+def _loosened(node: dict[str, JsonValue]) -> JsonValue:
+    """The value itself or a reference; what describes it stays outside."""
+    about = {k: v for k, v in node.items() if k in ("title", "description", "default")}
+    rule: JsonValue = {k: v for k, v in node.items() if k not in about}
+    about["anyOf"] = [rule, _REFERENCE]
+    return about

@@ -1,11 +1,12 @@
-"""Amounts as people write them in YAML, and the base of all sections."""
+"""Amounts and addresses as people write them in YAML, and the base of all sections."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable
 from math import isfinite
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -13,7 +14,8 @@ from pydantic_core import PydanticCustomError
 from hubbub.field_docs import Documented
 from hubbub.protocol.thread_ids import ID_PATTERN
 
-__all__ = ["HostName", "Id", "Section", "Size", "Span", "span", "wrong"]
+__all__ = ["Address", "HostName", "Id", "Section", "Size", "Span", "parse_address", "span", "wrong"]
+
 
 _SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2, "K": 1024}
 _SPANS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -83,3 +85,37 @@ class Section(Documented):
         extra="forbid",
         frozen=True,
     )
+
+
+class Address(NamedTuple):
+    """Where a hub listens. Port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """The address in `text`. Raises ValueError with the sentence for the user."""
+    host, colon, digits = text.rpartition(":")
+    if not colon or not digits.isascii() or not digits.isdecimal() or int(digits) > 65535:
+        raise ValueError(f"'{text}' is no address: expected host:port, for example 127.0.0.1:4820")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if ":" in bare and bare == host:
+        raise ValueError(f"'{text}' is no address: write an IPv6 host in brackets, [::1]:4820")
+    if not bare or any(c.isspace() or c in "/[]" for c in bare):
+        raise ValueError(f"'{text}' is no address: expected host:port, for example 127.0.0.1:4820")
+    return Address(bare, int(digits))

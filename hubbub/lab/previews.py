@@ -20,8 +20,7 @@ from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan, PlanStep
 from hubbub.agents.roles.work import ONLY, Work
 from hubbub.app.prompts import AgentPrompt
-from hubbub.config.agents import ModelConfig
-from hubbub.config.roles import ROLES_OF
+from hubbub.config.agents import ROLES_OF, ModelConfig
 from hubbub.protocol.turns import Role
 
 __all__ = ["PromptPreview", "previews"]

@@ -17,9 +17,8 @@ from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.function import as_tool
 from hubbub.agents.tools.registry import SelectTool
-from hubbub.config.agents import AgentConfig
+from hubbub.config.agents import AgentConfig, ForkConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
-from hubbub.config.roles import ForkConfig
 from hubbub.mods.loader import BUILT_IN, load_mods
 from hubbub.testing.network import LocalNetwork
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, CallRequest, ToolSpec
 from hubbub.agents.turn.recording import read_arguments
-from hubbub.config.aliases import Aliases
+from hubbub.config.agents import Aliases
 
 __all__ = ["renamed"]
 

@@ -30,8 +30,7 @@ from hubbub.agents.tools.schema import wrong_arguments
 from hubbub.agents.tools.tidy import TIDY_STEPS, StepNumber
 from hubbub.agents.tools.ways_out import ASK_HUMAN, FORK, SHOW_PLAN
 from hubbub.agents.turn.loop import FINISH
-from hubbub.config.agents import DialectName
-from hubbub.config.aliases import Aliases
+from hubbub.config.agents import Aliases, DialectName
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord, WaitStrategy
 
 __all__ = ["CompressedStep", "FinalOutput", "FinalOutputObject", "ParallelTool", "read_output"]

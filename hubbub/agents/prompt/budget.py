@@ -38,7 +38,7 @@ from hubbub.agents.prompt.tokens import (
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.turn.chat import Kept
 from hubbub.agents.turn.loop import FINISH
-from hubbub.config.context import CompressionName
+from hubbub.config.agents import CompressionName
 from hubbub.errors import ModelError
 from hubbub.protocol.turns import Layer, Step, Window
 

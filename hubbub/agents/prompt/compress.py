@@ -26,7 +26,7 @@ from pydantic import JsonValue
 from hubbub.agents.prompt.tokens import TokenCounter
 from hubbub.agents.tools.results import fit
 from hubbub.agents.turn.chat import Kept
-from hubbub.config.context import CompressionName
+from hubbub.config.agents import CompressionName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 from hubbub.wording import shortened
 

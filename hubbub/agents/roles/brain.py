@@ -39,9 +39,8 @@ from hubbub.agents.turn.voice import Voice
 from hubbub.agents.turn.waiting import earlier_steps
 from hubbub.agents.window import context_rules
 from hubbub.client import Client
-from hubbub.config.agents import AgentConfig, ModelConfig
+from hubbub.config.agents import ROLES_OF, AgentConfig, ModelConfig
 from hubbub.config.problems import nearest
-from hubbub.config.roles import ROLES_OF
 from hubbub.errors import ConfigError
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message

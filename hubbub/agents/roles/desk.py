@@ -31,7 +31,7 @@ from hubbub.agents.tools.ways_out import (
 )
 from hubbub.agents.turn.loop import AskModel
 from hubbub.agents.turn.reservations import Reservations, Terms
-from hubbub.config.roles import RolesConfig
+from hubbub.config.agents import RolesConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Role
 

@@ -17,9 +17,8 @@ from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, REPLY, SHOW_PLAN
 from hubbub.agents.turn.loop import FINISH
-from hubbub.config.agents import AgentConfig
+from hubbub.config.agents import ROLES_OF, AgentConfig
 from hubbub.config.problems import nearest
-from hubbub.config.roles import ROLES_OF
 from hubbub.protocol.messages import Permission
 
 __all__ = [

@@ -37,7 +37,7 @@ from acp.schema import (
 from acp.transports import default_environment
 from pydantic import BaseModel, ValidationError
 
-from hubbub.config.acp import AcpConfig
+from hubbub.config.agents import AcpConfig
 from hubbub.errors import HubbubError
 from hubbub.interop.acp.permission import CANCELLED
 from hubbub.logs import get_logger

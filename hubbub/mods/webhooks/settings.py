@@ -11,8 +11,7 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import AfterValidator, Field, JsonValue, SecretStr, field_validator, model_validator
 
-from hubbub.config.address import parse_address
-from hubbub.config.units import Id, Section, Size, Span, wrong
+from hubbub.config.units import Id, Section, Size, Span, parse_address, wrong
 from hubbub.mods.api import ModConfig
 from hubbub.mods.fields import named_thread
 from hubbub.wording import shortened

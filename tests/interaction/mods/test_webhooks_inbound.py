@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from hubbub.app.inbound.service import inbound
+from hubbub.app.inbound import inbound
 from hubbub.errors import OperationError
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig

@@ -16,7 +16,7 @@ from hubbub.agents.models.base import Question, ToolSpec
 from hubbub.agents.prompt.budget import ContextRules, Fitted, Fitting
 from hubbub.agents.prompt.render import Conversation, ConversationTemplate, ThreadView
 from hubbub.agents.turn.chat import Kept
-from hubbub.config.context import CompressionName
+from hubbub.config.agents import CompressionName
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 from tests.unit.agents.builders import message

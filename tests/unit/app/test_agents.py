@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.app.agents import AgentJob, AgentsJob, from_config, from_file, run_job
-from hubbub.app.launch import agent_tokens, units
+from hubbub.app.supervisor import agent_tokens, units
 from hubbub.client import Client
 from hubbub.client.runfile import RunFile, write_run_file
 from hubbub.config.models import AgentConfig

@@ -10,8 +10,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.app.printer import Printer
-from hubbub.app.process import configure_logging
+from hubbub.app.process import Printer, configure_logging
 from hubbub.app.supervisor import MAX_LINE, lines, output_pipe
 
 

@@ -16,8 +16,8 @@ from hubbub.app.preflight import (
     load_checked,
     load_valid,
 )
-from hubbub.config.address import Address
 from hubbub.config.problems import ConfigProblems
+from hubbub.config.units import Address
 from hubbub.errors import ConfigError, UserError
 from tests.unit.app.conftest import Loading, Write
 

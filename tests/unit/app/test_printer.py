@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pytest
 
-from hubbub.app.printer import Printer
+from hubbub.app.process import Printer
 
 DEADLINE_S = 30.0
 

@@ -162,6 +162,7 @@ async def test_what_is_stopped_while_it_is_being_started_does_not_run() -> None:
             await supervisor.stop("bot")
             other = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
             await other.wait()  # whatever was on its way has come
+            await supervisor.stop("bot")  # and is gone
             assert [each.state for each in supervisor.processes()] == ["stopped"], passes
             assert not any(map(alive, seen.pids())), passes
     finally:

@@ -9,8 +9,7 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
-from hubbub.config.models import NetworkFile
-from hubbub.config.schema import json_schema
+from hubbub.config.models import NetworkFile, json_schema
 
 Schema = dict[str, JsonValue]
 

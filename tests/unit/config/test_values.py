@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from hubbub.config.address import Address, parse_address
 from hubbub.config.models import Price
 from hubbub.config.source import MissingVariable, expand, refers
-from hubbub.config.units import Size, Span
+from hubbub.config.units import Address, Size, Span, parse_address
 from tests.unit.config.conftest import Loading
 
 
