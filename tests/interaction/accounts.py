@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hubbub.config.models import NetworkFile
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.peers import Network, Peer, config
+from tests.interaction.stop_rig import HandClock
 
 __all__ = ["HandClock", "Worker", "limited", "notices"]
 

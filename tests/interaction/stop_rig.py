@@ -21,22 +21,27 @@ __all__ = [
     "woken",
 ]
 
-DESK = config(channels={"desk": {"members": "all"}})
-
 
 class HandClock:
-    """A clock that a test moves."""
+    """Moved by hand: `wall` is what `now` tells."""
 
     def __init__(self) -> None:
-        self.time = 1000.0
-        self.epoch = 1_760_000_000.0
-        """Where the time of day begins: who sets the clock moves it."""
+        self.wall = 1_800_000_000.0
+        self._stepped = 0.0
 
     def now(self) -> float:
-        return self.epoch + self.time
+        return self.wall
 
     def monotonic(self) -> float:
-        return self.time
+        return self.wall - self._stepped
+
+    def set(self, by: float) -> None:
+        """Somebody sets the clock: no time passes by that."""
+        self.wall += by
+        self._stepped += by
+
+
+DESK = config(channels={"desk": {"members": "all"}})
 
 
 async def at_work(network: Network) -> tuple[Peer, Peer, str]:

@@ -84,7 +84,7 @@ async def test_turns_count_once_in_their_thread_and_window(in_memory: Networks) 
             assert begun["attempts"] == attempt
         await ann.say("calc", "another thread")
         await calc.call("begin_turn", start=beginning(await woken(calc)))
-        clock.time += 60
+        clock.wall += 60
         await ann.call("post_to_channel", channel="desk", text="@calc later?")
         await calc.call("begin_turn", start=beginning(await woken(calc)))
         assert (await ann.call("list_breakers"))["breakers"] == []

@@ -11,8 +11,8 @@ import pytest
 from hubbub.network.log import Change
 from hubbub.network.records import TurnEnded
 from hubbub.protocol.turns import TurnEnd
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, soon
+from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 
 

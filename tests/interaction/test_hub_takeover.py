@@ -217,15 +217,15 @@ async def test_a_takeover_ends_at_its_time_and_can_be_renewed(in_memory: Network
     clock = HandClock()
     async with in_memory.start(clock=clock) as network:
         ann, calc, bob = await taken(network)
-        clock.time += 599.9
-        clock.epoch += 3_000_000
+        clock.wall += 599.9
+        clock.set(3_000_000)
         takeover = await bob.call("take_over", agent="calc", minutes=1)
         until = datetime.fromisoformat(takeover["until"]).timestamp()
         assert until == pytest.approx(clock.now() + 60), "a date is one of the time of day"
-        clock.epoch -= 1_000_000  # which makes the takeover no longer
-        clock.time += 59.9
+        clock.set(-1_000_000)  # which makes the takeover no longer
+        clock.wall += 59.9
         await bob.say("ann", "still me", speak_as="calc")
-        clock.time += 0.1
+        clock.wall += 0.1
         error = await bob.ask("send_text_message", to="ann", text="x", speak_as="calc")
         assert error["code"] == "forbidden"
         assert (await bob.ask("read_thread", thread="dm.ann.calc"))["code"] == "unknown_thread"
@@ -329,7 +329,7 @@ async def test_a_take_over_goes_on_over_a_restart_until_its_time(
     store, clock = f"sqlite:{tmp_path / 'hub.db'}", HandClock()
     async with in_memory.start(store=store, clock=clock) as network:
         await taken(network)
-    clock.time += 300
+    clock.wall += 300
     async with in_memory.start(store=store, clock=clock) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         calc = await network.join("calc", "agent", turns=True)
@@ -337,12 +337,12 @@ async def test_a_take_over_goes_on_over_a_restart_until_its_time(
         assert (await ann.signal("takeovers"))["data"]["takeovers"][0]["by"] == "bob"
         await bob.say("ann", "still me", speak_as="calc")
         assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "taken_over"}
-    clock.time += 300
+    clock.wall += 300
     async with in_memory.start(store=store, clock=clock) as network:
         await eventually(lambda: not network.hub.kernel.state.takeovers)
         await settled(network)
         ann = await network.join("ann")
         assert "not_woken" not in await ann.say("calc", "?")
-    clock.time -= 300  # a clock that goes back brings back no takeover that has ended
+    clock.wall -= 300  # a clock that goes back brings back no takeover that has ended
     async with in_memory.start(store=store, clock=clock) as network:
         assert list(network.hub.kernel.state.takeovers) == []

@@ -20,9 +20,9 @@ from hubbub.mods.operation import Calling
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.testing.model_server import Answer, Breakdown, ModelServer, Refusal, Script
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import DESK, refused, workplace
 from tests.interaction.peers import Peer
+from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 
 LONG = "We talked about the harbour for a long time. " * 10

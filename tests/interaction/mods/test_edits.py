@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import DESK, post, refused, workplace
 from tests.interaction.peers import Peer
+from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 
 PEOPLE = ("ann", "bot", "calc")

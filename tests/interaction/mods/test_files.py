@@ -20,7 +20,6 @@ from structlog.testing import capture_logs
 from hubbub.errors import UserError
 from hubbub.mods.files.schemas import CHUNK
 from hubbub.protocol.messages import Message
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.files_rig import (
     PNG,
     TEXT,
@@ -35,6 +34,7 @@ from tests.interaction.mods.files_rig import (
 )
 from tests.interaction.mods.workplace import later, refused, refusing
 from tests.interaction.peers import Peer, eventually
+from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 
 BIG = bytes(range(256)) * 2000

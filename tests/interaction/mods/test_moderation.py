@@ -14,10 +14,10 @@ from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.protocol.messages import Draft, Timer
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.files_rig import files_mod
 from tests.interaction.mods.workplace import DESK, post, refused, refusing, workplace
 from tests.interaction.peers import Peer, soon
+from tests.interaction.stop_rig import HandClock
 
 AWS = "AKIA" + "Q3EGRTZ5XN7WPL2M"
 SWELLS = "\ufdfa"

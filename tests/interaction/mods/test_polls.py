@@ -12,7 +12,6 @@ from hubbub.mods.api import Mod, ModConfig, Pass, Reject, Verdict
 from hubbub.mods.polls.mod import AGAIN_S, PollsConfig, PollsMod, result_of, result_text
 from hubbub.network.queries import SettledCall
 from hubbub.protocol.messages import Draft
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import (
     DESK,
     at_time,
@@ -23,6 +22,7 @@ from tests.interaction.mods.workplace import (
     workplace,
 )
 from tests.interaction.peers import DEADLINE_S, Peer, eventually
+from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 
 ASKED = {"thread": DESK, "question": "Lunch?", "options": ["Pizza", "Soup", "Rice"]}

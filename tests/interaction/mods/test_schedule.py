@@ -16,9 +16,9 @@ from hubbub.mods.schedule.mod import ScheduleConfig, ScheduleMod
 from hubbub.protocol.messages import Draft
 from hubbub.testing.model_server import ModelServer, Script
 from tests.interaction.agent_rig import Rig, call, finish, says, send
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import DESK, later, refused, refusing, workplace
 from tests.interaction.peers import Frame, Network, Peer, eventually
+from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 
 

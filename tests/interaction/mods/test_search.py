@@ -19,10 +19,10 @@ from hubbub.mods.operation import Statement
 from hubbub.mods.search.mod import SearchMod
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from tests.examples import examples
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.files_rig import files_mod
 from tests.interaction.mods.workplace import DESK, later, refused, refusing, workplace
 from tests.interaction.peers import Peer, eventually, soon
+from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 
 

@@ -12,7 +12,6 @@ from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
 from hubbub.mods.tasks.duties import AGAIN_S
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.protocol.messages import Draft
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import (
     DESK,
     at_time,
@@ -23,6 +22,7 @@ from tests.interaction.mods.workplace import (
     workplace,
 )
 from tests.interaction.peers import DEADLINE_S, Network, Peer, eventually
+from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 
 

@@ -14,11 +14,10 @@ import pytest
 
 from hubbub.mods.webhooks.mod import WebhooksMod
 from hubbub.mods.webhooks.settings import WebhooksConfig
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import later, post, refused, refusing, workplace
 from tests.interaction.peers import Frame, Peer, eventually, soon
 from tests.interaction.receiver import Receiver, receiving
-from tests.interaction.stop_rig import begin, let_in
+from tests.interaction.stop_rig import HandClock, begin, let_in
 from tests.interaction.stores import MoodyStore
 
 SECRET = "correct horse battery"

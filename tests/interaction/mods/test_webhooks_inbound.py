@@ -18,9 +18,9 @@ from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.mods.webhooks.courier import signed
 from hubbub.mods.webhooks.settings import InboundConfig
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.mods.workplace import DESK, workplace
 from tests.interaction.peers import Frame, Network, Peer, soon
+from tests.interaction.stop_rig import HandClock
 
 SECRET = "correct horse battery"
 

@@ -14,8 +14,8 @@ from hubbub.clock import Clock
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
 from hubbub.network.ports import Store
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.peers import Network, Networks, Peer, config, soon
+from tests.interaction.stop_rig import HandClock
 
 __all__ = [
     "DESK", "QUICK", "at_time", "later", "post", "refused", "refusing", "said_by_hub", "workplace",

@@ -30,7 +30,7 @@ class Measured:
 
     def run(self, hook: str, seconds: float, code: Callable[[], object] = lambda: None) -> object:
         def hooked() -> object:
-            self.clock.time += seconds
+            self.clock.wall += seconds
             return code()
 
         return self.guard.run(LIMIT, self.mod, hook, hooked)
@@ -69,7 +69,7 @@ def test_a_hook_that_is_slow_seldom_or_that_hides_what_was_deleted_stays_on(
     for _ in range(2 * MOST_LATE):
         measured.run("on_turn", 11)
         measured.run("shown", 11)
-        measured.clock.time += WITHIN_S / 2
+        measured.clock.wall += WITHIN_S / 2
     assert measured.reports == [("on_turn", False), ("shown", False)] * 2 * MOST_LATE
     assert not measured.guard.off
 
@@ -89,9 +89,9 @@ async def test_each_step_of_a_coroutine_is_measured_and_waiting_is_not(
 ) -> None:
     async def work() -> str:
         for _ in range(5):
-            measured.clock.time += 6
+            measured.clock.wall += 6
             await asyncio.sleep(0)
-            measured.clock.time += 6
+            measured.clock.wall += 6
         return "done"
 
     assert await measured.guard.steps(measured.mod, "wide", work(), 13) == "done"

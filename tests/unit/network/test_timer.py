@@ -8,8 +8,8 @@ import uvloop
 
 from hubbub.clock import SystemClock
 from hubbub.network.timer import AGAIN_S, Timer
-from tests.interaction.hand_clock import HandClock
 from tests.interaction.peers import soon
+from tests.interaction.stop_rig import HandClock
 
 
 class Bell:

@@ -2,18 +2,114 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.roles.pipeline import Consult, Kind
+from hubbub.agents.roles.pipeline import (
+    Consult,
+    Executors,
+    Kind,
+    Pipeline,
+    Rules,
+)
 from hubbub.agents.roles.work import Bounds
-from hubbub.agents.turn.loop import End
+from hubbub.agents.turn.loop import Answered, CallResult, Command, End, Record, RunTools
 from hubbub.agents.turn.waiting import waits
+from hubbub.protocol.turns import Steering, Step
 from tests.examples import examples
-from tests.unit.agents.roles.driver import TWO, Driver, answer, judge, route
+
+EXECUTORS = Executors({"look_up": {}, "add": {}}, ["ann"])
+TWO: list[JsonValue] = [
+    {"id": 1, "goal": "a", "executor": "look_up", "arguments": {"q": "x"}},
+    {"id": 2, "goal": "b", "executor": "ann"},
+    {"id": 3, "goal": "c", "executor": "add", "arguments": {"n": "$step_1_result"},
+     "depends_on": [2]},
+]  # fmt: skip
+
+
+def answer(name: str, **arguments: JsonValue) -> Answer:
+    return Answer(calls=(CallRequest("", name, json.dumps(arguments)),))
+
+
+def route(target: str, confidence: float = 1.0, **more: JsonValue) -> Answer:
+    return answer("route", target=target, confidence=confidence, **more)
+
+
+def judge(verdict: str, **more: JsonValue) -> Answer:
+    return answer("judge", verdict=verdict, score=3, reason="so", **more)
+
+
+class Driver:
+    """A pipeline, and what it has commanded last."""
+
+    def __init__(
+        self,
+        kind: Kind = "pipeline",
+        steps: Sequence[Step] = (),
+        earlier: Sequence[Step] = (),
+        bounds: Bounds | None = None,
+        *,
+        may_finish: bool = False,
+        max_tokens: int | None = None,
+        executors: Executors = EXECUTORS,
+    ):
+        rules = Rules(kind, bounds or Bounds(), may_finish, max_tokens)
+        self.pipeline = Pipeline(rules, executors, steps, earlier)
+        self.recorded: dict[int, Step] = {step.n: step for step in steps}
+        self.commands: list[Command] = []
+        self._take(self.pipeline.start())
+
+    def _take(self, commands: list[Command]) -> None:
+        self.recorded |= {c.step.n: c.step for c in commands if isinstance(c, Record)}
+        self.commands = [c for c in commands if not isinstance(c, Record)]
+
+    @property
+    def steps(self) -> list[Step]:
+        return [self.recorded[n] for n in sorted(self.recorded)]
+
+    @property
+    def asks(self) -> list[str]:
+        return [c.role for c in self.commands if isinstance(c, Consult)]
+
+    @property
+    def consult(self) -> Consult:
+        (consult,) = self.commands
+        assert isinstance(consult, Consult)
+        return consult
+
+    def says(self, *answers: Answer, steered: Sequence[Steering] = ()) -> None:
+        asked = [c for c in self.commands if isinstance(c, Consult)]
+        consults = [c.hearing(steered) for c in asked]
+        assert len(consults) == len(answers)
+        pairs = zip(consults, answers, strict=True)
+        self._take(self.pipeline.answered([Answered(c, a) for c, a in pairs]))
+
+    @property
+    def runs(self) -> RunTools:
+        (run,) = self.commands
+        assert isinstance(run, RunTools)
+        return run
+
+    @property
+    def called(self) -> list[tuple[str, JsonValue]]:
+        return [(call.name, call.arguments) for call in self.runs.calls]
+
+    def ran(self, result: Callable[[str], tuple[str, str | None]] = lambda n: ("ok", None)) -> None:
+        results = [CallResult(c.id, *result(c.name)) for c in self.runs.calls]
+        self._take(self.pipeline.ran(results))
+
+    @property
+    def end(self) -> End:
+        (end,) = self.commands
+        assert isinstance(end, End)
+        return end
 
 
 def planned(**how: Bounds) -> Driver:
@@ -222,3 +318,82 @@ def test_every_turn_ends_and_goes_on_where_its_record_ends(data: st.DataObject, 
     ran = [c for s in driver.steps for c in s.calls if s.made == "run"]
     assert all(call.result is not None for call in ran)
     assert {call.name for call in ran} <= {"look_up", "add", "ask_agent"}
+
+
+STRICT: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "q": {"type": "string"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+
+# Steering ----------------------------------------------------------------------------------------
+
+
+def said(message: str, *, required: bool = True) -> Steering:
+    return Steering(message=message, reply="required" if required else "optional", text="…")
+
+
+def test_who_is_steered_may_finish_only_if_nobody_waits() -> None:
+    for required in [True, False]:
+        driver = Driver(may_finish=True)
+        driver.says(answer("finish", reason="no"), steered=[said("m2", required=required)])
+        if not required:
+            assert driver.end == End("finished", "no")
+            return
+        assert driver.steps[-1].calls[0].error == "unknown_tool"
+        assert not driver.consult.may_finish
+
+
+# Arguments, tokens -------------------------------------------------------------------------------
+
+
+def strict() -> Executors:
+    return Executors({"look_up": {}, "add": STRICT}, ["ann"])
+
+
+def test_arguments_that_the_tool_would_refuse_go_back_to_the_role() -> None:
+    driver = Driver("executor", executors=strict())
+    driver.says(answer("add", m=1))
+    assert driver.asks == ["executor"]
+    told = driver.steps[-1].calls[0]
+    assert told.error == "invalid_arguments"
+    assert "n is missing" in (told.result or "")
+    driver.says(answer("add", n="3"))
+    assert driver.called == [("add", {"n": "3"})], "what the tool reads as a number is fine"
+    steps: list[JsonValue] = [
+        {"id": 1, "goal": "a", "executor": "look_up", "arguments": {}},
+        {"id": 2, "goal": "b", "executor": "add", "depends_on": [1]},
+    ]
+    driver = Driver(executors=strict())
+    driver.says(route("make_plan"))
+    driver.says(answer("submit_plan", steps=steps))
+    driver.ran(lambda name: ("7", None))
+    driver.says(answer("add", n="$step_1_result"))
+    assert driver.called == [("add", {"n": 7})]
+    driver = Driver(executors=strict())
+    driver.says(route("add", request="1"))
+    driver.says(answer("add", n=1))
+    driver.ran(lambda name: ("no", "broken"))
+    driver.says(judge("retry_step", step=1, arguments={"m": 2}))
+    assert driver.asks == ["reflector"]
+    driver.says(judge("retry_step", step=1, arguments={"n": 2}))
+    assert driver.called == [("add", {"n": 2})]
+    driver = Driver("executor", executors=Executors({"add": {"type": 3}}))
+    driver.says(answer("add", n=1))
+    assert driver.called == [("add", {"n": 1})]
+
+
+def test_when_the_tokens_are_used_up_no_role_is_asked_any_more() -> None:
+    def costing(given: Answer) -> Answer:
+        return replace(given, tokens_in=40, tokens_out=20)
+
+    driver = Driver(max_tokens=100)
+    driver.says(costing(route("make_plan")))
+    assert driver.asks == ["planner"]
+    driver.says(costing(answer("submit_plan", steps=TWO)))
+    driver.ran()
+    driver.ran()
+    assert driver.end == End("max_steps", "not finished after 120 tokens (at most 100)")
+    second = Driver(earlier=driver.steps, max_tokens=100)
+    assert second.asks == ["reflector"], "a turn that goes on has its own"
