@@ -23,16 +23,18 @@ class Causes:
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """The entries are durable, and may be named from now on."""
-        for entry in entries:
-            self._recent.add(
-                entry.seq,
-                entry.thread.no,
-                entry.draft.sender_id,
-                entry.interaction,
-                entry.hop,
-                entry.hop_limit,
-                entry.draft.outside,
+        self._recent.add(
+            (
+                e.seq,
+                e.thread.no,
+                e.draft.sender_id,
+                e.interaction,
+                e.hop,
+                e.hop_limit,
+                e.draft.outside,
             )
+            for e in entries
+        )
 
     def recent(self, seq: int) -> Ancestor | None:
         """The message at `seq`, if it is among the last ones."""

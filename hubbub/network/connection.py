@@ -126,6 +126,8 @@ class FrameSplitter:
                 self._text(apply_mask(data[payload_at:stop], data[mask_at:payload_at]))
             else:
                 self._other(data[at:stop])
+                if self.giving_up:
+                    return stop
             at = stop
         return at
 
@@ -133,19 +135,13 @@ class FrameSplitter:
 class Flusher:
     """Writes out all connections that were written to in this pass of the loop."""
 
-    __slots__ = ("_loop", "_waiting")
+    __slots__ = ("waiting",)
 
-    def __init__(self, loop: asyncio.AbstractEventLoop):
-        self._loop = loop
-        self._waiting: list[Connection] = []
-
-    def add(self, connection: Connection) -> None:
-        if not self._waiting:
-            self._loop.call_soon(self.flush)
-        self._waiting.append(connection)
+    def __init__(self) -> None:
+        self.waiting: list[Connection] = []
 
     def flush(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         for connection in waiting:
             connection.flush()
 
@@ -206,12 +202,13 @@ class Connection(ServerConnection):
         self._descriptor = self.transport.get_extra_info("socket").fileno()
         if not self.protocol.extensions and not self._ahead:
             most = self.protocol.max_message_size or 0
-            self._splitter = FrameSplitter(self._take_text, super().data_received, most)
+            self._splitter = FrameSplitter(inlet.receive, self._other_received, most)
         early, self._early = self._early, []
         for data in early:
             inlet.receive(data)
 
     def data_received(self, data: bytes) -> None:
+        self.heard = True
         if self._stranger:
             self._received += len(data)
             if self._received > MOST_FROM_STRANGER:
@@ -226,18 +223,17 @@ class Connection(ServerConnection):
             self._ahead = True
         super().data_received(data)
 
-    def _take_text(self, data: bytes) -> None:
-        self.heard = True
-        if self._fragments:
-            self.close_soon(1002, "a message between the fragments of another")
-        elif self.inlet is not None and self.protocol.state is State.OPEN:
-            self.inlet.receive(data)
+    def _other_received(self, data: bytes) -> None:
+        """No whole text frame. Between fragments, and when the closing has begun, it is for the
+        library to say what may follow."""
+        super().data_received(data)
+        if self._splitter and (self._fragments or self.protocol.state is not State.OPEN):
+            self._splitter.giving_up = True
 
     def process_event(self, event: Frame | Request) -> None:  # type: ignore[override]
         if type(event) is not Frame:
             super().process_event(event)
             return
-        self.heard = True
         opcode = event.opcode
         if opcode is Opcode.TEXT and event.fin:
             self._receive(bytes(event.data))
@@ -256,52 +252,52 @@ class Connection(ServerConnection):
             self._receive(data)
 
     def _receive(self, data: bytes) -> None:
-        if self.inlet is not None:
-            self.inlet.receive(data)
-        else:
+        if self.inlet is None:
             self._early.append(data)
+        elif self.protocol.state is State.OPEN:
+            self.inlet.receive(data)
 
     # Out ----------------------------------------------------------------------------------
 
     def write(self, frame: bytes) -> None:
         out = self._out
         if not out:
-            self.flusher.add(self)
+            waiting = self.flusher.waiting
+            if not waiting:
+                self.loop.call_soon(self.flusher.flush)
+            waiting.append(self)
         out.append(_header(len(frame)))
         out.append(frame)
 
     def flush(self) -> None:
         """Hand what was written to the transport."""
         out, self._out = self._out, []
-        if not out or self.protocol.state is not State.OPEN or self.transport.is_closing():
+        protocol, transport = self.protocol, self.transport
+        if not out or protocol.close_sent is not None or transport.is_closing():
             return
-        if self.protocol.extensions:
+        if protocol.extensions:
             for frame in out[1::2]:
-                self.protocol.send_text(frame)
-            out = self.protocol.data_to_send()
+                protocol.send_text(frame)
+            out = protocol.data_to_send()
         data = b"".join(out)
-        backlog = self.transport.get_write_buffer_size()
-        self._written += len(data)
-        rest = data if backlog else data[self._write_through(data) :]
-        if rest:
-            self.transport.write(rest)
+        size, backlog = len(data), transport.get_write_buffer_size()
+        self._written += size
+        taken = 0
+        if not backlog:
+            # Past the transport: this call lets go of the interpreter, so that the thread that
+            # commits gets its turn while the kernel delivers; the transport's would not.
+            try:
+                taken = os.write(self._descriptor, data)
+            except OSError:  # full, or broken: the transport finds out which and deals with it
+                taken = 0
+        if taken < size:
+            transport.write(data[taken:] if taken else data)
         if not self.paused:
-            if len(data) > LARGE and self.inlet is not None:
+            if size > LARGE and self.inlet is not None:
                 self.inlet.drained()
         # One answer may be larger than the limit: what counts is what was left unread before it.
         elif backlog > MOST_UNSENT * self.max_unsent:
             self.close_soon(CloseCode.SLOW, TOO_SLOW)
-
-    def _write_through(self, data: bytes) -> int:
-        """Bytes that the socket takes at once, past the transport, of which nothing is waiting.
-
-        The call lets go of the interpreter, so that the thread that commits gets its turn while the
-        kernel delivers; the transport would not.
-        """
-        try:
-            return os.write(self._descriptor, data)
-        except OSError:  # full, or broken: the transport finds out which and deals with it
-            return 0
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -318,6 +314,8 @@ class Connection(ServerConnection):
     def close_soon(self, code: int, reason: str) -> None:
         """Send a close frame after what was written; a peer that does not answer is cut off."""
         self.flush()
+        if self._splitter is not None:
+            self._splitter.giving_up = True
         if self.protocol.state is State.OPEN:
             self.protocol.send_close(code, reason[:120])
             self.send_data()

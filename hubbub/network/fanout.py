@@ -69,8 +69,9 @@ class Fanout:
     def committed(self, entries: Sequence[Entry]) -> None:
         """Answer who asked for the entries, then offer them to all who should have them."""
         for entry in entries:
-            if entry.wakes:
-                self._queues.woken_by(entry)
+            for participant, _, reply in entry.decisions if entry.wakes else ():
+                if reply is not None:
+                    self._queues.woken(participant, entry.seq)
             entry.waiter.sent(entry.ref, entry)
             for waiter, ref in entry.also:
                 waiter.sent(ref, entry, duplicate=True)
@@ -80,9 +81,10 @@ class Fanout:
     def send_result(self, entry: Entry) -> bytes:
         """What the sender of a committed entry is told, as JSON."""
         draft, online = entry.draft, self._state.presence.online
-        named = draft.recipients if not draft.mentions else {*draft.recipients, *draft.mentions}
-        present = [p for p in named if p in online]
-        absent = [p for p in named if p not in online] if len(present) < len(named) else ()
+        present: list[str] = []
+        absent: list[str] = []
+        for p in {*draft.recipients, *draft.mentions} if draft.mentions else draft.recipients:
+            (present if p in online else absent).append(p)
         queued: dict[str, int] = {}
         not_woken: dict[str, str] = {}
         for participant, reason, reply in entry.decisions:
@@ -91,19 +93,22 @@ class Fanout:
                 queued[participant] = self._queues.depth(participant, parked)
             elif reason in KEPT_BACK:
                 not_woken[participant] = reason
-        return encode_send_result(
-            entry.seq,
-            entry.tseq,
-            entry.thread.id,
-            entry.body,
-            present,
-            absent,
-            draft.unresolved,
-            queued,
-            not_woken,
-            draft.amends if draft.purpose is not None else None,
-            draft.notes,
-        )
+        more: dict[str, object] = {}
+        if present:
+            more["present"] = present
+        if absent:
+            more["absent"] = absent
+        if queued:
+            more["queued"] = queued
+        if not_woken:
+            more["not_woken"] = not_woken
+        if draft.unresolved:
+            more["unresolved"] = draft.unresolved
+        if draft.notes:
+            more["notes"] = draft.notes
+        if draft.purpose is not None and draft.amends is not None:
+            more["amends"] = draft.amends
+        return encode_send_result(entry.seq, entry.tseq, entry.thread.id, entry.body, more)
 
     def push(self, entry: Entry) -> None:
         """Offer a committed entry to every session that should have it."""

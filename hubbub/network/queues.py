@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from hubbub.network.log import Entry
 from hubbub.network.records import Record, TurnBegun, TurnEnded, WakesSettled, WakesTaken
 from hubbub.network.stored import OpenWake
 
@@ -51,12 +50,6 @@ class Queues:
         """Whether the message at `seq` has woken the agent, who is not done with it."""
         found = self._open.get(agent)
         return found is not None and _has(found, seq)
-
-    def woken_by(self, entry: Entry) -> None:
-        """The entry is durable: whom it wakes has more to do."""
-        for participant, _, reply in entry.decisions:
-            if reply is not None:
-                self.woken(participant, entry.seq)
 
     def woken(self, agent: str, seq: int) -> None:
         """A message that wakes the agent is in the log: the last one so far."""

@@ -258,7 +258,9 @@ class Router:
         voice = draft.sender_kind if draft.spoken_by is None else "human"
         if thread.scope is None:
             agents = state.agents
-            decisions = [decide_direct(p, voice, p in agents, at_limit) for p in draft.recipients]
+            decisions = []
+            for p in draft.recipients:  # mostly one, for which a comprehension is the dearer way
+                decisions.append(decide_direct(p, voice, p in agents, at_limit))
             if entry.by_person:
                 # A person may have other sockets, which find what was said by its delivery; an
                 # agent finds by it what a person has said for it.

@@ -159,7 +159,7 @@ def _bind(host: str, port: int) -> socket.socket:
 def _connection_class(hub: Hub) -> type[Connection]:
     """The connection class of one server: what all its connections share is on the class."""
     shared = {
-        "flusher": Flusher(asyncio.get_running_loop()),
+        "flusher": Flusher(),
         "count": ConnectionCount(hub.limits.connections, hub.limits.strangers),
         "max_unsent": hub.limits.unsent,
     }

@@ -237,11 +237,6 @@ class Session:
         if not self.live and len(unacked) <= self._hub.limits.unacknowledged // 2:
             self._catch_up()
 
-    def _woken(self, seq: int) -> None:
-        """A wake has been sent."""
-        self._last_wake = seq
-        self._next_wake = self._next_wake or seq
-
     def _has_wakes(self, upto: int) -> bool:
         """Whether this acknowledges wakes."""
         if not 0 < self._next_wake <= upto:
@@ -345,12 +340,16 @@ class Session:
             self.live = False
             self._read = self.last
             return
+        self._write_event(seq, shared, wake)
+
+    def _write_event(self, seq: int, shared: bytes, wake: bytes) -> None:
         self._outlet.write(encode_event(self.last, shared, wake))
         self._hub.metrics.deliveries += 1
         self.last = seq
         self._unacked.append(seq)
         if wake:
-            self._woken(seq)
+            self._last_wake = seq
+            self._next_wake = self._next_wake or seq
 
     def _is_full(self) -> bool:
         """Whether the peer has so much to read that events must wait in the log."""
@@ -431,10 +430,5 @@ class Session:
                 wake = encode_wake(event.reason or "", event.reply, event.turn)
             shared = encode_shared(event.seq, event.tseq, event.body)
             self._unlooked += len(shared)
-            self._outlet.write(encode_event(self.last, shared, wake))
-            self._hub.metrics.deliveries += 1
-            self.last = event.seq
-            self._unacked.append(event.seq)
-            if wake:
-                self._woken(event.seq)
+            self._write_event(event.seq, shared, wake)
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -58,7 +59,9 @@ def descend(cause: Ancestor) -> TraceContext:
     return TraceContext(cause.interaction, cause.hop + 1, cause.hop_limit)
 
 
-_Slot = tuple[int, int, str, str | None, int, int, bool]
+Slot = tuple[int, int, str, str | None, int, int, bool]
+"""Of the message at this position: its thread's number, its sender, its interaction (None if it has
+opened one), its hop, how many there may be, whether it is from outside."""
 
 
 class Recent:
@@ -71,28 +74,13 @@ class Recent:
 
     def __init__(self, size: int = 4096):
         self._size = size
-        self._ring: list[_Slot] = [(0, 0, "", None, 0, 0, False)] * size
+        self._ring: list[Slot] = [(0, 0, "", None, 0, 0, False)] * size
 
-    def add(
-        self,
-        seq: int,
-        thread_no: int,
-        sender: str,
-        interaction: str | None,
-        hop: int,
-        limit: int,
-        outside: bool = False,
-    ) -> None:
-        """Remember the message at `seq`; `interaction` is None if it opened its own."""
-        self._ring[seq % self._size] = (
-            seq,
-            thread_no,
-            sender,
-            interaction,
-            hop,
-            limit,
-            outside,
-        )
+    def add(self, slots: Iterable[Slot]) -> None:
+        """Remember these messages."""
+        ring, size = self._ring, self._size
+        for slot in slots:
+            ring[slot[0] % size] = slot
 
     def get(self, seq: int) -> Ancestor | None:
         """The ancestor at `seq`; None if it is not among the last ones."""

@@ -477,9 +477,8 @@ async def first_result(store: Store, settled: Settled) -> bytes:
     if body is None:
         raise StoreUnavailable("the first result is not readable")
     message = Message.model_validate_json(body)
-    return encode_send_result(
-        message.seq, message.tseq, message.thread_id, body, amends=message.amends
-    )
+    more = {"amends": message.amends} if message.amends is not None else {}
+    return encode_send_result(message.seq, message.tseq, message.thread_id, body, more)
 
 
 def conflict(cid: str, first: bytes) -> OperationError:

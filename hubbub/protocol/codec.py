@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, assert_never
 
+from msgspec.json import Encoder
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import ErrorDetails, to_json
 
@@ -53,6 +54,8 @@ __all__ = [
     "encode_shared",
     "encode_wake",
 ]
+
+encode_json = Encoder(enc_hook=lambda model: model.model_dump(mode="json")).encode
 
 Args = TypeVar("Args", bound=Input)
 
@@ -431,37 +434,13 @@ def encode_result(ref: str, value: bytes, *, duplicate: bool = False) -> bytes:
 
 
 def encode_send_result(
-    seq: int,
-    tseq: int,
-    thread_id: str,
-    body: bytes,
-    present: Iterable[str] = (),
-    absent: Iterable[str] = (),
-    unresolved: Iterable[str] = (),
-    queued: Mapping[str, int] | None = None,
-    not_woken: Mapping[str, str] | None = None,
-    amends: Amendment | None = None,
-    notes: Sequence[str] = (),
+    seq: int, tseq: int, thread_id: str, body: bytes, more: Mapping[str, object]
 ) -> bytes:
-    """A `SendResult` as JSON; `body` is the message as JSON."""
-    rest = ""
-    if present:
-        rest = f',"present":{_id_list(present)}'
-    if absent:
-        rest += f',"absent":{_id_list(absent)}'
-    if unresolved:
-        rest += f',"unresolved":{_id_list(unresolved)}'
-    if queued:
-        rest += ',"queued":{' + ",".join([f'"{who}":{n}' for who, n in queued.items()]) + "}"
-    if not_woken:
-        told = ",".join(f'"{who}":"{code}"' for who, code in not_woken.items())
-        rest += f',"not_woken":{{{told}}}'
-    if amends is not None:
-        rest += f',"amends":{amends.model_dump_json()}'
-    if notes:
-        rest += f',"notes":{to_json(notes).decode()}'
-    head = f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}{rest},"message":'
-    return b"%b%b}" % (head.encode(), body)
+    """A `SendResult` as JSON; `body` is the message as JSON, `more` the fields that say something
+    beside it."""
+    rest = b"," + encode_json(more)[1:-1] if more else b""
+    head = f'{{"id":"m{seq}","seq":{seq},"thread_id":"{thread_id}","tseq":{tseq}'.encode()
+    return b'%b%b,"message":%b}' % (head, rest, body)
 
 
 def encode_error(error: OperationError, ref: str | None = None) -> bytes:

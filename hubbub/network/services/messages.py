@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.mods.operation import operation
@@ -27,6 +29,9 @@ from hubbub.protocol.operations import (
 )
 
 __all__ = ["MessageService", "find_message", "sender", "stored_message", "unknown_message"]
+
+_sender = lru_cache(maxsize=4096)(Sender)
+"""Each is made once, and speaks often."""
 
 
 class MessageService(Service):
@@ -117,7 +122,7 @@ def sender(call: Caller, args: Speech) -> Sender:
     """
     agent, me = args.speak_as, call.participant
     if agent is None:
-        return Sender(me, call.kind)
+        return _sender(me, call.kind)
     if call.state.takeovers.holder(agent) != me:
         raise OperationError(
             ErrorCode.FORBIDDEN,

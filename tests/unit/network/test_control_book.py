@@ -18,7 +18,7 @@ def book(size: int = 4) -> BudgetAccounts:
 def opened(accounts: BudgetAccounts, seq: int, *, woken: tuple[str, ...] = ("bot",)) -> None:
     decisions = [Decision(agent, Reason.DIRECT, "required") for agent in woken]
     asleep = [Decision("ann", Reason.OWN, None)]
-    accounts.opened(seq, "ann", True, 1, 100.0, [*decisions, *asleep])
+    accounts.opened([(seq, "ann", True, 1, 100.0, [*decisions, *asleep])])
 
 
 @pytest.mark.behaviour("H-9")

@@ -37,9 +37,8 @@ def test_every_chain_of_causes_ends_at_its_limit(hops: int, human: bool) -> None
 
 def test_recent_ancestors_are_found_and_old_ones_forgotten() -> None:
     recent = Recent(size=3)
-    for seq in range(1, 6):
-        recent.add(seq, 1, "ann", "i7", seq, 8)
+    recent.add((seq, 1, "ann", "i7", seq, 8, False) for seq in range(1, 6))
     assert [recent.get(seq) for seq in (0, 1, 2, 6)] == [None] * 4
     assert [recent.get(seq) for seq in (3, 4, 5)] == [ancestor(3), ancestor(4), ancestor(5)]
-    recent.add(6, 1, "ann", None, 0, 8)
+    recent.add([(6, 1, "ann", None, 0, 8, False)])
     assert recent.get(6) == Ancestor(1, "ann", "i6", 0, 8), "it gave the interaction its name"

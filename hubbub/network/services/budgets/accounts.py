@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from pydantic import JsonValue
@@ -23,11 +23,11 @@ from hubbub.network.threads import Threads
 from hubbub.network.wakes import Decision
 from hubbub.protocol.spending import LIMITS
 
-__all__ = ["BudgetAccounts"]
+__all__ = ["BudgetAccounts", "Opening"]
 
-_Opening = tuple[int, str, bool, int, float, Sequence[Decision]]
+Opening = tuple[int, str, bool, int, float, Sequence[Decision]]
 """Position, who opened it, whether that is a person, thread, when, whom it reached by name."""
-_NOTHING: _Opening = (0, "", False, 0, 0.0, ())
+_NOTHING: Opening = (0, "", False, 0, 0.0, ())
 
 
 class BudgetAccounts:
@@ -48,7 +48,7 @@ class BudgetAccounts:
         self._store, self._threads, self._size = store, threads, size
         self._set_by_person, self._moment = set_by_person, moment
         self._full, self._half = Limits.of(budgets, halved=False), Limits.of(budgets, halved=True)
-        self._ring: list[_Opening] = [_NOTHING] * size
+        self._ring: list[Opening] = [_NOTHING] * size
         self._ledgers: OrderedDict[int, BudgetAccount] = OrderedDict()
 
     def _timed(self, opening: Mapping[str, JsonValue]) -> bool:
@@ -61,17 +61,10 @@ class BudgetAccounts:
         limits = self._full if person else self._half
         return BudgetAccount(0, opened_by, thread_no, at, limits, person=person)
 
-    def opened(
-        self,
-        seq: int,
-        opened_by: str,
-        person: bool,
-        thread_no: int,
-        at: float,
-        decisions: Sequence[Decision],
-    ) -> None:
-        """The message at `seq` has opened an interaction."""
-        self._ring[seq % self._size] = (seq, opened_by, person, thread_no, at, decisions)
+    def opened(self, openings: Iterable[Opening]) -> None:
+        """These messages have opened interactions."""
+        for opening in openings:
+            self._ring[opening[0] % self._size] = opening
 
     def keep(self, ledger: BudgetAccount) -> None:
         """An account is to be found from now on."""

@@ -28,7 +28,7 @@ from hubbub.network.records import Record
 from hubbub.network.routing import cause_position, own_turn, unknown_turn
 from hubbub.network.service import Service
 from hubbub.network.services.budgets.account import BudgetAccount
-from hubbub.network.services.budgets.accounts import BudgetAccounts
+from hubbub.network.services.budgets.accounts import BudgetAccounts, Opening
 from hubbub.network.services.budgets.daily import Daily, Reached
 from hubbub.network.services.budgets.loop_limiter import LoopLimiter
 from hubbub.network.services.budgets.notices import Notice, Notices
@@ -198,19 +198,15 @@ class BudgetService(Service, Gate):
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """These messages are durable."""
-        now, opened = self.steady(), self.book.opened
+        now, openings = self.steady(), list[Opening]()
         for entry in entries:
             judgement = self._judgements.pop(entry, None) if self._judgements else None
             if judgement is not None:
                 self._settle(entry, judgement)
             if entry.interaction is None and (judgement is None or not judgement.moves):
-                opened(
-                    entry.seq,
-                    *self._opener(entry),
-                    entry.thread.no,
-                    now,
-                    entry.decisions,
-                )
+                by, person = self._opener(entry)
+                openings.append((entry.seq, by, person, entry.thread.no, now, entry.decisions))
+        self.book.opened(openings)
 
     def _settle(self, entry: Entry, judgement: PolicyResult) -> None:
         ledger = judgement.ledger
