@@ -11,6 +11,7 @@
     ├── RequestFailed             work that was asked of another agent has no result
     └── ModelError                a model endpoint failed for good
         ├── ToolsRefused          it takes no tools, or no `tool_choice`
+        ├── FormRefused           it does not hold answers to a schema
         └── BudgetExhausted       it was not asked: a budget is used up
 
 Wire errors are data: `OperationError` is what an `error` frame says, on both sides of the socket.
@@ -25,6 +26,7 @@ __all__ = [
     "BudgetExhausted",
     "ConfigError",
     "ConnectionLost",
+    "FormRefused",
     "HubbubError",
     "LogDamaged",
     "ModelError",
@@ -120,6 +122,10 @@ class ModelError(HubbubError):
 
 class ToolsRefused(ModelError):
     """The endpoint does not take a request with tools: another dialect may do without them."""
+
+
+class FormRefused(ModelError):
+    """The endpoint does not take a request that says what its answer must be."""
 
 
 class BudgetExhausted(ModelError):

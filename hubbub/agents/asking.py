@@ -12,11 +12,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
+from pydantic import JsonValue
+
 from hubbub.agents.dialects.aliases import renamed
 from hubbub.agents.dialects.base import Dialect, Native
 from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.tool_call import ToolCallLines
-from hubbub.agents.models.base import Answer, Delta, Model, OnDelta, Question, ToolSpec
+from hubbub.agents.models.base import Answer, CallRequest, Delta, Model, OnDelta, Question, ToolSpec
 from hubbub.agents.prompt.budget import Fitted, Fitting, WindowTooSmall
 from hubbub.agents.prompt.compress_summary import Summary, summarised
 from hubbub.agents.prompt.scratchpad import without_thoughts
@@ -27,7 +29,7 @@ from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.agents.turn.loop import FINISH, begun
 from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
 from hubbub.config.agents import Aliases, DialectName, ModelConfig, ModelSettings
-from hubbub.errors import ToolsRefused
+from hubbub.errors import FormRefused, ToolsRefused
 from hubbub.protocol.turns import Steering, Step
 
 __all__ = [
@@ -57,6 +59,7 @@ class Lessons:
 
     def __init__(self) -> None:
         self._learned: dict[tuple[str, str], str] = {}
+        self._formless: set[tuple[str, str]] = set()
 
     def learn(self, endpoint: str, model: str, why: str) -> None:
         self._learned.setdefault((endpoint, model), why)
@@ -64,6 +67,13 @@ class Lessons:
     def of(self, endpoint: str, model: str) -> str | None:
         """Why not natively; None: nothing speaks against it."""
         return self._learned.get((endpoint, model))
+
+    def learn_formless(self, endpoint: str, model: str) -> None:
+        """It does not take the form of an answer."""
+        self._formless.add((endpoint, model))
+
+    def formless(self, endpoint: str, model: str) -> bool:
+        return (endpoint, model) in self._formless
 
 
 PROCESS = Lessons()
@@ -91,6 +101,8 @@ class DialectChoice:
         self._endpoint = (config.base_url, config.model) if config else ("", "")
         self._lessons = lessons
         self.required = config is not None and config.tool_choice == "required"
+        form = config.structured_output if config is not None else False
+        self._forms = config.is_openai if config is not None and form is None else bool(form)
 
     @property
     def current(self) -> Dialect:
@@ -107,6 +119,19 @@ class DialectChoice:
     def may_fall_back(self) -> bool:
         """Whether a failure of `native` may lead to another dialect."""
         return self._fixed is None
+
+    @property
+    def takes_forms(self) -> bool:
+        """Whether an answer of a type is asked for by its schema, not by a tool."""
+        return (
+            self._forms
+            and self.current.name == "native"
+            and not self._lessons.formless(*self._endpoint)
+        )
+
+    def without_forms(self) -> None:
+        """From here on, in the whole process, this model is asked for `finish`."""
+        self._lessons.learn_formless(*self._endpoint)
 
     def fall_back(self, why: str) -> None:
         """From here on, in the whole process, this model is not asked natively any more."""
@@ -151,6 +176,8 @@ class Asker:
     """By what the model's questions are estimated."""
     settings: ModelSettings | None = None
     """What the turn's questions are asked with, over what the model's config says."""
+    form: dict[str, JsonValue] | None = None
+    """The JSON Schema of what the answer must be, if it is of a type: the arguments of `finish`."""
     scratchpad: bool = False
     """Whether the model may think in `<scratchpad>`: what a dialect has read out of its text may
     have hidden thoughts, which are taken out here."""
@@ -189,17 +216,20 @@ class Asker:
     def _build(
         self, dialect: Dialect, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
     ) -> Question:
+        form = self.form if self.form is not None and self.choice.takes_forms else None
+        if form is not None:
+            tools = [tool for tool in tools if tool.name != FINISH]
         question = dialect.question(self.system, prompt, steps, tools)
+        if form is not None:
+            question = replace(question, form=form)
         if self.settings is not None:
             question = replace(question, settings=self.settings)
-        if not self.closing:
+        closing = "\n\n".join(filter(None, (self.closing, _IN_FORM if form is not None else "")))
+        if not closing:
             return question
         system, *rest = question.messages
-        system = {**system, "content": self._closed(system["content"] or "")}
+        system = {**system, "content": f"{system['content'] or ''}\n\n{closing}"}
         return replace(question, messages=[system, *rest])
-
-    def _closed(self, system: str) -> str:
-        return f"{system}\n\n{self.closing}" if self.closing else system
 
     async def ask(
         self,
@@ -233,6 +263,11 @@ class Asker:
             if not self._may_fall_back(dialect):
                 raise
             return await self._asked_in_words(f"the endpoint refuses tools: {exc}", steps, heard)
+        except FormRefused as exc:
+            self.choice.without_forms()
+            answer = await self._answer(steps, on_delta, steering, n)
+            note = f"the endpoint refuses the form of the answer: {exc}; asked for `finish`"
+            return replace(answer, notes=(note, *answer.notes))
         if not self._ignores_tools(dialect, steps, answer):
             return answer if steps else self._reminded(answer, dialect)
         why = (
@@ -249,6 +284,9 @@ class Asker:
             fitted = self._fitted(dialect, steps, summary.applied(shown))
         model = self._budgeted(heard.n)
         answer = dialect.read(await model.answer(fitted.question, hear))
+        if fitted.question.form is not None and answer.text and not answer.calls:
+            call = CallRequest("", FINISH, answer.text)
+            answer = replace(answer, calls=(call,), text=None)
         answer = renamed(answer, self.choice.aliases, offered(self.offers, dialect, steps))
         answer = replace(answer, window=fitted.window)
         return answer if summary is None else _with_summary(answer, summary)
@@ -287,6 +325,11 @@ class Asker:
         if self.choice.lesson is None or dialect.name == "native":
             return answer
         return replace(answer, notes=(f"{dialect.name}: {self.choice.lesson}", *answer.notes))
+
+
+_IN_FORM = (
+    "There is no tool `finish` here: your answer is text, JSON of the form that is asked for."
+)
 
 
 class _Attempts:

@@ -214,6 +214,7 @@ class Host:
             system=f"{turn.system}\n\n{_TOLD}",
             prompt=prompt,
             fitting=Fitting(rules, FixedMessage(prompt), self.calls.toolbox.writing),
+            form=None,
             scratchpad=True,
         )
 

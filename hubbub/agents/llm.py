@@ -131,6 +131,7 @@ class LlmBrain(Brain):
             journal.reservations,
             self._terms,
             settings=asked.settings,
+            form=output.form if output is not None else None,
             scratchpad=self._briefing.scratchpad,
         )
         system_prompt, prompt = asker.first()

@@ -111,12 +111,15 @@ class LlmAgent:
         # Its model
         model: str = "default",
         base_url: str | None = None,
+        api: Literal["chat", "responses"] | None = None,
         api_key: str | None = None,
         context_window: int | str | None = None,
         timeout: float | str | None = None,
         retries: int | None = None,
         stream: bool | None = None,
         tool_choice: Literal["required", "auto"] | None = None,
+        strict: bool | None = None,
+        structured_output: bool | None = None,
         dialect: DialectName | None = None,
         price: Price | Settings | None = None,
         # How it answers

@@ -64,6 +64,13 @@ class Output(Generic[T]):
         self.spec = ToolSpec(FINISH, "End this turn with your answer.", parameters)
 
     @property
+    def form(self) -> dict[str, JsonValue]:
+        """What an answer in words must be: the arguments of `finish`, without the reason."""
+        properties = self.spec.offered["properties"]
+        assert isinstance(properties, dict)
+        return {**self.spec.offered, "properties": {"message": properties["message"]}}
+
+    @property
     def schema_text(self) -> str:
         """The JSON Schema, as a prompt shows it."""
         return json.dumps(self.schema, ensure_ascii=False)

@@ -223,6 +223,8 @@ class ModelConfig(ModelSettings):
     """The model's name at its endpoint."""
     base_url: str = "https://api.openai.com/v1"
     """The endpoint."""
+    api: Literal["chat", "responses"] = "chat"
+    """How it is asked: Chat Completions, or OpenAI's Responses."""
     api_key: str = ""
     """Left out: for endpoints that want none."""
     context_window: Size | None = None
@@ -236,6 +238,13 @@ class ModelConfig(ModelSettings):
     """Read answers as they are written."""
     tool_choice: Literal["required", "auto"] = "required"
     """`auto` for endpoints that do not know `required`."""
+    strict: bool | None = None
+    """Whether tools are sent as `strict`, those whose arguments allow it: the endpoint holds calls
+    to their schemas then. Left out: at api.openai.com."""
+    structured_output: bool | None = None
+    """Whether answers of a type (`output`) are asked for by the endpoint's JSON Schema in place of
+    the tool `finish`; where it refuses that, by `finish` after all. Left out: at api.openai.com.
+    """
     dialect: DialectName | None = None
     """How it calls tools: by the endpoint's own means (`native`), or by words in its answers, for
     endpoints and models that cannot (`tool_call`, `final_output`). Left out: `native`, and
@@ -243,6 +252,11 @@ class ModelConfig(ModelSettings):
     price: Price | None = None
     """What its tokens cost, for example `{input: 0.25, output: 2.00}`; left out: turns tell tokens
     and no money."""
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether the endpoint is OpenAI's own."""
+        return "api.openai.com" in self.base_url
 
     def with_settings(self, settings: ModelSettings) -> ModelConfig:
         """The same, asked with these settings; extra keys and headers are added to its own."""

@@ -61,7 +61,7 @@ class Delivery:
 
     async def _whole(self, chat: ChatRequest, answer: Answer, number: int) -> None:
         await self._gates.pass_through(answer.hold)
-        data = json.dumps(wire.completion(chat, answer, number)).encode()
+        data = json.dumps(wire.whole(chat, answer, number)).encode()
         headers = {"Content-Type": answer.content_type or "application/json"}
         if answer.cut_after is None:
             await http.send(self._writer, 200, headers, data)
@@ -76,15 +76,16 @@ class Delivery:
             await self._gates.pass_through(answer.hold)
         head = {"Content-Type": kind, "Transfer-Encoding": "chunked", **_retry_after(answer)}
         await http.start(self._writer, head)
-        for sent, chunk in enumerate(wire.chunks(chat, answer, number)):
+        for sent, chunk in enumerate(wire.stream(chat, answer, number)):
             if sent == answer.cut_after:
                 self._writer.close()
                 return
             if sent and sent == answer.hold_after:
                 await self._gates.pass_through(answer.hold)
             await asyncio.sleep(answer.chunk_delay_s if sent else 0)
-            await http.send_chunk(self._writer, f"data: {json.dumps(chunk)}\n\n".encode())
-        await http.send_chunk(self._writer, b"data: [DONE]\n\n")
+            await http.send_chunk(self._writer, chunk.encode())
+        if not chat.by_responses:
+            await http.send_chunk(self._writer, b"data: [DONE]\n\n")
         await http.end_chunks(self._writer)
 
 

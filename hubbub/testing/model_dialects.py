@@ -29,6 +29,10 @@ def asked_dialect(request: ChatRequest) -> ScriptDialect:
 
 def in_words(answer: Answer, request: ChatRequest) -> Answer:
     """The answer with its calls written in the dialect that it names, or the request asks for."""
+    if request.form is not None and [call.tool for call in answer.calls] == ["finish"]:
+        given = answer.calls[0].arguments
+        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        return answer.model_copy(update={"text": text, "calls": []})
     dialect = answer.dialect or asked_dialect(request)
     if dialect == "native" or not answer.calls:
         return answer

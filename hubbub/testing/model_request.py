@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from hubbub.testing.model_responses import as_chat
+
 __all__ = ["ChatMessage", "ChatRequest", "RequestRefused", "parse_request"]
 
 _INCOMING = re.compile(
@@ -67,6 +69,7 @@ class FunctionSpec(Lenient):
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str = ""
     parameters: dict[str, JsonValue] = {}
+    strict: bool = False
 
 
 class ToolSpec(Lenient):
@@ -83,6 +86,7 @@ class ChatBody(Lenient):
     messages: Annotated[list[ChatMessage], Field(min_length=1)]
     tools: list[ToolSpec] = []
     tool_choice: JsonValue = None
+    response_format: JsonValue = None
     stream: bool = False
     stream_options: StreamOptions | None = None
 
@@ -97,6 +101,16 @@ class ChatRequest:
     raw: dict[str, JsonValue] = field(repr=False)
     """The body as it came, with the fields that no property here speaks of."""
     body: ChatBody
+    by_responses: bool = False
+    """Whether it came to the Responses API: `body` is what Chat Completions would have had."""
+
+    @property
+    def form(self) -> dict[str, JsonValue] | None:
+        """What `json_schema` the answer's text must fit; None: none."""
+        match self.body.response_format:
+            case {"type": "json_schema", "json_schema": dict(form)}:
+                return form
+        return None
 
     @property
     def model(self) -> str:
@@ -171,19 +185,47 @@ def _is_users(message: ChatMessage) -> bool:
     return message.role == "user" and not message.text.startswith(_RESULTS)
 
 
-def parse_request(raw: JsonValue, headers: dict[str, str], at: float) -> ChatRequest:
+def parse_request(
+    raw: JsonValue, headers: dict[str, str], at: float, *, by_responses: bool = False
+) -> ChatRequest:
     """The request in `raw`. Raises RequestRefused where the real endpoint answers 400."""
     if not isinstance(raw, dict):
         raise RequestRefused("the body must be a JSON object")
     try:
-        body = ChatBody.model_validate(raw)
+        body = ChatBody.model_validate(as_chat(raw) if by_responses else raw)
     except ValidationError as error:
         first = error.errors()[0]
         raise RequestRefused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     _check_tool_results(body.messages)
     if body.tool_choice == "required" and not body.tools:
         raise RequestRefused("tool_choice is only allowed when tools are specified")
-    return ChatRequest(at, headers, raw, body)
+    request = ChatRequest(at, headers, raw, body, by_responses)
+    for tool in body.tools:
+        if tool.function.strict:
+            _check_strict(tool.function.name, tool.function.parameters)
+    if request.form is not None and request.form.get("strict"):
+        _check_strict("response_format", request.form.get("schema"))
+    return request
+
+
+def _check_strict(name: str, schema: JsonValue) -> None:
+    """A strict schema has closed objects, all of whose properties are required."""
+    if isinstance(schema, list):
+        for one in schema:
+            _check_strict(name, one)
+    if not isinstance(schema, dict):
+        return
+    properties = schema.get("properties")
+    if schema.get("type") == "object":
+        known = list(properties) if isinstance(properties, dict) else None
+        if schema.get("additionalProperties") is not False or known != schema.get("required"):
+            raise RequestRefused(f"invalid schema for {name}: it is not strict")
+    if "default" in schema:
+        raise RequestRefused(f"invalid schema for {name}: 'default' is not permitted")
+    for part in (schema.get("items"), schema.get("anyOf")):
+        _check_strict(name, part)
+    for member in properties.values() if isinstance(properties, dict) else ():
+        _check_strict(name, member)
 
 
 def _check_tool_results(messages: Sequence[ChatMessage]) -> None:

@@ -178,15 +178,18 @@ class ModelServer:
         match request.method, request.path:
             case "GET", "/v1/models":
                 await delivery.json(200, wire.model_list(self.script.models))
-            case "POST", "/v1/chat/completions":
-                await self._chat(request, delivery)
+            case "POST", "/v1/chat/completions" | "/v1/responses":
+                await self._chat(request, delivery, request.path == "/v1/responses")
             case _:
                 await delivery.error(404, f"there is no {request.method} {request.path}")
 
-    async def _chat(self, request: http.HttpRequest, delivery: Delivery) -> None:
+    async def _chat(
+        self, request: http.HttpRequest, delivery: Delivery, by_responses: bool
+    ) -> None:
         at = asyncio.get_running_loop().time()
         try:
-            chat = parse_request(json.loads(request.body), request.headers, at)
+            raw = json.loads(request.body)
+            chat = parse_request(raw, request.headers, at, by_responses=by_responses)
             number = await self._record(chat)
             choice = self._playbook.choose(chat)
         except (ValueError, RequestRefused, ScriptMistake) as mistake:

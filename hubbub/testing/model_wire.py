@@ -9,16 +9,33 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from hubbub.testing.model_request import ChatRequest
+from hubbub.testing.model_responses import events, response
 from hubbub.testing.model_script import Answer
 
-__all__ = ["chunks", "completion", "error_body", "model_list"]
+__all__ = ["error_body", "model_list", "stream", "whole"]
 
 _CREATED = 1_700_000_000
 """A fixed date: two runs of a script give the same bytes."""
 
 
-def completion(request: ChatRequest, answer: Answer, number: int) -> dict[str, JsonValue]:
-    """The answer to the `number`th request as a `chat.completion`."""
+def whole(request: ChatRequest, answer: Answer, number: int) -> dict[str, JsonValue]:
+    """The answer to the `number`th request, in one piece."""
+    completion = _completion(request, answer, number)
+    return response(completion) if request.by_responses else completion
+
+
+def stream(request: ChatRequest, answer: Answer, number: int) -> Iterator[str]:
+    """The same as server-sent events."""
+    if request.by_responses:
+        for event in events(whole(request, answer, number), answer.piece):
+            yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+        return
+    for chunk in _chunks(request, answer, number):
+        yield f"data: {json.dumps(chunk)}\n\n"
+
+
+def _completion(request: ChatRequest, answer: Answer, number: int) -> dict[str, JsonValue]:
+    """As a `chat.completion`."""
     message: dict[str, JsonValue] = {"role": "assistant", "content": answer.text}
     if answer.calls:
         message["tool_calls"] = list(_calls(answer, number))
@@ -32,8 +49,8 @@ def completion(request: ChatRequest, answer: Answer, number: int) -> dict[str, J
     return {**head, "choices": [choice], "usage": _usage(request, answer)}
 
 
-def chunks(request: ChatRequest, answer: Answer, number: int) -> Iterator[dict[str, JsonValue]]:
-    """The same as `chat.completion.chunk`s, text before calls, call after call."""
+def _chunks(request: ChatRequest, answer: Answer, number: int) -> Iterator[dict[str, JsonValue]]:
+    """As `chat.completion.chunk`s, text before calls, call after call."""
     head = _head(request, number, "chat.completion.chunk")
     for delta in _deltas(answer, number):
         yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}

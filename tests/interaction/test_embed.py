@@ -144,15 +144,125 @@ VALUES: Sequence[tuple[Any, JsonValue, object]] = [
 ]
 
 
-@pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
-async def test_a_question_may_want_a_value_of_any_type_in_every_dialect(dialect: str) -> None:
+WAYS: Mapping[str, dict[str, Any]] = {
+    "native": {},
+    "tool_call": {"dialect": "tool_call"},
+    "final_output": {"dialect": "final_output"},
+    "strict": {"strict": True},
+    "json_schema": {"structured_output": True},
+    "responses": {"api": "responses", "strict": True},
+    "responses, json_schema": {"api": "responses", "structured_output": True, "stream": True},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_question_may_want_a_value_of_any_type_in_every_way_of_asking(way: str) -> None:
     async with (
         playing(*answers(*(said for _, said, _ in VALUES))) as model,
-        Network(clerk(model, dialect=dialect, tools=[])) as net,
+        Network(clerk(model, tools=[], **WAYS[way])) as net,
     ):
         got = [await net.ask("clerk", "?", output=kind) for kind, _, _ in VALUES]
     assert got == [wanted for _, _, wanted in VALUES]
     assert model.mistakes == []
+    forms = {request.form is not None for request in model.requests}
+    assert forms == {"structured_output" in WAYS[way]}
+
+
+async def test_an_endpoint_that_refuses_the_form_of_an_answer_is_asked_for_finish() -> None:
+    refused = Refusal(status=400, message="'response_format' of type 'json_schema' is unknown")
+    async with (
+        playing(refused, *answers({"order": 7, "cents": 5}, {"order": 8, "cents": 5})) as model,
+        Network(clerk(model, structured_output=True, output=Refund)) as net,
+    ):
+        question = net.ask("clerk", "which refund?")
+        await question
+        await net.ask("clerk", "and the next?")
+    forms = [request.form is not None for request in model.requests]
+    assert forms == [True, False, False], "it is remembered"
+    notes = " ".join(question.answer.turn.steps[0].notes)
+    assert "refuses the form of the answer" in notes
+
+
+async def test_what_is_no_json_of_the_form_goes_back_and_tools_are_called_beside_it() -> None:
+    prose = Answer(text="It is order seven.", ignore_tool_choice=True)
+    async with (
+        playing(
+            says(call("price_of", order=7)), prose, *answers({"order": 7, "cents": 1})
+        ) as model,
+        Network(clerk(model, structured_output=True, output=Refund, tools=[price_of])) as net,
+    ):
+        got: object = await net.ask("clerk", "which refund?")
+    assert got == Refund(order=7, cents=1)
+    assert [request.tools for request in model.requests] == [["price_of"]] * 3
+    assert "JSON" in str(model.requests[2].messages[-1].content)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_responses_api_is_asked_as_chat_completions_are(stream: bool) -> None:
+    slow = Answer(
+        calls=[call("finish", message="All of it, word by word.")], piece=6, chunk_delay_s=0.1
+    )
+    first = says(call("price_of", order=7), call("price_of", order=8))
+    async with (
+        playing(first, slow, Refusal(status=400, message="no")) as model,
+        Network(
+            clerk(
+                model, tools=[price_of], stream=stream, api="responses", reasoning_effort="low",
+                max_output_tokens=99, price={"input": 1, "output": 2},
+            )
+        ) as net,
+    ):  # fmt: skip
+        question = net.ask("clerk", "refund order 7")
+        said = "".join([event.text or "" async for event in question])
+        with pytest.raises(NoAnswer, match="refused the request"):
+            await net.ask("clerk", "again")
+    answer = question.answer
+    assert answer.text == "All of it, word by word."
+    assert bool(said) is stream
+    assert answer.text.startswith(said)
+    assert [c.error for step in answer.turn.steps for c in step.calls] == [
+        None,
+        "tool_failed",
+        None,
+    ]
+    assert answer.tokens > 0
+    assert answer.cost
+    assert model.mistakes == []
+    raw = model.requests[1].raw
+    kinds = [item.get("type", item.get("role")) for item in raw["input"]]  # type: ignore[union-attr]
+    assert kinds == ["user", *["function_call"] * 2, *["function_call_output"] * 2]
+    assert (raw["store"], raw["reasoning"], raw["max_output_tokens"]) == (
+        False,
+        {"effort": "low"},
+        99,
+    )
+    assert "You handle refunds." in str(raw["instructions"])
+
+
+async def test_tools_are_strict_where_they_can_be_and_what_is_left_out_is_left_out() -> None:
+    seen: list[object] = []
+
+    @tool
+    def note(text: str, tags: list[str] | None = None, loud: bool = False) -> str:
+        """Note something."""
+        seen.append((text, tags, loud))
+        return "ok"
+
+    @tool
+    def keep(values: dict[str, int]) -> str:
+        """Keep numbers under names of your own."""
+        return "ok"
+
+    written = says(call("note", text="a", tags=None, loud=None))
+    async with (
+        playing(written, *answers("done")) as model,
+        Network(clerk(model, tools=[note, keep], strict=True)) as net,
+    ):
+        await net.ask("clerk", "note a")
+    assert seen == [("a", None, False)]
+    strict = {t.function.name: t.function.strict for t in model.requests[0].body.tools}
+    assert strict == {"note": True, "keep": False, "finish": True}
+    assert model.mistakes == [], "the server checks strict schemas as OpenAI does"
 
 
 async def test_an_answer_that_does_not_fit_goes_back_with_what_is_wrong() -> None:

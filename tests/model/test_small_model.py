@@ -2,8 +2,8 @@
 
 A model as small as this one understands little. What must hold is that nothing it does breaks the
 protocol: every step and every outcome is recorded, and no call is carried out that the schema of
-its tool does not accept. How often it makes sense is printed, as a row of the table in the docs;
-beside it, what the same model answers to a bare prompt with two tools.
+its tool does not accept. How often it makes sense becomes a row of the table in the docs; beside
+it, what the same model answers to a bare prompt with two tools.
 """
 
 from __future__ import annotations
@@ -131,8 +131,10 @@ TASKS = (
 HERE = Path(__file__).parent
 CHORES = ("add", "weather", "switch_light")
 TIMES = int(os.environ.get("HUBBUB_TEST_TIMES", "3"))
-WITHIN_S = 300.0
+WITHIN_S = 900.0
 """For one turn, on a machine that has other things to do."""
+PAGE = HERE.parents[1] / "docs/how-to/run-with-a-local-model.md"
+"""Has the table of models: a run writes its rows there."""
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +162,7 @@ async def test_whatever_a_small_model_does_its_turns_are_valid(
                 tried.append((task, one))
                 assert_valid(one.turn, schemas, done[before:])
     with capsys.disabled():
-        print(row(model, dialect, tried))
+        report(model, dialect, tried)
     assert sum(bool(one.turn.steps) for _, one in tried) > len(tried) / 2, "the endpoint fails"
 
 
@@ -176,15 +178,20 @@ async def test_the_same_model_with_a_bare_prompt_and_two_tools(
     ]
     start = TurnStart(id="m-m1", thread_id="dm.a.m", messages=("m1",))
     none = Turn(start=start, agent="m", started_at=datetime.now(UTC))
-    rates: list[bool] = []
+    tried: list[tuple[Task, Tried]] = []
+    tokens: list[int] = []
     for task in [task for task in TASKS if task.kind == "answer"] * TIMES:
+        begun = time.monotonic()
         chat = chat_messages("Answer with a tool.", task.message, ())
         given = await bare.answer(Question(chat, tools))
         said = [call.arguments for call in given.calls if call.name == "answer"]
-        rates.append(task.sensible(Tried(none, {"x": said}, "x", 0.0)))
+        tokens.append(given.tokens_in)
+        tried.append((task, Tried(none, {"x": said}, "x", time.monotonic() - begun)))
     await bare.close()
+    seconds = f"{mean(one.seconds for _, one in tried):.1f}"
+    cells = ("", sensible(tried), "1.0", f"{mean(tokens):,.0f}", seconds)
     with capsys.disabled():
-        print(f"\n| {model.weights.stem} | bare, two tools | | answer {mean(rates):.0%} | | | |")
+        write_row(model, "bare prompt, two tools", cells)
 
 
 @asynccontextmanager
@@ -301,27 +308,44 @@ def assert_valid(
         assert any(call.name == "finish" and call.error is None for call in calls)
 
 
-def row(model: Llama, dialect: str, tried: Sequence[tuple[Task, Tried]]) -> str:
-    """A row of the table in the docs, and what came of each task."""
-    lines = [
-        f"    {'ok ' if task.sensible(one) else ' . '} {task.kind:8} {outcome(one):13} "
-        f"{len(one.turn.steps)} steps  {json.dumps(dict(one.said))[:90]}"
-        for task, one in tried
-    ]
-    kinds = list(dict.fromkeys(task.kind for task, _ in tried))
-    rates = [
-        f"{kind} {mean(t.sensible(o) for t, o in tried if t.kind == kind):.0%}" for kind in kinds
-    ]
+def report(model: Llama, dialect: str, tried: Sequence[tuple[Task, Tried]]) -> None:
+    """Print what came of each task, and write the dialect's row."""
+    for task, one in tried:
+        good = "ok " if task.sensible(one) else " . "
+        steps, said = len(one.turn.steps), json.dumps(dict(one.said))[:90]
+        print(f"    {good} {task.kind:8} {outcome(one):13} {steps} steps  {said}")
     calls = [c for _, one in tried for step in one.turn.steps for c in step.calls]
-    valid = mean(call.error not in ("unknown_tool", "invalid_arguments") for call in calls)
-    figures = [
-        f"{valid:.0%}",
-        ", ".join(rates),
+    valid = [call.error not in ("unknown_tool", "invalid_arguments") for call in calls]
+    cells = (
+        f"{mean(valid):.0%}" if valid else "no calls",
+        sensible(tried),
         f"{mean(len(one.turn.steps) for _, one in tried):.1f}",
         f"{mean(one.turn.tokens_in for _, one in tried):,.0f}",
         f"{mean(one.seconds for _, one in tried):.1f}",
-    ]
-    return "\n".join(("", *lines, f"| {model.weights.stem} | {dialect} | {' | '.join(figures)} |"))
+    )
+    write_row(model, dialect, cells)
+
+
+def sensible(tried: Sequence[tuple[Task, Tried]]) -> str:
+    """How often it made sense, by kind of task."""
+    kinds = list(dict.fromkeys(task.kind for task, _ in tried))
+    shares = [(kind, mean(t.sensible(one) for t, one in tried if t.kind == kind)) for kind in kinds]
+    return ", ".join(f"{kind} {share:.0%}" for kind, share in shares)
+
+
+def write_row(model: Llama, dialect: str, cells: Sequence[str]) -> None:
+    """Put a row into the docs' table, in the place of the one of that model and dialect."""
+    begin = f"| {model.weights.stem} | {dialect} |"
+    row = f"{begin} {' | '.join(cells)} |"
+    print(f"\n{row}")
+    lines = PAGE.read_text("utf-8").split("\n")
+    same = [n for n, line in enumerate(lines) if line.startswith(begin)]
+    last = max(n for n, line in enumerate(lines) if line.startswith("|"))
+    if same:
+        lines[same[0]] = row
+    else:
+        lines.insert(last + 1, row)
+    PAGE.write_text("\n".join(lines), "utf-8")
 
 
 def outcome(one: Tried) -> str:

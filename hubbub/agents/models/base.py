@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.portable_schema import portable
+from hubbub.agents.models.portable_schema import portable, strict
 from hubbub.agents.turn.chat import ChatMessage
 from hubbub.config.agents import ModelSettings
 from hubbub.protocol.turns import Compressed, WaitStrategy, Window
@@ -35,6 +35,11 @@ class ToolSpec:
         return portable(self.parameters if self.told is None else self.told)
 
     @cached_property
+    def strict(self) -> dict[str, JsonValue] | None:
+        """The same as a strict schema; None: it cannot be one."""
+        return strict(self.offered)
+
+    @cached_property
     def offered_text(self) -> str:
         """The same as JSON."""
         return json.dumps(self.offered, ensure_ascii=False)
@@ -50,6 +55,8 @@ class Question:
     """Of all that, counted or estimated; None: nobody has counted."""
     settings: ModelSettings | None = None
     """What this question is asked with, over what the model's config says."""
+    form: dict[str, JsonValue] | None = None
+    """The JSON Schema of an object, which an answer in words must be: the endpoint sees to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,8 @@ class Model(Protocol):
         """What the model says. `on_delta` hears it as it is written, if the endpoint streams.
 
         Raises `ModelError` when there is no answer and asking again will not help, and
-        `ToolsRefused`, which is one, when the endpoint does not take the question's tools.
+        `ToolsRefused` or `FormRefused`, which are one, when the endpoint does not take the
+        question's tools or the form of its answer.
         """
         ...
 

@@ -1,10 +1,11 @@
-"""Models behind OpenAI-compatible endpoints: chat completions with tools, through `openai`."""
+"""Models behind OpenAI-compatible endpoints, with tools, through `openai`."""
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -12,19 +13,34 @@ from urllib.parse import unquote, urlsplit
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
-from hubbub.agents.models.reading import Unreadable, read_answer
-from hubbub.agents.models.streams import Assembly
+from hubbub.agents.models.portable_schema import without_nulls
+from hubbub.agents.models.reading import Unreadable, read_answer, read_response
+from hubbub.agents.models.requests import (
+    Request,
+    chat_request,
+    is_strict,
+    responses_request,
+    tool_of,
+)
+from hubbub.agents.models.streams import Assembly, ResponseAssembly
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
 from hubbub.client.backoff import Backoff
 from hubbub.config.models import ModelConfig
-from hubbub.errors import ModelError, ToolsRefused
+from hubbub.errors import FormRefused, ModelError, ToolsRefused
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncStream
 
 
-__all__ = ["BETWEEN_STREAMS", "OpenAIModel", "Redaction", "complaint", "refuses_tools"]
+__all__ = [
+    "BETWEEN_STREAMS",
+    "OpenAIModel",
+    "Redaction",
+    "complaint",
+    "refuses_form",
+    "refuses_tools",
+]
 
 # Whether an endpoint says that it takes no tools: then a model is spoken to in words. Pure.
 #
@@ -70,6 +86,16 @@ def refuses_tools(told: str) -> bool:
     told = told[:_MOST]
     found = _REFUSED.search(told)
     return found is not None and _OF_MESSAGES.search(told, 0, found.start()) is None
+
+
+_FORM = re.compile(
+    r"response_?format|json_?schema|structured[ _-]?output|text\.format", re.IGNORECASE
+)
+
+
+def refuses_form(told: str) -> bool:
+    """Whether the words are a refusal of what an answer must be."""
+    return _FORM.search(told[:_MOST]) is not None
 
 
 # What is secret about an endpoint, kept out of what is told of it. Pure.
@@ -137,6 +163,9 @@ class OpenAIModel:
             timeout=config.timeout,
             max_retries=config.retries,
         )
+        self._by_responses = config.api == "responses"
+        api = self._client.responses if self._by_responses else self._client.chat.completions
+        self._create: Any = api.with_raw_response.create  # keywords of a very wide function
         self._tools: tuple[Sequence[ToolSpec], list[dict[str, object]]] = ((), [])
         self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
         self._counter: TokenCounter = Estimate()
@@ -157,10 +186,14 @@ class OpenAIModel:
         """Ask once. A stream that breaks off is asked for again, as often as `retries` says."""
         try:
             if self._config.stream:
-                return self._counted(await self._streamed(question, on_delta), question)
-            return self._counted(await self._whole(question), question)
+                answer = await self._streamed(question, on_delta)
+            else:
+                answer = await self._whole(question)
+            return self._without_nulls(self._counted(answer, question), question)
         except self._openai.OpenAIError as exc:
-            if question.tools and self._refuses_tools(exc):
+            if question.form is not None and self._refuses(exc, refuses_form):
+                raise FormRefused(self._advice(exc)) from exc
+            if question.tools and self._refuses(exc, refuses_tools):
                 raise ToolsRefused(self._advice(exc)) from exc
             raise ModelError(self._advice(exc)) from exc
         except (_Broken, Unreadable) as exc:
@@ -168,6 +201,17 @@ class OpenAIModel:
         except (ValueError, RecursionError) as exc:
             told = "answers with something that is no JSON; is base_url right?"
             raise ModelError(f"{self._place} {told}") from exc
+
+    def _without_nulls(self, answer: Answer, question: Question) -> Answer:
+        """The answer without what strict schemas have in place of what is left out."""
+        strict = {tool.name: tool for tool in question.tools if tool.strict is not None}
+        if not answer.calls or not is_strict(self._config):
+            return answer
+        calls = [
+            replace(c, arguments=_left_out(strict[c.name], c.arguments)) if c.name in strict else c
+            for c in answer.calls
+        ]
+        return replace(answer, calls=tuple(calls))
 
     def _counted(self, answer: Answer, question: Question) -> Answer:
         """The answer with its tokens, estimated where the endpoint does not count them, and with
@@ -184,21 +228,23 @@ class OpenAIModel:
         return replace(answer, tokens_in=tokens_in, tokens_out=tokens_out, notes=notes)
 
     async def _whole(self, question: Question) -> Answer:
-        create = self._client.chat.completions.with_raw_response.create
-        response = await create(**self._request(question))
-        return _noted(read_answer(response.http_response.json()), response.retries_taken)
+        response = await self._create(**self._request(question))
+        read = read_response if self._by_responses else read_answer
+        return _noted(read(response.http_response.json()), response.retries_taken)
 
     async def _streamed(self, question: Question, on_delta: OnDelta | None) -> Answer:
         request = self._request(question)
-        request["stream"], request["stream_options"] = True, {"include_usage": True}
-        create = self._client.chat.completions.with_raw_response.create
+        request["stream"] = True
+        if not self._by_responses:
+            request["stream_options"] = {"include_usage": True}
         attempt, refused = 0, 0
         while True:
-            response = await create(**request)
+            response = await self._create(**request)
             attempt, refused = attempt + 1, refused + response.retries_taken
             try:
+                assembly = (ResponseAssembly if self._by_responses else Assembly)(attempt)
                 async with response.parse(to=self._openai.AsyncStream[JsonValue]) as stream:
-                    answer = await _assemble(stream, attempt, on_delta)
+                    answer = await _assemble(stream, assembly, on_delta)
                 return _noted(answer, refused, attempt - 1)
             except (self._openai.APIConnectionError, _Broken, ValueError):
                 if attempt > self._config.retries:
@@ -206,25 +252,18 @@ class OpenAIModel:
             named_s = _seconds(response.headers.get("retry-after"))
             await self._backoff.sleep(self._backoff.after(named_s, attempt - 1))
 
-    def _request(self, question: Question) -> dict[str, Any]:  # keywords of a very wide function
+    def _request(self, question: Question) -> Request:
         config = self._config
         if question.settings is not None:
             config = config.with_settings(question.settings)
-        request: dict[str, Any] = {"model": config.model, "messages": question.messages}
-        if question.tools:  # endpoints refuse an empty list, and a choice without tools
-            request["tools"] = self._told(question.tools)
-            request["tool_choice"] = config.tool_choice
-        for name in _SETTINGS:
-            if (value := getattr(config, name)) not in (None, {}):
-                request[name] = value
-        if config.max_output_tokens is not None:
-            ours = "api.openai.com" in config.base_url  # where the older name is refused
-            request["max_completion_tokens" if ours else "max_tokens"] = config.max_output_tokens
-        return request
+        tools = self._told(question.tools)
+        if config.api == "responses":
+            return responses_request(config, question, tools)
+        return chat_request(config, question, tools)
 
     def _told(self, tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
         if self._tools[0] is not tools:
-            self._tools = (tools, [_function(tool) for tool in tools])
+            self._tools = (tools, [tool_of(tool, self._config) for tool in tools])
         return self._tools[1]
 
     # Errors -------------------------------------------------------------------------------------
@@ -249,13 +288,13 @@ class OpenAIModel:
             case _:
                 return f"{self._place} failed: {self._said(exc)}"
 
-    def _refuses_tools(self, exc: Exception) -> bool:
-        """Whether the endpoint says that it takes no tools, or none that are required."""
+    def _refuses(self, exc: Exception, says: Callable[[str], bool]) -> bool:
+        """Whether the endpoint `says` that it does not take something."""
         if not isinstance(exc, self._openai.APIStatusError):
             return False
         if exc.status_code not in _REFUSALS:
             return False
-        return refuses_tools(complaint(exc.body, exc.message))
+        return says(complaint(exc.body, exc.message))
 
     def _said(self, exc: Exception) -> str:
         """The beginning of what the endpoint or the library says, on one line."""
@@ -278,16 +317,11 @@ class OpenAIModel:
         hint = ""
         if "tool_choice" in exc.message and self._config.tool_choice == "required":
             hint = f"; set {key}.tool_choice to auto"
-        elif self._refuses_tools(exc):
+        elif self._refuses(exc, refuses_tools):
             hint = f"; set {key}.dialect to tool_call"
         return f"refused the request ({status}): {self._said(exc)}{hint}"
 
 
-_SETTINGS = (
-    "temperature", "top_p", "reasoning_effort", "service_tier", "response_format", "extra_body",
-    "extra_headers",
-)  # fmt: skip
-"""Keys of a config that are keywords of the `openai` package, too."""
 _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
 """With these, servers refuse what they have not learned: llama.cpp does so with 500."""
 
@@ -305,13 +339,12 @@ def _seconds(named: str | None) -> float:
     return seconds if 0 < seconds <= _LONGEST_NAMED_S else 0.0
 
 
-def _function(tool: ToolSpec) -> dict[str, object]:
-    function = {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.offered,
-    }
-    return {"type": "function", "function": function}
+def _left_out(tool: ToolSpec, arguments: str) -> str:
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return arguments  # it is told as ever
+    return json.dumps(without_nulls(tool.offered, given), ensure_ascii=False)
 
 
 def _written(answer: Answer) -> str:
@@ -335,10 +368,12 @@ def _noted(answer: Answer, refused: int, broken: int = 0) -> Answer:
 
 
 async def _assemble(
-    stream: AsyncStream[JsonValue], attempt: int, on_delta: OnDelta | None
+    stream: AsyncStream[JsonValue],
+    assembly: Assembly | ResponseAssembly,
+    on_delta: OnDelta | None,
 ) -> Answer:
     """Put the chunks of a stream together. Raises `_Broken` if it ends before it is over."""
-    assembly, hear = Assembly(attempt), on_delta or _nobody
+    hear = on_delta or _nobody
     async for chunk in stream:
         for delta in assembly.add(chunk):
             hear(delta)

@@ -19,6 +19,9 @@ description, default  where they say something; patterns and formats are told in
 
 References are replaced by what they refer to. What refers to itself, or is too deep or too large,
 becomes any JSON value. An argument that may be left out need not be null as well.
+
+A schema is `strict`, in OpenAI's word, where all objects are closed and all their properties
+required: what may be left out can be null instead, and `without_nulls` takes it out of the answer.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-__all__ = ["portable"]
+__all__ = ["portable", "strict", "without_nulls"]
 
 Schema: TypeAlias = dict[str, JsonValue]
 
@@ -231,7 +234,7 @@ def _joined(options: Sequence[Schema]) -> Schema:
     return {"properties": properties, "required": [*sorted(always)]}
 
 
-def _names(schema: Schema) -> Iterator[str]:
+def _names(schema: Mapping[str, JsonValue]) -> Iterator[str]:
     required = schema.get("required")
     yield from (n for n in required if isinstance(n, str)) if isinstance(required, list) else ()
 
@@ -270,3 +273,70 @@ def _words(flat: Schema) -> Schema:
     if flat.get("default"):
         words["default"] = flat["default"]
     return words
+
+
+# Strict -------------------------------------------------------------------------------------------
+
+
+_NOT_STRICT = frozenset({"default", "minLength"})
+"""What strict schemas do not know."""
+_NULL: Schema = {"type": "null"}
+
+
+def strict(schema: Mapping[str, JsonValue]) -> Schema | None:
+    """The same `portable` schema as a strict one; None: it allows what none can."""
+    written: Schema = {key: value for key, value in schema.items() if key not in _NOT_STRICT}
+    match schema:
+        case {"anyOf": [*options]}:
+            told = [strict(option) for option in options if isinstance(option, dict)]
+            written["anyOf"] = [option for option in told if option is not None]
+            return written if None not in told else None
+        case {"type": "array", "items": dict(items)}:
+            inner = strict(items)
+            return None if inner is None else {**written, "items": inner}
+        case {"type": "object"}:
+            properties = schema.get("properties")
+            if not isinstance(properties, dict) or "additionalProperties" in schema:
+                return None
+            needed, members = set(_names(schema)), Schema()
+            for name, member in properties.items():
+                inner = strict(member) if isinstance(member, dict) else None
+                if inner is None:
+                    return None
+                members[name] = inner if name in needed else _nullable(inner)
+            closed: Schema = {"required": [*members], "additionalProperties": False}
+            return {**written, "properties": members, **closed}
+    return written
+
+
+def _nullable(schema: Schema) -> Schema:
+    options = schema.get("anyOf")
+    several = options if isinstance(options, list) else [
+        {key: value for key, value in schema.items() if key != "description"}
+    ]  # fmt: skip
+    words = {key: schema[key] for key in ("description",) if key in schema}
+    return {"anyOf": [*several, *([] if _NULL in several else [_NULL])], **words}
+
+
+def without_nulls(schema: JsonValue, value: JsonValue) -> JsonValue:
+    """What a model has written by the strict form of a `portable` schema, as the schema itself has
+    it: without the nulls that stand for what is left out."""
+    if not isinstance(schema, dict):
+        return value
+    if isinstance(value, list):
+        return [without_nulls(schema.get("items"), item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    options = schema.get("anyOf")
+    for option in options if isinstance(options, list) else [schema]:
+        properties = option.get("properties") if isinstance(option, dict) else None
+        if not (isinstance(option, dict) and isinstance(properties, dict)):
+            continue
+        if value.keys() <= properties.keys():
+            needed = set(_names(option))
+            return {
+                name: without_nulls(properties[name], item)
+                for name, item in value.items()
+                if item is not None or name in needed
+            }
+    return value

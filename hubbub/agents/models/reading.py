@@ -27,6 +27,7 @@ __all__ = [
     "choice_of",
     "function_of",
     "read_answer",
+    "read_response",
     "reason_of",
     "text_of",
     "thought_of",
@@ -70,6 +71,44 @@ def read_answer(body: JsonValue) -> Answer:
     )
 
 
+def read_response(body: JsonValue) -> Answer:
+    """The answer that a response of the Responses API holds. Raises `Unreadable`."""
+    given = body if isinstance(body, dict) else {}
+    output = given.get("output")
+    if given.get("error"):
+        raise Unreadable(f"gave an error instead of an answer: {_complaint(given['error'])}")
+    if not isinstance(output, list):
+        raise Unreadable("answered with something that is no response; is base_url right?")
+    items = [item for item in output if isinstance(item, dict)]
+    calls = [item for item in items if item.get("type") == "function_call"]
+    tokens_in, tokens_out = used(given)
+    return Answer(
+        text="".join(text_of(item) for item in items if item.get("type") == "message") or None,
+        calls=tuple(
+            CallRequest(word_of(c.get("call_id")), word_of(c.get("name")), arguments_of(c))
+            for c in calls
+        ),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        finish_reason=_response_reason(given),
+        reasoning="\n\n".join(filter(None, map(_summary, items))) or None,
+    )
+
+
+def _response_reason(response: Object) -> str | None:
+    """Why it ended, in the word that Chat Completions has for it."""
+    details = response.get("incomplete_details")
+    why = word_of(details.get("reason")) if isinstance(details, dict) else ""
+    reason = {"max_output_tokens": "length"}.get(why, why) or word_of(response.get("status"))
+    return reveal(reason)[:_MOST_REASON] or None
+
+
+def _summary(item: Object) -> str:
+    """What of a model's thoughts it shows."""
+    summary = item.get("summary")
+    return _texts(summary) if item.get("type") == "reasoning" and summary else ""
+
+
 _NO_COMPLETION = "answered with something that is no chat completion; is base_url right?"
 
 
@@ -95,14 +134,17 @@ def choice_of(body: Object) -> Object | None:
 
 def text_of(message: Object) -> str:
     """The text of a message: it may be in parts. Raises `Unreadable`."""
-    content = message.get("content")
+    return _texts(message.get("content"))
+
+
+def _texts(content: JsonValue) -> str:
     parts = content if isinstance(content, list) else [content]
     return "".join(map(_text, parts))
 
 
 def _text(part: JsonValue) -> str:
     if isinstance(part, dict):  # what is no text (an image, a thought) has none
-        part = part.get("text")
+        part = part.get("text", part.get("refusal"))
     if part is not None and not isinstance(part, str):
         raise Unreadable("gave an answer with content that is no text")
     return part or ""
@@ -169,7 +211,8 @@ def used(body: Object) -> tuple[int, int]:
     usage = body.get("usage")
     if not isinstance(usage, dict):
         return 0, 0
-    return _tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens"))
+    read = usage.get("prompt_tokens", usage.get("input_tokens"))
+    return _tokens(read), _tokens(usage.get("completion_tokens", usage.get("output_tokens")))
 
 
 def _tokens(count: JsonValue) -> int:

@@ -16,6 +16,7 @@ from hubbub.agents.models.reading import (
     calls_of,
     choice_of,
     function_of,
+    read_response,
     reason_of,
     text_of,
     thought_of,
@@ -23,7 +24,7 @@ from hubbub.agents.models.reading import (
     word_of,
 )
 
-__all__ = ["Assembly"]
+__all__ = ["Assembly", "ResponseAssembly"]
 
 
 @dataclass(slots=True)
@@ -154,3 +155,43 @@ class Assembly:
             return next((c for c in reversed(self._calls) if c.index == piece.index), None)
         same = (c for c in reversed(self._calls) if piece.id and c.id == piece.id)
         return next(same, self._calls[-1] if self._calls else None)
+
+
+class ResponseAssembly:
+    """One answer of the Responses API, which tells it whole at its end."""
+
+    def __init__(self, attempt: int = 1):
+        self.over = False
+        """Whether the endpoint has told the whole answer: else it broke off."""
+        self._attempt = attempt
+        self._calls: dict[str, tuple[int, str]] = {}
+        """By their place in the output: its number among the calls, and its tool."""
+        self._answer = Answer()
+
+    def add(self, event: JsonValue) -> list[Delta]:
+        """What an event says. Raises `Unreadable`."""
+        match event:
+            case {"type": "response.output_item.added", "output_index": place, "item": dict(item)}:
+                if item.get("type") == "function_call":
+                    self._calls[str(place)] = len(self._calls), word_of(item.get("name"))
+            case {"type": "response.output_text.delta", "delta": str(text)}:
+                return [Delta(text, attempt=self._attempt)]
+            case {
+                "type": "response.function_call_arguments.delta",
+                "output_index": place,
+                "delta": str(text),
+            } if str(place) in self._calls:
+                n, name = self._calls[str(place)]
+                return [Delta(text, n, name, self._attempt)]
+            case {
+                "type": "response.completed" | "response.incomplete" | "response.failed",
+                "response": response,
+            }:
+                self._answer, self.over = read_response(response), True
+            case {"type": "error"}:
+                read_response({"error": event})
+        return []
+
+    def answer(self) -> Answer:
+        """All that has been said; tokens that are not counted are 0."""
+        return self._answer

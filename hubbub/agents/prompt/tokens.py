@@ -17,6 +17,7 @@ counted, which is more than they make of it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -184,4 +185,5 @@ def spec_tokens(counter: TokenCounter, spec: ToolSpec) -> int:
 def question_tokens(counter: TokenCounter, question: Question) -> int:
     """Tokens of all that a model is asked."""
     messages = sum(message_tokens(counter, message) for message in question.messages)
-    return PER_ANSWER + messages + sum(spec_tokens(counter, tool) for tool in question.tools)
+    form = counter.count(json.dumps(question.form)) if question.form is not None else 0
+    return PER_ANSWER + messages + form + sum(spec_tokens(counter, t) for t in question.tools)

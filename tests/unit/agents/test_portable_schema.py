@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.models.portable_schema import portable
+from hubbub.agents.models.portable_schema import portable, strict, without_nulls
 
 STRING: dict[str, JsonValue] = {"type": "string"}
 INTEGER: dict[str, JsonValue] = {"type": "integer"}
@@ -103,6 +103,48 @@ def test_the_top_is_an_object_whose_arguments_are_known_or_free() -> None:
         "id": INTEGER,
         "name": STRING,
     }
+
+
+def test_a_strict_schema_requires_everything_and_what_is_left_out_is_null() -> None:
+    inner: JsonValue = {
+        "properties": {"n": {**INTEGER, "default": 3}, "s": STRING},
+        "required": ["s"],
+    }
+    both: JsonValue = {
+        "properties": {
+            "a": {**STRING, "description": "Words.", "minLength": 1},
+            "b": {"type": "array", "items": inner, "minItems": 1},
+            "c": {"anyOf": [STRING, INTEGER]},
+        },
+        "required": ["b"],
+    }
+    offered = portable(both)
+    null: JsonValue = {"type": "null"}
+    closed: dict[str, JsonValue] = {"type": "object", "additionalProperties": False}
+    assert strict(offered) == {
+        **closed,
+        "required": ["b", "a", "c"],
+        "properties": {
+            "a": {"anyOf": [STRING, null], "description": "Words."},
+            "b": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    **closed,
+                    "required": ["s", "n"],
+                    "properties": {"s": STRING, "n": {"anyOf": [INTEGER, null]}},
+                },
+            },
+            "c": {"anyOf": [STRING, INTEGER, null]},
+        },
+    }
+    written: JsonValue = {"a": None, "b": [{"n": None, "s": "x"}, {"n": 1, "s": "y"}], "c": None}
+    assert without_nulls(offered, written) == {"b": [{"s": "x"}, {"n": 1, "s": "y"}]}
+    required = portable({"properties": {"a": {"anyOf": [STRING, null]}}, "required": ["a"]})
+    assert without_nulls(required, {"a": None, "odd": None}) == {"a": None, "odd": None}
+    for open_one in ({}, {"type": "object"}, {"additionalProperties": INTEGER}):
+        assert strict(portable({"properties": {"a": open_one}})) is None
+    assert strict(portable({})) is None
 
 
 class Node(BaseModel):

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from pydantic import JsonValue
+from openai.types.responses import Response, ResponseFunctionToolCall, ResponseStreamEvent
+from pydantic import JsonValue, TypeAdapter
 
+from hubbub.agents.models.reading import read_response
+from hubbub.agents.models.streams import ResponseAssembly
 from hubbub.testing.model_dialects import in_words
 from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import Answer, Call
-from hubbub.testing.model_wire import chunks, completion
+from hubbub.testing.model_wire import stream, whole
 
 
 def request(system: str = "", *chat: tuple[str, str], **more: JsonValue) -> ChatRequest:
@@ -41,8 +44,8 @@ def assembled(answer: Answer, number: int) -> tuple[str, list[tuple[str, str, st
     """A stream as a client puts it together: text, calls (id, name, arguments), finish reason."""
     text, reason = "", None
     made: list[tuple[str, str, str]] = []
-    for raw in chunks(request(stream=True), answer, number):
-        chunk = ChatCompletionChunk.model_validate(raw)
+    for raw in stream(request(stream=True), answer, number):
+        chunk = ChatCompletionChunk.model_validate_json(raw.removeprefix("data: "))
         for choice in chunk.choices:
             text += choice.delta.content or ""
             reason = choice.finish_reason or reason
@@ -57,15 +60,40 @@ def assembled(answer: Answer, number: int) -> tuple[str, list[tuple[str, str, st
 
 @given(answers, st.integers(1, 99))
 def test_a_stream_says_what_the_whole_answer_says(answer: Answer, number: int) -> None:
-    whole = ChatCompletion.model_validate(completion(request(), answer, number)).choices[0]
+    told = ChatCompletion.model_validate(whole(request(), answer, number)).choices[0]
     said = [
         (c.id, c.function.name, c.function.arguments)
-        for c in whole.message.tool_calls or []
+        for c in told.message.tool_calls or []
         if c.type == "function"
     ]
-    assert assembled(answer, number) == (whole.message.content or "", said, whole.finish_reason)
-    again = completion(request(), answer, number)
-    assert json.dumps(again) == json.dumps(completion(request(), answer, number))
+    assert assembled(answer, number) == (told.message.content or "", said, told.finish_reason)
+    again = whole(request(), answer, number)
+    assert json.dumps(again) == json.dumps(whole(request(), answer, number))
+
+
+@given(answers, st.integers(1, 99))
+def test_the_responses_api_says_the_same_in_its_own_form(answer: Answer, number: int) -> None:
+    asked = parse_request({"model": "m", "input": "four letters"}, {}, 0.0, by_responses=True)
+    chat = ChatCompletion.model_validate(whole(request(), answer, number)).choices[0]
+    told = Response.model_validate(whole(asked, answer, number))
+    assert told.output_text == (chat.message.content or "")
+    calls = [item for item in told.output if isinstance(item, ResponseFunctionToolCall)]
+    assert [(c.call_id, c.name, c.arguments) for c in calls] == [
+        (c.id, c.function.name, c.function.arguments)
+        for c in chat.message.tool_calls or []
+        if c.type == "function"
+    ]
+    assert (told.status == "incomplete") is (chat.finish_reason == "length")
+    assembly = ResponseAssembly()
+    for raw in stream(asked, answer, number):
+        data = raw.partition("data: ")[2]
+        EVENT.validate_json(data)
+        assembly.add(json.loads(data))
+    assert assembly.over
+    assert assembly.answer() == read_response(json.loads(told.model_dump_json()))
+
+
+EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 
 
 # In the words that a request asks for -------------------------------------------------------------

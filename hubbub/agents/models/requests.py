@@ -1,0 +1,125 @@
+"""A question as the request of an API: Chat Completions, or OpenAI's Responses. Pure.
+
+Both are asked for the same things; what differs is where they stand. A schema that can be `strict`
+is sent so where the endpoint holds models to such schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pydantic import JsonValue
+
+from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.models.portable_schema import strict
+from hubbub.agents.turn.chat import ChatMessage
+from hubbub.config.agents import ModelConfig
+
+__all__ = ["Request", "chat_request", "is_strict", "responses_request", "tool_of"]
+
+Request: TypeAlias = dict[str, Any]
+"""Keywords of a very wide function of the `openai` package."""
+
+_SHARED = ("temperature", "top_p", "service_tier", "extra_body", "extra_headers")
+"""Keys of a config that are keywords of both."""
+
+
+def is_strict(config: ModelConfig) -> bool:
+    """Whether tools are sent as `strict` where they can be."""
+    return config.is_openai if config.strict is None else config.strict
+
+
+def tool_of(tool: ToolSpec, config: ModelConfig) -> dict[str, object]:
+    """A tool as the API wants it."""
+    schema = tool.strict if is_strict(config) else None
+    function: dict[str, object] = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.offered if schema is None else schema,
+    }
+    if config.api == "responses":  # where the default is to be strict
+        return {"type": "function", **function, "strict": schema is not None}
+    if schema is not None:
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def chat_request(
+    config: ModelConfig, question: Question, tools: Sequence[Mapping[str, object]]
+) -> Request:
+    """A request of Chat Completions."""
+    request: Request = {"model": config.model, "messages": question.messages}
+    request |= _common(config, question, tools)
+    if config.reasoning_effort is not None:
+        request["reasoning_effort"] = config.reasoning_effort
+    form = _form(config, question)
+    if form is not None:
+        request["response_format"] = form
+    if config.max_output_tokens is not None:
+        # At OpenAI the older name is refused.
+        name = "max_completion_tokens" if config.is_openai else "max_tokens"
+        request[name] = config.max_output_tokens
+    return request
+
+
+def responses_request(
+    config: ModelConfig, question: Question, tools: Sequence[Mapping[str, object]]
+) -> Request:
+    """A request of the Responses API, which keeps nothing: the hub's record is the history."""
+    said = [m["content"] or "" for m in question.messages if m["role"] == "system"]
+    items = [item for message in question.messages for item in _items(message)]
+    request: Request = {"model": config.model, "input": items, "store": False}
+    request |= _common(config, question, tools)
+    if said:
+        request["instructions"] = "\n\n".join(said)
+    if config.reasoning_effort is not None:
+        request["reasoning"] = {"effort": config.reasoning_effort}
+    form = _form(config, question)
+    if form is not None:
+        inner = form.get("json_schema")
+        within = inner if isinstance(inner, dict) else {}
+        request["text"] = {"format": {"type": form.get("type"), **within}}
+    if config.max_output_tokens is not None:
+        request["max_output_tokens"] = config.max_output_tokens
+    return request
+
+
+def _common(
+    config: ModelConfig, question: Question, tools: Sequence[Mapping[str, object]]
+) -> Request:
+    request: Request = {}
+    if tools:  # endpoints refuse an empty list, and a choice without tools
+        request["tools"] = tools
+        request["tool_choice"] = "auto" if question.form is not None else config.tool_choice
+    for name in _SHARED:
+        if (value := getattr(config, name)) not in (None, {}):
+            request[name] = value
+    return request
+
+
+def _form(config: ModelConfig, question: Question) -> dict[str, JsonValue] | None:
+    """What the answer's text must be."""
+    if question.form is None:
+        return config.response_format
+    schema = strict(question.form)
+    told: dict[str, JsonValue] = {
+        "name": "answer",
+        "schema": question.form if schema is None else schema,
+        "strict": schema is not None,
+    }
+    return {"type": "json_schema", "json_schema": told}
+
+
+def _items(message: ChatMessage) -> Iterator[dict[str, object]]:
+    """What the Responses API has in place of a message."""
+    content = message["content"]
+    match message["role"]:
+        case "tool":
+            id = message["tool_call_id"]
+            yield {"type": "function_call_output", "call_id": id, "output": content or ""}
+        case "user" | "assistant" as role:
+            if content:
+                yield {"role": role, "content": content}
+            for call in message.get("tool_calls", ()):
+                yield {"type": "function_call", "call_id": call["id"], **call["function"]}
