@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,11 +107,11 @@ def test_the_top_is_an_object_whose_arguments_are_known_or_free() -> None:
 
 
 def test_a_strict_schema_requires_everything_and_what_is_left_out_is_null() -> None:
-    inner: JsonValue = {
+    inner: Any = {
         "properties": {"n": {**INTEGER, "default": 3}, "s": STRING},
         "required": ["s"],
     }
-    both: JsonValue = {
+    both: Any = {
         "properties": {
             "a": {**STRING, "description": "Words.", "minLength": 1},
             "b": {"type": "array", "items": inner, "minItems": 1},
@@ -119,8 +120,8 @@ def test_a_strict_schema_requires_everything_and_what_is_left_out_is_null() -> N
         "required": ["b"],
     }
     offered = portable(both)
-    null: JsonValue = {"type": "null"}
-    closed: dict[str, JsonValue] = {"type": "object", "additionalProperties": False}
+    null: Any = {"type": "null"}
+    closed: Any = {"type": "object", "additionalProperties": False}
     assert strict(offered) == {
         **closed,
         "required": ["b", "a", "c"],
@@ -142,7 +143,8 @@ def test_a_strict_schema_requires_everything_and_what_is_left_out_is_null() -> N
     assert without_nulls(offered, written) == {"b": [{"s": "x"}, {"n": 1, "s": "y"}]}
     required = portable({"properties": {"a": {"anyOf": [STRING, null]}}, "required": ["a"]})
     assert without_nulls(required, {"a": None, "odd": None}) == {"a": None, "odd": None}
-    for open_one in ({}, {"type": "object"}, {"additionalProperties": INTEGER}):
+    opened: Any = ({}, {"type": "object"}, {"additionalProperties": INTEGER})
+    for open_one in opened:
         assert strict(portable({"properties": {"a": open_one}})) is None
     assert strict(portable({})) is None
 
