@@ -187,6 +187,7 @@ TURNS = {
     "T-2": "A turn taken up again replays what was done and sends nothing twice.",
     "T-3": "Turns of others are closed to agents and open to owners.",
     "T-4": "Turns, wakes and tokens are counted.",
+    "T-5": "A part of a prompt is sent and stored once for each agent; prompts are read whole.",
 }
 
 MODS = {

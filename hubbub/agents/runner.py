@@ -263,6 +263,7 @@ class AgentRunner:
             await self._turns.stop()  # they belong to a log that is no more
             self._acks = AckWindow()
             self._parking.clear()
+            self._experience.parts = {}
         self._catching_up.begin(ready)
         self._had = self._had or ready.head
         self._experience.limited = True  # the hub may have another config by now

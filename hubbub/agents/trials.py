@@ -84,8 +84,8 @@ class Workbench:
         ready: Ready,
     ) -> Step:
         start = turn.start
-        system = start.system_prompt if trial.system_prompt is None else trial.system_prompt
-        if start.prompt is None:
+        system = turn.system_prompt if trial.system_prompt is None else trial.system_prompt
+        if turn.prompt is None:
             raise ModelError("the record of this turn has no prompt")
         clock = TurnClock()
         at = clock.ms
@@ -98,7 +98,7 @@ class Workbench:
         def as_then(steps: Sequence[Step]) -> Sequence[ToolSpec]:
             return [spec for spec in now(steps) if spec.name in then]
 
-        fitting = Fitting(rules, FixedMessage(start.prompt), toolbox.writing)
+        fitting = Fitting(rules, FixedMessage(turn.prompt), toolbox.writing)
         answer = await _answer(model, config, start.dialect, system or "", fitting, as_then)
         if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
             answer = without_thoughts(answer)

@@ -14,6 +14,7 @@ from hubbub.mods.operation import Value
 from hubbub.network.stored import (
     OpenWake,
     PendingRow,
+    Prompts,
     Settled,
     StoredInteraction,
     StoredLedger,
@@ -36,10 +37,12 @@ __all__ = [
     "MemoriesOf",
     "MemoryValue",
     "MentionsOf",
+    "MissingParts",
     "ModSelect",
     "ModsWithTables",
     "OpenWakes",
     "PendingWakes",
+    "PromptsOf",
     "Query",
     "RequestAt",
     "SettledCall",
@@ -171,6 +174,21 @@ class TurnsById(Query[Sequence[StoredTurn]]):
     """Those of these turns that have begun, oldest first."""
 
     ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptsOf(Query[Prompts]):
+    """The prompts of a turn, put together from their parts."""
+
+    turn: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingParts(Query[Sequence[bytes]]):
+    """Those of these parts of an agent's prompts that are not stored, by their digests."""
+
+    agent: str
+    digests: Sequence[bytes]
 
 
 # Accounts, approvals, requests ----------------------------------------------------------------

@@ -23,6 +23,7 @@ from hubbub.network.stored import (
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
+    "DIGEST",
     "ApprovalKept",
     "Batch",
     "CallSettled",
@@ -33,6 +34,7 @@ __all__ = [
     "MemberLeft",
     "MessageRow",
     "ModRows",
+    "PartStored",
     "ParticipantSeen",
     "Record",
     "Remembered",
@@ -149,6 +151,21 @@ class TurnBegun(NamedTuple):
     """`TurnStart` as JSON."""
     seqs: tuple[int, ...]
     lives: Lives = NO_LIVES
+    system_prompt: bytes = b""
+    """The digests of its parts (`PartStored`), `DIGEST` bytes each; empty: it has none."""
+    prompt: bytes = b""
+
+
+DIGEST = 16
+"""Bytes that name a part of a prompt."""
+
+
+class PartStored(NamedTuple):
+    """A part of an agent's prompts; the same once more changes nothing."""
+
+    agent: str
+    digest: bytes
+    text: str
 
 
 class TurnLeft(NamedTuple):
@@ -302,6 +319,7 @@ Record = (
     | CursorMoved
     | WakesSettled
     | WakesTaken
+    | PartStored
     | TurnBegun
     | StepRecorded
     | TurnSent

@@ -9,8 +9,10 @@ from typing import NamedTuple
 from hubbub.network.lives import NO_LIVES, Lives
 
 __all__ = [
+    "NO_PROMPTS",
     "OpenWake",
     "PendingRow",
+    "Prompts",
     "Settled",
     "StoreState",
     "StoredChannel",
@@ -233,6 +235,16 @@ class Settled(NamedTuple):
     digest: int
     seq: int | None
     value: bytes | None
+
+
+class Prompts(NamedTuple):
+    """Of a turn; None: it has none."""
+
+    system: str | None
+    user: str | None
+
+
+NO_PROMPTS = Prompts(None, None)
 
 
 @dataclass(frozen=True)

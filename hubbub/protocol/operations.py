@@ -32,7 +32,7 @@ from hubbub.protocol.messages import (
     TurnRef,
     Wake,
 )
-from hubbub.protocol.turns import Step, TurnEnd, TurnStart
+from hubbub.protocol.turns import PromptParts, Step, TurnEnd, TurnStart
 
 __all__ = [
     "BeginTurn",
@@ -406,6 +406,7 @@ class Done(Model):
 
 class BeginTurn(Input):
     start: TurnStart
+    prompt: PromptParts = PromptParts()
     life: Name | None = None
     """Names the process that works on the turn. After three processes in a row that died in it the
     hub ends it; those without a name are not counted."""

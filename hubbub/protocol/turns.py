@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from math import fsum
 from operator import not_
 from typing import Annotated, Literal
@@ -16,6 +17,7 @@ __all__ = [
     "Label",
     "Layer",
     "Outcome",
+    "PromptParts",
     "Role",
     "Steering",
     "Step",
@@ -25,6 +27,7 @@ __all__ = [
     "TurnStart",
     "WaitStrategy",
     "Window",
+    "part_id",
 ]
 
 Outcome = Literal[
@@ -233,8 +236,6 @@ class TurnStart(Model):
     continues: TurnRef | None = None
     """The turn whose question these messages answer, and whose work this one goes on with."""
     model: Label | None = None
-    system_prompt: str | None = None
-    prompt: str | None = None
     prompt_id: Label | None = None
     """Which versioned prompt: `name@version#hash`; None for a plain instruction."""
     components: Labels = ()
@@ -242,6 +243,29 @@ class TurnStart(Model):
     dialect: Label | None = None
     """How the model calls tools: native, tool_call or final_output."""
     tools: Labels = ()
+
+
+def part_id(text: str) -> str:
+    """What a part of a prompt is called: 32 hex digits, the first half of its UTF-8's SHA-256."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+PartId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+PartIds = Annotated[tuple[PartId, ...], Field(max_length=1024, fail_fast=True)]
+
+
+class PromptParts(Model):
+    """The prompts of a turn in parts, since most of a prompt stands in the one before, too: each
+    part is sent to the hub and stored once for each agent. A prompt is its parts without anything
+    between them; where it is cut is up to the agent.
+    """
+
+    system: PartIds = ()
+    """The system message; without parts there is none."""
+    user: PartIds = ()
+    """The message of the user that the turn begins with; without parts there is none."""
+    texts: tuple[str, ...] = ()
+    """Those parts that the agent has sent in no turn yet, or that it is not sure of."""
 
 
 class TurnEnd(Model):
@@ -268,6 +292,9 @@ class Turn(Model):
     started_at: AwareDatetime
     attempts: int = 1
     """2 and more: its process ended in the middle, and the turn was taken up again."""
+    system_prompt: str | None = None
+    prompt: str | None = None
+    """The first message of the user, as the model was shown it."""
     steps: tuple[Step, ...] = ()
     end: TurnEnd | None = None
     """None while it runs."""

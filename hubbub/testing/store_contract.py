@@ -16,8 +16,10 @@ from pathlib import Path
 from hubbub.network.queries import (
     LatestTurns,
     MemoryValue,
+    MissingParts,
     OpenWakes,
     PendingWakes,
+    PromptsOf,
     SettledCall,
     TokenHashes,
     TokenOwner,
@@ -34,14 +36,17 @@ except ImportError as error:
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network import queries
+from hubbub.network.lives import NO_LIVES
 from hubbub.network.ports import DuplicateCids, Store
 from hubbub.network.records import (
+    DIGEST,
     Batch,
     CallSettled,
     CursorMoved,
     Forgotten,
     MemberLeft,
     ParticipantSeen,
+    PartStored,
     Remembered,
     StepRecorded,
     ThreadCreated,
@@ -179,16 +184,32 @@ class TurnsContract(StoreMaker):
         assert turn is not None
         assert (turn.id, turn.agent, turn.attempts, turn.start) == ("t", "bob", 1, b'"a"')
         assert (turn.ended_at, turn.end) == (None, None)
-        await write(store, TurnBegun("t", "bob", 6.0, '{"prompt":"p"}', ()))
+        await write(store, TurnBegun("t", "bob", 6.0, '{"model":"m"}', ()))
         await write(store, StepRecorded("t", 2, '"two, better"'))
         await write(store, TurnEnded("t", 9.5, '"first"'))
         await write(store, TurnEnded("t", 9.9, '"second"'), TurnEnded("unknown", 7.0, "{}"))
         turn = await store.read(TurnById("t"))
         assert turn is not None
-        assert (turn.attempts, turn.started_at, turn.start) == (2, 5.5, b'{"prompt":"p"}')
+        assert (turn.attempts, turn.started_at, turn.start) == (2, 5.5, b'{"model":"m"}')
         assert (list(turn.steps), list(turn.sent)) == ([b'"one"', b'"two, better"'], [7, 8])
         assert (turn.ended_at, turn.end) == (9.5, b'"first"'), "a second end changes nothing"
         assert await store.read(TurnById("unknown")) is None
+
+    async def test_parts_of_prompts_are_stored_once_for_each_agent_and_read_as_one(
+        self, store: Store
+    ) -> None:
+        one, two, three = (bytes([n]) * DIGEST for n in (1, 2, 3))
+        stored = [PartStored("bob", one, "é<"), PartStored("bob", two, "b")]
+        begun = TurnBegun("t", "bob", 5.5, "{}", (), NO_LIVES, two, one + two + one)
+        await write(store, *stored, begun)
+        again = TurnBegun("u", "bob", 5.5, "{}", (), NO_LIVES, b"", two)
+        await write(store, PartStored("bob", two, "not stored"), again)
+        await write(store, PartStored("carol", two, "hers"))
+        assert await store.read(PromptsOf("t")) == ("b", "é<bé<")
+        assert await store.read(PromptsOf("u")) == (None, "b")
+        assert await store.read(PromptsOf("unknown")) == (None, None)
+        assert list(await store.read(MissingParts("bob", [one, three, two]))) == [three]
+        assert list(await store.read(MissingParts("carol", [one, two]))) == [one]
 
     async def test_turns_come_in_pages_by_the_turn_before_which_they_began(
         self, store: Store

@@ -82,7 +82,7 @@ async def held(networks: Networks, dialect: str) -> dict[str, Turn]:
         assert s.model.mistakes == []
         first, read = turns["a reply"], s.model.requests[0]
         assert bool(read.body.tools) == (dialect == "native")
-        assert (first.start.dialect, first.start.system_prompt) == (dialect, read.system)
+        assert (first.start.dialect, first.system_prompt) == (dialect, read.system)
         assert {"send_text_message", "ask_human", "decline", "finish"} <= set(first.start.tools)
         assert f"dialect   {dialect}" in _lines(first)
     return turns

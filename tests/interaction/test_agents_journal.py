@@ -232,6 +232,6 @@ async def test_what_the_hub_does_not_take_is_recorded_in_part(in_memory: Network
         await net.llm("long", wordy, instruction="c" * 60_000, tools=["send_text_message"])
         turn = await net.turn(f"long-{(await ann.say('long', 'hi'))['id']}")
     assert ended(turn).outcome == "finished"
-    assert "characters) …" in (turn.start.system_prompt or "")
+    assert "characters) …" in (turn.system_prompt or "")
     assert (turn.steps[0].text or "").startswith("bbb")
     assert "(20000 characters)" in (turn.steps[0].text or "")

@@ -66,7 +66,7 @@ async def test_an_agent_looks_something_up_loads_a_skill_and_finds_what_was_edit
     assert load.result == (
         "1. Ask for the order's number.\n2. Tell the customer what they get back, and when."
     )
-    assert "- `refund`: How to pay money back, step by step." in (turn.start.system_prompt or "")
+    assert "- `refund`: How to pay money back, step by step." in (turn.system_prompt or "")
     unknown = turn.steps[1].calls[1]
     assert (unknown.error, unknown.attempts) == ("unknown_skill", 1)
     assert json.loads(unknown.result or "")["valid_names"] == ["refund"]

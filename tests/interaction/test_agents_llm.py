@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
 from hubbub.errors import ConfigError
+from hubbub.network.store.sqlite import SqliteStore
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Breakdown, Call, ModelServer, Refusal
+from hubbub.testing.model_server import Breakdown, Call, ModelServer, Refusal, Rule, Script
 from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks, config
 from tests.interaction.scripted import TALK, Config, ending, scene
@@ -35,7 +37,7 @@ async def test_a_wake_becomes_a_recorded_turn_and_the_turn_a_reply(on_sockets: N
     assert ending(turn) == ("finished", "greeted")
     assert turn.sent == ("m2",)
     assert turn.start.model == "m"
-    assert (turn.start.system_prompt, turn.start.prompt) == (first.system, first.prompt)
+    assert (turn.system_prompt, turn.prompt) == (first.system, first.prompt)
     assert {"send_text_message", "reply", "post_to_channel", "finish"} <= set(turn.start.tools)
     assert not {"begin_turn", "record_step", "end_turn", "list_turns"} & set(first.tools)
     one, two = turn.steps
@@ -45,6 +47,37 @@ async def test_a_wake_becomes_a_recorded_turn_and_the_turn_a_reply(on_sockets: N
     assert turn.tokens_in > 0
     assert turn.tokens_out > 0
     assert all(step.duration_ms is not None for step in turn.steps)
+
+
+@pytest.mark.behaviour("T-1", "T-5")
+async def test_of_each_prompt_the_hub_is_sent_what_it_does_not_have(on_sockets: Networks) -> None:
+    script = Script(rules=[Rule(answer=says(send("ann", "yes"), finish()))])
+    async with scene(on_sockets, script=script, instruction="Be brief. " * 100) as s:
+        store = s.net.network.hub.kernel.store
+        assert isinstance(store, SqliteStore)
+        for n in range(8):
+            other = await s.net.network.join(f"other{n}", "agent")
+            said = await other.say("bot", f"thread {n} " * 50)
+            await s.net.turn(f"bot-{said['id']}")
+        before = await store.reading.run(_stored)
+        turns = [await s.turn("first"), await s.turn("second")]
+        sizes = [await store.reading.run(_stored) - before]
+        await s.restart()
+        turns.append(await s.turn("third"))
+        sizes.append(await store.reading.run(_stored) - before)
+        requests = s.model.requests[-3:]
+    assert [(t.system_prompt, t.prompt) for t in turns] == [(r.system, r.prompt) for r in requests]
+    prompts = [len(turn.prompt or "") for turn in turns]
+    assert "thread 7" in (turns[2].prompt or "")
+    assert sizes[0] < sum(prompts[:2]) / 3
+    # A new process sends all of it, and knows who has joined since: that is in its system prompt.
+    assert sizes[1] - sizes[0] < len(turns[2].system_prompt or "") + prompts[2] / 3
+
+
+def _stored(db: sqlite3.Connection) -> int:
+    """Characters of all parts of prompts."""
+    found: int = db.execute("SELECT sum(length(text)) FROM prompt_part").fetchone()[0]
+    return found
 
 
 async def turn_of(

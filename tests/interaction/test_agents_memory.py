@@ -24,7 +24,7 @@ DONE = says(finish())
 
 
 def system_of(turn: Turn) -> str:
-    return turn.start.system_prompt or ""
+    return turn.system_prompt or ""
 
 
 @pytest.mark.behaviour("E-8", "E-9", "E-10")

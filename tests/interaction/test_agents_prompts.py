@@ -44,7 +44,7 @@ async def test_the_parts_of_a_prompt_are_sent_and_recorded(in_memory: Networks) 
         assert "Tools that act, with an effect that others see: `delegate`" in text
         assert "that you can do this: leading." in text
         assert '<participant id="writer" kind="agent"></participant>' in text
-        assert (turn.start.system_prompt, turn.start.prompt_id) == (text, None)
+        assert (turn.system_prompt, turn.start.prompt_id) == (text, None)
         assert turn.start.components[:3] == ("identity", "style", "network")
         assert turn.start.components[-1] == "reminder"
 
@@ -60,7 +60,7 @@ async def test_the_reminder_stands_behind_what_a_dialect_says(in_memory: Network
         async with scene(in_memory, DONE, prompt=prompt, endpoint={"dialect": dialect}) as s:
             turn = await s.turn()
             text = s.model.requests[0].system
-            assert turn.start.system_prompt == text
+            assert turn.system_prompt == text
             assert text.endswith("Above all:\n- Never guess."), dialect
             assert written in text.partition("<examples>")[2].partition("</examples>")[0]
 

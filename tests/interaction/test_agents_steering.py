@@ -233,7 +233,7 @@ async def test_an_interruption_ends_the_turn_and_the_next_begins_with_it(
         found = ended(first).outcome, ended(first).reason
         assert found == ("cancelled", "interrupted by ann")
         assert wakes_of(second) == ["m2"]
-        assert "first" in (second.start.prompt or ""), "it sees what it was at"
+        assert "first" in (second.prompt or ""), "it sees what it was at"
         assert (await notice(ann, "cancelled"))["content"]["messages"] == ["m1"]
         assert await heard(net, ann) == ["tea"]
 

@@ -30,8 +30,8 @@ async def test_older_messages_are_left_out_and_the_record_says_so(
         turn = await s.turn("still there?")
         assert turn.steps, turn.end
         step, request = turn.steps[0], s.model.requests[-1]
-        assert turn.start.prompt == request.prompt
-        assert turn.start.system_prompt == request.system
+        assert turn.prompt == request.prompt
+        assert turn.system_prompt == request.system
         assert "still there?" in request.prompt
         assert [f'id="m{n}"' in request.prompt for n in (1, 10)] == [False, True]
         assert step.window is not None
@@ -72,7 +72,7 @@ async def test_a_window_without_room_for_what_must_stay_ends_the_turn_unasked(
         assert "raise models.default.context_window if the model has more, or" in reason
         assert "the context window of 600 tokens is too small" in reason
         assert s.model.requests == []
-        assert "hello" in (turn.start.prompt or "")
+        assert "hello" in (turn.prompt or "")
 
 
 # Long turns -------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ async def test_an_agent_with_a_tool_is_asked_and_remembers_the_question_before()
     assert answer.cost == pytest.approx(
         (answer.turn.tokens_in + 2 * answer.turn.tokens_out) / 1_000_000
     )
-    assert "You get 19.00 back." in (again.turn.start.prompt or ""), "it is one conversation"
+    assert "You get 19.00 back." in (again.turn.prompt or ""), "it is one conversation"
     assert model.mistakes == []
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from hubbub.network.records import CursorMoved
 from hubbub.network.services.turns.turns import NO_ANSWER
-from hubbub.protocol.turns import Turn
+from hubbub.protocol.turns import Turn, part_id
 from tests.interaction.agent_rig import ended
 from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
@@ -26,6 +27,13 @@ async def ask_agent(network: Network) -> tuple[Peer, Peer, Any, str]:
 def start(turn: str, *messages: Any, **more: object) -> dict[str, object]:
     named = [message["id"] for message in messages]
     return {"id": turn, "thread_id": "dm.ann.calc", "messages": named, **more}
+
+
+def parts(system: str, *user: str, sent: Sequence[str] = ()) -> dict[str, object]:
+    """Prompts of these parts, with the texts of those that were not `sent` before."""
+    texts = [text for text in (system, *user) if text and text not in sent]
+    named = {"system": [part_id(system)] if system else [], "user": list(map(part_id, user))}
+    return {**named, "texts": texts}
 
 
 def finished(turn: str, outcome: str = "finished", reason: str = "") -> dict[str, str]:
@@ -52,13 +60,14 @@ STEP = {
 async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
-        about = {"model": "small", "prompt": "<conversation/>", "tools": ["add"]}
-        begun = await calc.call("begin_turn", start=start(turn, sent, **about))
+        about = {"model": "small", "tools": ["add"]}
+        prompt = parts("Be brief.", "<conversation/>")
+        begun = await calc.call("begin_turn", start=start(turn, sent, **about), prompt=prompt)
         assert (begun["attempts"], begun.get("steps", [])) == (1, [])
         await calc.call("record_step", turn=turn, step={"n": 1, "text": "draft"})
         await calc.call("record_step", turn=turn, step=STEP)
         calc = await again(network, calc)
-        begun = await calc.call("begin_turn", start=start(turn, sent, **about))
+        begun = await calc.call("begin_turn", start=start(turn, sent, **about), prompt=prompt)
         assert begun["attempts"] == 2
         (step,) = begun["steps"]
         assert (step["n"], step["text"]) == (1, "let me see")
@@ -67,7 +76,8 @@ async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -
         for _ in range(2):
             await calc.call("end_turn", end=finished(turn, reason="done"))
         record = Turn.model_validate(await calc.call("read_turn", id=turn))
-        assert (record.agent, record.start.prompt) == ("calc", "<conversation/>")
+        assert (record.agent, record.prompt) == ("calc", "<conversation/>")
+        assert record.system_prompt == "Be brief."
         assert [step.n for step in record.steps] == [1, 2]
         assert record.steps[0].calls[0].result == "4"
         assert (record.tokens_in, record.tokens_out) == (100, 7)
@@ -93,16 +103,46 @@ async def test_turns_are_closed_to_other_agents_and_open_to_owners(in_memory: Ne
     async with in_memory.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         spy = await network.join("spy", "agent")
-        await calc.call("begin_turn", start=start(turn, sent, prompt="secret"))
+        await calc.call("begin_turn", start=start(turn, sent), prompt=parts("", "secret"))
         assert (await spy.ask("read_turn", id=turn))["code"] == "unknown_turn"
         assert (await spy.call("list_turns", agent="calc"))["turns"] == []
         assert (await spy.ask("list_turns", before=turn))["code"] == "unknown_turn"
         assert (await spy.ask("begin_turn", start=start(turn, sent)))["code"] == "bad_request"
         assert (await spy.ask("record_step", turn=turn, step=STEP))["code"] == "bad_request"
         assert (await spy.ask("end_turn", end=finished(turn)))["code"] == "bad_request"
-        assert (await ann.call("read_turn", id=turn))["start"]["prompt"] == "secret"
+        assert (await ann.call("read_turn", id=turn))["prompt"] == "secret"
         for peer in (ann, calc):
             assert [t["id"] for t in (await peer.call("list_turns"))["turns"]] == [turn]
+
+
+@pytest.mark.behaviour("T-5")
+async def test_a_prompt_is_put_together_from_parts_that_its_agent_has_sent(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        first = parts("Be brief.", "one, ", "two, ", "one, ")
+        await calc.call("begin_turn", start=start(turn, sent), prompt=first)
+        await calc.call("end_turn", end=finished(turn))
+        await calc.close()
+        await network.gone("calc")
+        calc = await network.join("calc", "agent", turns=True)
+        more = await ann.say("calc", "and now?")
+        later = f"calc-{more['id']}"
+        prompt = parts("Be brief.", "two, ", "three", sent=["Be brief.", "two, "])
+        unknown = parts("Be brief.", "four", sent=["Be brief.", "four"])
+        refused = await calc.ask("begin_turn", start=start(later, more), prompt=unknown)
+        assert (refused["code"], "texts" in refused["message"]) == ("bad_request", True)
+        assert (await calc.ask("read_turn", id=later))["code"] == "unknown_turn"
+        await calc.call("begin_turn", start=start(later, more), prompt=prompt)
+        for id, told in ((turn, "one, two, one, "), (later, "two, three")):
+            record = Turn.model_validate(await ann.call("read_turn", id=id))
+            assert (record.system_prompt, record.prompt) == ("Be brief.", told)
+        spy = await network.join("spy", "agent", turns=True)
+        asked = await ann.say("spy", "what was calc told?")
+        beginning = start(f"spy-{asked['id']}", asked, thread_id="dm.ann.spy")
+        refused = await spy.ask("begin_turn", start=beginning, prompt=prompt)
+        assert refused["code"] == "bad_request"
 
 
 async def test_a_turn_needs_an_id_that_the_hub_could_have_given(in_memory: Networks) -> None:

@@ -70,7 +70,7 @@ async def test_the_prompt_of_a_model_is_what_it_reads(in_memory: Networks, tmp_p
         for more in cases:
             loaded, turn, model = await read(in_memory, tmp_path, dialect, answers, **more)
             (shown,) = previews(agent_prompts(loaded)["bot"])
-            assert shown.text == turn.start.system_prompt == model.requests[0].system, dialect
+            assert shown.text == turn.system_prompt == model.requests[0].system, dialect
             assert shown.prompt.components == turn.start.components
             assert "tidy_steps" not in shown.text
 

@@ -345,7 +345,7 @@ class TestPrompts:
                 assert layers(step)["history"][1] > 500
                 assert "what do a lamp and a clock cost?" in request.prompt
             first = s.model.requests[0]
-            assert (turn.start.prompt, turn.start.system_prompt) == (first.prompt, first.system)
+            assert (turn.prompt, turn.system_prompt) == (first.prompt, first.system)
             assert 'id="m1"' not in first.prompt
 
     @pytest.mark.behaviour("A-21")
@@ -360,7 +360,7 @@ class TestPrompts:
             assert "the context window of 600 tokens is too small" in reason
             assert "raise models.small.context_window if the model has more" in reason
             assert s.model.requests == []
-            assert "hello" in (turn.start.prompt or "")
+            assert "hello" in (turn.prompt or "")
 
     @pytest.mark.behaviour("O-14")
     async def test_the_agents_prompt_is_that_of_its_roles(

@@ -7,10 +7,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
+from hubbub.agents.prompt.render import in_parts
 from hubbub.agents.turn.recording import TurnClock
 from hubbub.agents.turn.reservations import ENDED, Experience, Reservations, insist
 from hubbub.agents.turn.shortening import accepted, without_cut_calls
@@ -20,7 +22,15 @@ from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import BeginTurnResult
-from hubbub.protocol.turns import Outcome, Step, Turn, TurnEnd, TurnStart
+from hubbub.protocol.turns import (
+    Outcome,
+    PromptParts,
+    Step,
+    Turn,
+    TurnEnd,
+    TurnStart,
+    part_id,
+)
 
 __all__ = ["PATIENCE", "Journal"]
 
@@ -37,6 +47,13 @@ class _Post:
     """A later post with the same key replaces what this one wrote."""
     args: dict[str, JsonValue]
     future: asyncio.Future[JsonValue]
+
+
+class _Prompts(NamedTuple):
+    """What the model is shown first; None: nothing."""
+
+    system: str | None = None
+    user: str | None = None
 
 
 class Journal:
@@ -69,7 +86,8 @@ class Journal:
         """Whether it has stopped to wait for a person."""
         self.clock: TurnClock
         """Since the turn has begun."""
-        self.reservations = Reservations(client, plan.id, self.durable, stop, experience)
+        self._experience = experience or Experience()
+        self.reservations = Reservations(client, plan.id, self.durable, stop, self._experience)
         """What the turn takes before it asks a model; recording a step settles those of it."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
         """Is told how the turn ends before that is recorded; its notes are recorded with it."""
@@ -93,7 +111,7 @@ class Journal:
         Where an earlier process may have died of the turn, the hub knows from here on who works on
         it: making a prompt may be what it dies of.
         """
-        start = self._start()
+        start, prompts = self._start(), _Prompts()
         if self.plan.resumed:
             turn = Turn.model_validate(await self._insist("read_turn", {"id": self.plan.id}))
             if turn.end is not None:
@@ -101,8 +119,9 @@ class Journal:
             self._known = turn.steps
             taken = {s.message for step in turn.steps for s in step.steered}
             self.plan, start = self.plan.without(taken), turn.start
+            prompts = _Prompts(turn.system_prompt, turn.prompt)
         if self._cautious:
-            await self._begin_durably(start)
+            await self._begin_durably(start, prompts)
         return self.plan
 
     async def other(self, turn: str) -> Turn:
@@ -129,8 +148,6 @@ class Journal:
         told = {
             "continues": continues,
             "model": model,
-            "system_prompt": system_prompt,
-            "prompt": prompt,
             "prompt_id": prompt_id,
             "components": components,
             "dialect": dialect,
@@ -142,11 +159,11 @@ class Journal:
             steps = tuple(map(without_cut_calls, self._known))
             self.clock = TurnClock(steps)
             return steps
-        steps = ()
+        steps, prompts = (), _Prompts(system_prompt, prompt)
         if self.plan.resumed:
-            steps = tuple(map(without_cut_calls, await self._begin_durably(start)))
+            steps = tuple(map(without_cut_calls, await self._begin_durably(start, prompts)))
         else:
-            self._post("begin_turn", "begin", {"start": start, **self._named})
+            self._begin_soon(start, prompts)
         self._begun = True
         self.clock = TurnClock(steps)
         if self._on_begin is not None:
@@ -253,10 +270,52 @@ class Journal:
     def _named(self) -> dict[str, str]:
         return {} if self._life is None else {"life": self._life}
 
-    async def _begin_durably(self, start: TurnStart) -> tuple[Step, ...]:
-        begun = await self._insist("begin_turn", {"start": self._fitted(start), **self._named})
-        self._durably = True
+    async def _begin_durably(self, start: TurnStart, prompts: _Prompts) -> tuple[Step, ...]:
+        args, parts = self._beginning(start, prompts)
+        try:
+            begun = await self._insist("begin_turn", args)
+        except OperationError as exc:
+            if exc.code not in _REFUSALS:
+                raise
+            args, parts = self._shorter_beginning(start, prompts)
+            begun = await self._insist("begin_turn", args)
+        self._durably, self._experience.parts = True, parts
         return BeginTurnResult.model_validate(begun).steps
+
+    def _begin_soon(self, start: TurnStart, prompts: _Prompts) -> None:
+        args, parts = self._beginning(start, prompts)
+        future = self._client.post("begin_turn", cid=None, **args)
+        if _unsent(future):
+            args, parts = self._shorter_beginning(start, prompts)
+            future = self._client.post("begin_turn", cid=None, **args)
+        self._posts.append(_Post("begin_turn", "begin", args, future))
+
+        def answered(answer: asyncio.Future[JsonValue]) -> None:
+            if not answer.cancelled() and answer.exception() is None:
+                self._experience.parts = parts
+
+        future.add_done_callback(answered)
+
+    def _beginning(
+        self, start: TurnStart, prompts: _Prompts, cut: Callable[[str], list[str]] = in_parts
+    ) -> tuple[dict[str, JsonValue], dict[str, str]]:
+        """The arguments of `begin_turn`, and the texts of its parts with their ids."""
+        had = self._experience.parts
+        texts = [cut(text) if text else [] for text in prompts]
+        parts = {text: had.get(text) or part_id(text) for each in texts for text in each}
+        system, user = (tuple(parts[text] for text in each) for each in texts)
+        new = tuple(text for text in parts if text not in had)
+        prompt = PromptParts(system=system, user=user, texts=new)
+        args = {"start": start.model_dump(mode="json"), "prompt": prompt.model_dump(mode="json")}
+        return {**args, **self._named}, parts
+
+    def _shorter_beginning(
+        self, start: TurnStart, prompts: _Prompts
+    ) -> tuple[dict[str, JsonValue], dict[str, str]]:
+        """The same, as the hub takes it."""
+        record: Any = self._cut({"start": start.model_dump(mode="json"), "prompts": [*prompts]})
+        cut = TurnStart.model_validate(record["start"]), _Prompts(*record["prompts"])
+        return self._beginning(*cut, cut=lambda text: [text])
 
     async def _insist(self, name: str, args: Mapping[str, JsonValue]) -> JsonValue:
         return await insist(self._client, name, args, self._backoff)
@@ -274,11 +333,11 @@ class Journal:
             future = self._client.post(name, cid=None, **args)
         self._posts.append(_Post(name, key, args, future))
 
-    def _fitted(self, record: BaseModel) -> JsonValue:
-        return self._cut(record.model_dump(mode="json"))
-
     def _cut(self, record: JsonValue) -> JsonValue:
         return accepted(record, self._client.hello.limits)
+
+
+_REFUSALS = (ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST)
 
 
 def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
@@ -286,8 +345,7 @@ def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
     if not answer.done() or answer.cancelled():
         return False
     refusal = answer.exception()
-    refusals = (ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST)
-    return isinstance(refusal, OperationError) and refusal.code in refusals
+    return isinstance(refusal, OperationError) and refusal.code in _REFUSALS
 
 
 def _refused(turn: str, operation: str, exc: OperationError) -> None:

@@ -146,10 +146,13 @@ class Terms:
 
 @dataclass(slots=True)
 class Experience:
-    """What an agent has learned from the reservations of its turns."""
+    """What an agent has learned from the hub in its turns."""
 
     limited: bool = True
     """Whether a question must wait for its reservation, as until the hub has said otherwise."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """The texts of a prompt's parts that the hub has, each with its id: those of the latest turn
+    that has begun, of which the next prompt repeats most."""
 
 
 class Reservations:

@@ -28,6 +28,8 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
     queries.TurnById: turns.turn,
     queries.LatestTurns: turns.turns,
     queries.TurnsById: turns.turns_called,
+    queries.PromptsOf: turns.prompts,
+    queries.MissingParts: turns.missing_parts,
     queries.LedgerOf: control.ledger,
     queries.SpendingSince: control.spending,
     queries.ApprovalById: control.approval,

@@ -16,6 +16,7 @@ from hubbub.errors import StoreVersionError
 from hubbub.ids import new_ulid
 from hubbub.logs import get_logger
 from hubbub.network.store.checksums import entry_sum
+from hubbub.protocol.turns import part_id
 
 __all__ = ["APPLICATION_ID", "check_version", "latest_version", "migrate", "scripts"]
 
@@ -97,6 +98,7 @@ def _run(db: sqlite3.Connection, steps: Mapping[int, str], version: int) -> None
     db.create_function("entry_sum", 8, _first_sum, deterministic=True)
     db.create_function("renewed_sum", 9, _renewed_sum, deterministic=True)
     db.create_function("sum_for_reason", 13, _sum_for_reason, deterministic=True)
+    db.create_function("part_digest", 1, _part_digest, deterministic=True)
     for number in range(version + 1, len(steps) + 1):
         try:
             db.executescript(
@@ -131,6 +133,11 @@ def _sum_for_reason(*columns: object) -> int:
         return -1
     entry[8] = reason
     return entry_sum(entry)
+
+
+def _part_digest(text: str | None) -> bytes:
+    """The digest of a prompt that is one part; empty for a prompt that there is not."""
+    return bytes.fromhex(part_id(text)) if text else b""
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:

@@ -16,6 +16,7 @@ from hubbub.network.records import (
     MemberLeft,
     ModRows,
     ParticipantSeen,
+    PartStored,
     Record,
     Remembered,
     RequestKept,
@@ -93,12 +94,17 @@ def _wakes_settled(db: sqlite3.Connection, records: Sequence[WakesSettled]) -> N
 def _turns_begun(db: sqlite3.Connection, records: Sequence[TurnBegun]) -> None:
     for record in records:
         db.execute(
-            "INSERT INTO turn (id, agent, started_at, start, life, held, deaths, said) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+            "INSERT INTO turn (id, agent, started_at, start, life, held, deaths, said, "
+            "system_prompt, prompt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET "
             "attempts = attempts + (excluded.life IS NULL OR excluded.life IS NOT life), "
             "start = excluded.start, life = excluded.life, held = excluded.held, "
-            "deaths = excluded.deaths, said = excluded.said",
-            (record.id, record.agent, record.started_at, record.start, *record.lives),
+            "deaths = excluded.deaths, said = excluded.said, "
+            "system_prompt = excluded.system_prompt, prompt = excluded.prompt",
+            (
+                *(record.id, record.agent, record.started_at, record.start, *record.lives),
+                *(record.system_prompt, record.prompt),
+            ),
         )
         _take_wakes(db, record.agent, record.seqs, record.id)
 
@@ -190,6 +196,7 @@ _WRITERS: dict[type[Record], str | Writer] = {
     Forgotten: "DELETE FROM memory WHERE participant = ? AND key = ?",
     CursorMoved: _cursors_moved,
     WakesSettled: _wakes_settled,
+    PartStored: "INSERT OR IGNORE INTO prompt_part (agent, digest, text) VALUES (?, ?, ?)",
     TurnBegun: _turns_begun,
     WakesTaken: _wakes_taken,
     StepRecorded: (

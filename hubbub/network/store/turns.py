@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hubbub.network.lives import Lives
+from hubbub.network.records import DIGEST
 from hubbub.network.store.connection import snapshot
-from hubbub.network.stored import StoredTurn
+from hubbub.network.stored import Prompts, StoredTurn
 
-__all__ = ["turn", "turns", "turns_called"]
+__all__ = ["missing_parts", "prompts", "turn", "turns", "turns_called"]
 
 _COLUMNS = (
     'id, agent, started_at, attempts, CAST(start AS BLOB), ended_at, CAST("end" AS BLOB), '
@@ -70,3 +71,25 @@ def _whole(db: sqlite3.Connection, row: Row) -> StoredTurn:
         end=end,
         lives=Lives(life, bool(held), deaths, said),
     )
+
+
+_PART = "SELECT text FROM prompt_part WHERE agent = ? AND digest = ?"
+
+
+def prompts(db: sqlite3.Connection, turn: str) -> Prompts:
+    """What the turn began with, whole."""
+    with snapshot(db):
+        row = db.execute("SELECT agent, system_prompt, prompt FROM turn WHERE id = ?", (turn,))
+        agent, *named = row.fetchone() or ("", b"", b"")
+        return Prompts(*("".join(_parts(db, agent, digests)) or None for digests in named))
+
+
+def _parts(db: sqlite3.Connection, agent: str, digests: bytes) -> Iterator[str]:
+    for at in range(0, len(digests), DIGEST):
+        (text,) = db.execute(_PART, (agent, digests[at : at + DIGEST])).fetchone()
+        yield text
+
+
+def missing_parts(db: sqlite3.Connection, agent: str, digests: Sequence[bytes]) -> Sequence[bytes]:
+    """Those of these parts that are not there."""
+    return [each for each in digests if db.execute(_PART, (agent, each)).fetchone() is None]

@@ -85,7 +85,7 @@ def _lines(turn: Turn) -> list[str]:
     ]
     if end and end.text:
         lines += ["", "--- text that was not published", end.text]
-    for title, text in (("system prompt", start.system_prompt), ("prompt", start.prompt)):
+    for title, text in (("system prompt", turn.system_prompt), ("prompt", turn.prompt)):
         if text:
             lines += ["", f"--- {title}", text]
     names = step_names(turn.steps)

@@ -14,7 +14,13 @@ from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox, Woken
 from hubbub.agents.prompt.escape import unreveal
-from hubbub.agents.prompt.render import Conversation, ConversationTemplate, ThreadView, attachments
+from hubbub.agents.prompt.render import (
+    Conversation,
+    ConversationTemplate,
+    ThreadView,
+    attachments,
+    in_parts,
+)
 from hubbub.agents.turn import driver
 from hubbub.config.models import History
 from hubbub.errors import ConfigError
@@ -208,6 +214,25 @@ def test_a_template_that_remembers_blocks_renders_what_a_new_one_would(
             fresh = Conversation.of(ConversationTemplate.shipped(), *arguments).text
             arguments = (inbox.threads, plan(said), ME, History())
             assert Conversation.of(template, *arguments).text == fresh
+
+
+@pytest.mark.behaviour("T-5")
+def test_a_prompt_is_cut_at_its_threads_so_that_one_more_message_changes_few_parts() -> None:
+    known = [message(n, ("ann", "ben", "cat")[n % 3], content="</thread>") for n in range(9)]
+    before = rendered(known, [message(20, "ann")])
+    after = rendered([*known, message(20, "ann")], [message(21, "ben")])
+    parts = in_parts(before)
+    assert "".join(parts) == before
+    assert "".join(in_parts(after)) == after
+    assert len(parts) == 4
+    assert len(set(in_parts(after)) - set(parts)) <= 3
+    assert in_parts("no threads") == ["no threads"]
+
+
+@given(st.lists(st.sampled_from(["<thread>", "</thread>", "x"]), max_size=300))
+def test_the_parts_of_any_prompt_are_together_the_prompt(pieces: list[str]) -> None:
+    prompt = "".join(pieces)
+    assert "".join(in_parts(prompt)) == prompt
 
 
 @pytest.mark.behaviour("H-87", "H-94")

@@ -54,7 +54,7 @@ RECORDS = st.one_of(
         id=st.just("bot-m1"),
         thread_id=st.just("dm.ann.bot"),
         messages=st.just(("m1",)),
-        prompt=TEXTS,
+        model=TEXTS,
         tools=st.lists(TEXTS, max_size=3) | st.just(["tool"] * 9000),
     ),
 )

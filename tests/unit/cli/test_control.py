@@ -19,12 +19,14 @@ from hubbub.errors import OperationError
 from hubbub.people.groups.turns import _cost, _lines
 from hubbub.protocol.turns import (
     ChangedCall,
+    PromptParts,
     Steering,
     Step,
     ToolCallRecord,
     Turn,
     TurnEnd,
     TurnStart,
+    part_id,
 )
 from tests.unit.cli.conftest import Shell, running
 
@@ -48,10 +50,10 @@ START = TurnStart(
     model="tiny",
     prompt_id="brief@1.0#5f2c61aa",
     components=("identity", "network"),
-    system_prompt="Be brief.",
-    prompt="<conversation>\x1b</conversation>" + "x" * 3000,
     tools=("finish",),
 )
+SYSTEM, USER = "Be brief.", "<conversation>\x1b</conversation>" + "x" * 3000
+PROMPT = PromptParts(system=(part_id(SYSTEM),), user=(part_id(USER),), texts=(SYSTEM, USER))
 FINISH = ToolCallRecord(id="c1", name="finish", arguments={"reason": "ok"}, result="done")
 LOOK = ToolCallRecord(
     id="c2", name="look", arguments={}, result="seen", at_ms=3000.0, duration_ms=7.0
@@ -79,7 +81,7 @@ def together(url: str, work: Work) -> None:
 async def begin(ann: Client, bot: Client) -> None:
     """Ann asks bot for something, and bot sets to work."""
     await ann.call("send_text_message", to="bot", text="hello\x07 bot")
-    await bot.call("begin_turn", start=START)
+    await bot.call("begin_turn", start=START, prompt=PROMPT)
 
 
 async def work(ann: Client, bot: Client) -> None:
@@ -144,8 +146,16 @@ def test_a_turn_is_shown_with_all_that_people_helpers_and_hooks_did(
     )
     end = TurnEnd(id="bot-m1", outcome="finished", notes=("the hook X raised Y",))
     at = datetime(2026, 1, 5, tzinfo=UTC)
-    start = START.model_copy(update={"prompt": "short"})
-    told = Turn(start=start, agent="bot", started_at=at, ended_at=at, steps=steps, end=end)
+    told = Turn(
+        start=START,
+        agent="bot",
+        started_at=at,
+        ended_at=at,
+        system_prompt=SYSTEM,
+        prompt="short",
+        steps=steps,
+        end=end,
+    )
     assert "\n".join(_lines(told)) == snapshot
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from importlib import resources
@@ -16,6 +17,8 @@ from hubbub.network.store.events import events
 from hubbub.network.store.migrate import check_version, latest_version, migrate, scripts
 from hubbub.network.store.mods import bring_up
 from hubbub.network.store.reads import message, pending
+from hubbub.network.store.turns import missing_parts, prompts, turn
+from hubbub.protocol.turns import part_id
 
 NEXT = {1: scripts()[1], 2: "CREATE TABLE added (x); INSERT INTO added VALUES (7);"}
 
@@ -124,6 +127,27 @@ def test_messages_from_before_they_named_their_recipient_still_reach_it(
     seen = [(event.seq, event.turn) for event in events(db, "bot", 0, 3, 9, own=False)]
     assert seen == [(1, "bot-m1"), (2, "bot-m2")]
     assert [wake.seq for wake in pending(db, "bot", 3)] == [1, 2]
+
+
+@pytest.mark.behaviour("S-10", "T-5")
+def test_prompts_from_before_they_had_parts_are_read_whole(db: sqlite3.Connection) -> None:
+    migrate(db, "x", {n: scripts()[n] for n in range(1, 12)})
+    starts = [
+        {"id": "t1", "model": "é", "system_prompt": "Be brief.", "prompt": "<a>\n\u0007 grüße"},
+        {"id": "t2", "system_prompt": "Be brief.", "prompt": ""},
+        {"id": "t3", "system_prompt": None},
+    ]
+    for start in starts:
+        row = (start["id"], "bot", 1.0, json.dumps(start))
+        db.execute("INSERT INTO turn (id, agent, started_at, start) VALUES (?, ?, ?, ?)", row)
+    migrate(db, "x")
+    found = [prompts(db, name) for name in ("t1", "t2", "t3")]
+    assert found == [("Be brief.", "<a>\n\u0007 grüße"), ("Be brief.", None), (None, None)]
+    stored = turn(db, "t1")
+    assert stored is not None
+    assert json.loads(stored.start) == {"id": "t1", "model": "é"}
+    assert not missing_parts(db, "bot", [bytes.fromhex(part_id("Be brief."))])
+    assert db.execute("SELECT count(*) FROM prompt_part").fetchone() == (2,)
 
 
 def test_an_empty_database_from_before_begins_at_the_start(db: sqlite3.Connection) -> None:

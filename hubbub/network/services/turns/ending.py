@@ -19,7 +19,14 @@ from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
-from hubbub.network.queries import LatestTurns, PendingWakes, TurnById, WakeOf, WakesAt
+from hubbub.network.queries import (
+    LatestTurns,
+    PendingWakes,
+    PromptsOf,
+    TurnById,
+    WakeOf,
+    WakesAt,
+)
 from hubbub.network.records import Record, TurnBegun, TurnEnded
 from hubbub.network.running_turns import Ended
 from hubbub.network.services.turns.notices import Notices, Why
@@ -165,7 +172,8 @@ class Ending:
             for turn in turns:
                 stored = await self._store.read(TurnById(turn))
                 if stored is not None:
-                    self._kernel.pipeline.turn_ended(turn_record(stored))
+                    record = turn_record(stored, await self._store.read(PromptsOf(turn)))
+                    self._kernel.pipeline.turn_ended(record)
         except StoreUnavailable:
             log.warning("mods are not told of turns that were ended", turns=list(turns))
 

@@ -14,8 +14,9 @@ from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.lives import NO_LIVES, Lives
-from hubbub.network.queries import LatestTurns, TurnById
+from hubbub.network.queries import LatestTurns, MissingParts, PromptsOf, TurnById
 from hubbub.network.records import (
+    PartStored,
     Record,
     StepRecorded,
     TurnBegun,
@@ -49,7 +50,7 @@ from hubbub.protocol.operations import (
     Turns,
     TurnSummary,
 )
-from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
+from hubbub.protocol.turns import PromptParts, Step, Turn, TurnEnd, TurnStart, part_id
 from hubbub.wording import shortened
 
 __all__ = ["TurnService"]
@@ -116,6 +117,7 @@ class TurnService(Service):
         seqs = self._positions(start.messages)
         if not seqs:
             raise OperationError(ErrorCode.BAD_REQUEST, f"start.messages: {_WOKEN_BY}")
+        parts = await self._parts(call.participant, args.prompt)
         account = await self._budgets.account(call, start.id)
         thread_id = self.state.threads.by_no(account.thread_no).id
         # Where it works the hub knows itself: notices about the turn are posted there.
@@ -135,14 +137,15 @@ class TurnService(Service):
             return self._end_of_lives(stored, lives)
         self._may_begin(call, start.id, thread_id)  # from here on nothing is waited for
         now, recorded = self.kernel.clock.now(), start.model_dump_json()
-        begun = TurnBegun(start.id, call.participant, now, recorded, seqs, lives)
+        prompts = (_digests(args.prompt.system), _digests(args.prompt.user))
+        begun = TurnBegun(start.id, call.participant, now, recorded, seqs, lives, *prompts)
         charge = self._budgets.turns.begin(account)
 
         async def answer() -> BeginTurnResult:
             return _begun(await self._stored(start.id))
 
         def records(head: int) -> Sequence[Record]:
-            return [begun, *charge.records()] if charge is not None else [begun]
+            return [*parts, begun, *(charge.records() if charge is not None else ())]
 
         def applied() -> None:
             self.state.turns.begun(start.id, call.participant, thread_id, args.life)
@@ -151,6 +154,14 @@ class TurnService(Service):
 
         first = BeginTurnResult(attempts=1) if stored is None else answer
         return Commit(records, first, applied, charge.released if charge is not None else None)
+
+    async def _parts(self, agent: str, prompt: PromptParts) -> Sequence[PartStored]:
+        """The parts that are to be stored. Raises `OperationError` if others are not."""
+        texts = {part_id(text): text for text in prompt.texts}
+        others = [each for each in {*prompt.system, *prompt.user} if each not in texts]
+        if others and await self.store.read(MissingParts(agent, [_digests([o]) for o in others])):
+            raise OperationError(ErrorCode.BAD_REQUEST, _NO_TEXT)
+        return [PartStored(agent, _digests([id]), text) for id, text in texts.items()]
 
     def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Commit[Record]:
         """The turn has cost too many processes: it ends, instead of beginning once more."""
@@ -225,8 +236,9 @@ class TurnService(Service):
                     end.outcome, map(Step.model_validate_json, stored.steps)
                 )
                 if self.kernel.pipeline.watches_turns:
-                    self.kernel.pipeline.turn_ended(turn_record(stored))
-                if self.kernel.fanout.people:  # with its prompt a start may be large
+                    prompts = await self.store.read(PromptsOf(end.id))
+                    self.kernel.pipeline.turn_ended(turn_record(stored, prompts))
+                if self.kernel.fanout.people:
                     start = TurnStart.model_validate_json(stored.start)
                     self.kernel.notifications.turn_ended(
                         stored.id, stored.agent, start.thread_id, end.outcome
@@ -316,7 +328,8 @@ class TurnService(Service):
     @operation(tool=False)
     async def read_turn(self, call: Caller, args: ReadTurn) -> Turn:
         """Read the whole record of a turn: prompt, steps, tool calls and results, outcome."""
-        return turn_record(await self.readable_turn(call, args.id))
+        stored = await self.readable_turn(call, args.id)
+        return turn_record(stored, await self.store.read(PromptsOf(args.id)))
 
     def _positions(self, messages: Sequence[str]) -> tuple[int, ...] | None:
         """The positions of these messages; None if one of them is no message of the log."""
@@ -378,4 +391,10 @@ def _no_answer(agent: str, end: TurnEnd) -> str:
     return NO_ANSWER[end.outcome].format(agent=agent, reason=reason)
 
 
+def _digests(parts: Sequence[str]) -> bytes:
+    """As the store has them."""
+    return bytes.fromhex("".join(parts))
+
+
+_NO_TEXT = "prompt: of some parts you have sent no text yet; send the texts of all"
 _WOKEN_BY = "needs the ids of the messages that woke you"

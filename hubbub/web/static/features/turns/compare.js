@@ -25,9 +25,9 @@ export function Comparison({ app, ids: [left, right] }) {
 function Both({ app, a, b }) {
   return html`
     <${Facts} app=${app} a=${a} b=${b} />
-    <${Difference} title=${t.turns.prompt} a=${a.start.prompt ?? ""} b=${b.start.prompt ?? ""} />
+    <${Difference} title=${t.turns.prompt} a=${a.prompt ?? ""} b=${b.prompt ?? ""} />
     <${Difference} title=${t.turns.systemPrompt}
-      a=${a.start.system_prompt ?? ""} b=${b.start.system_prompt ?? ""} />
+      a=${a.system_prompt ?? ""} b=${b.system_prompt ?? ""} />
     <h2>${t.turns.steps}</h2>
     <${Steps} app=${app} a=${a} b=${b} />
   `;

@@ -64,7 +64,7 @@ function Record({ app, turn, wide }) {
         ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step}
           name=${names.get(step.n)} />`)}
       </ol>`}
-    <${Seen} start=${start} />
+    <${Seen} turn=${turn} />
   `;
 }
 
@@ -94,8 +94,8 @@ function Messages({ app, title, ids, none = null }) {
 }
 
 /** What the model was given. */
-function Seen({ start }) {
-  const { prompt, system_prompt, components, tools } = start;
+function Seen({ turn }) {
+  const { prompt, system_prompt, start: { components, tools } } = turn;
   if (!prompt && !system_prompt && !tools.length) return null;
   return html`
     <h3>${t.turns.seen}</h3>

@@ -72,6 +72,6 @@ function Both({ app, turn, tried, system }) {
       )}
     </div>
     ${system !== undefined &&
-    html`<${Difference} title=${t.turns.systemPrompt} a=${turn.start.system_prompt ?? ""} b=${system} />`}
+    html`<${Difference} title=${t.turns.systemPrompt} a=${turn.system_prompt ?? ""} b=${system} />`}
   `;
 }

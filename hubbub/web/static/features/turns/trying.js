@@ -6,11 +6,11 @@ const MOST = 20; // turns
 const kept = new WeakMap(); // by app: trials by turn
 
 /** The turn's trial, a signal: {open, system, model, outcome}. See `tryAgain` for the outcome. */
-export function trialOf(app, { start }) {
+export function trialOf(app, { start, system_prompt }) {
   if (!kept.has(app)) kept.set(app, new Map());
   const trials = kept.get(app);
   if (!trials.has(start.id)) {
-    const system = start.system_prompt ?? "";
+    const system = system_prompt ?? "";
     trials.set(start.id, signal({ open: false, system, model: "", outcome: { state: "none" } }));
     if (trials.size > MOST) trials.delete(trials.keys().next().value);
   }
@@ -24,7 +24,7 @@ export function change(trial, part) {
 /** Ask. The outcome: {state: "none" | "asking" | "failed" | "answered", ...}. */
 export async function tryAgain(app, turn, trial) {
   const { system, model } = trial.peek();
-  const other = system !== (turn.start.system_prompt ?? "");
+  const other = system !== (turn.system_prompt ?? "");
   const args = { ...(other && { system_prompt: system }), ...(model && { model }) };
   const show = (outcome) => change(trial, { outcome });
   show({ state: "asking" });
