@@ -103,7 +103,8 @@ async def run_agent(
         return
     inbox = inbox_of(config, name)
     voice = Voice(client, inbox)
-    servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
+    wanted = servers_of(config, name, mcp_servers)
+    servers = McpServers(wanted, base_dir)
     conduct = conduct_of(config, approver=approver or HubApprover(client))
     conduct = replace(conduct, perform=performer)
     template = conversation_template(config, base_dir)
@@ -130,7 +131,7 @@ async def run_agent(
         name,
         base_dir,
         conduct=conduct,
-        source=servers,
+        source=servers if wanted else None,
         more=more,
         words=words,
         own=objects.tools,

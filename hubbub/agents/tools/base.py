@@ -17,7 +17,6 @@ __all__ = [
     "CallSite",
     "Confirm",
     "FromOutside",
-    "NoSource",
     "ReadingTool",
     "Tool",
     "ToolFailed",
@@ -132,13 +131,3 @@ class ToolSource(Protocol):
     def absences(self) -> Mapping[str, str]:
         """By its name, why something cannot be reached at present whose tools should be here."""
         ...
-
-
-class NoSource:
-    """All tools stay."""
-
-    def tools(self) -> Sequence[Tool]:
-        return ()
-
-    def absences(self) -> Mapping[str, str]:
-        return {}

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeAlias
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, NoSource, Tool, ToolSource
+from hubbub.agents.tools.base import CallSite, Tool, ToolSource
 from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.policy import NeedsApproval, decide
 from hubbub.agents.tools.registry import (
@@ -140,7 +140,7 @@ class Toolbox:
         """
         self._groups, self._unlisted = groups, frozenset(hidden)
         self._conduct = conduct or Conduct()
-        self._tools, self._source = tuple(tools), source or NoSource()
+        self._tools, self._source = tuple(tools), source
         self._always = tuple(t for t in always if t.name not in self._conduct.disabled)
         self._checks, self._needed = Checks(), frozenset[str]()
         self._fill()
@@ -148,7 +148,7 @@ class Toolbox:
     def _fill(self) -> None:
         """Take the tools as they are now."""
         self._told: set[str] = set()
-        self._passing = tuple(self._source.tools())
+        self._passing = tuple(self._source.tools()) if self._source else ()
         self.registry = self._all = self._registry(*self._always)
         grouped = {name for names in self._groups.values() for name in names}
         single = [e.name for e in self.registry.entries if e.name not in grouped]
@@ -181,7 +181,7 @@ class Toolbox:
         """
         turn = copy.copy(self)
         turn._needed = frozenset(needed)
-        if self._passing == tuple(self._source.tools()):
+        if self._source is None or self._passing == tuple(self._source.tools()):
             turn._told = set()
         else:
             turn._fill()
@@ -236,6 +236,8 @@ class Toolbox:
 
     def news(self) -> tuple[str, ...]:
         """What has become unreachable, told once for each turn."""
+        if self._source is None:
+            return ()
         fresh = {n: why for n, why in self._source.absences().items() if n not in self._told}
         self._told |= set(fresh)
         return tuple(f"the tools of {name} are absent: {why}" for name, why in fresh.items())
