@@ -132,7 +132,7 @@ def test_messages_from_before_they_named_their_recipient_still_reach_it(
 @pytest.mark.behaviour("S-10", "T-5")
 def test_prompts_from_before_they_had_parts_are_read_whole(db: sqlite3.Connection) -> None:
     migrate(db, "x", {n: scripts()[n] for n in range(1, 12)})
-    starts = [
+    starts: list[dict[str, str | None]] = [
         {"id": "t1", "model": "é", "system_prompt": "Be brief.", "prompt": "<a>\n\u0007 grüße"},
         {"id": "t2", "system_prompt": "Be brief.", "prompt": ""},
         {"id": "t3", "system_prompt": None},

@@ -158,9 +158,11 @@ class TurnService(Service):
     async def _parts(self, agent: str, prompt: PromptParts) -> Sequence[PartStored]:
         """The parts that are to be stored. Raises `OperationError` if others are not."""
         texts = {part_id(text): text for text in prompt.texts}
-        others = [each for each in {*prompt.system, *prompt.user} if each not in texts]
-        if others and await self.store.read(MissingParts(agent, [_digests([o]) for o in others])):
-            raise OperationError(ErrorCode.BAD_REQUEST, _NO_TEXT)
+        others = {*prompt.system, *prompt.user} - texts.keys()
+        if others:
+            missing = await self.store.read(MissingParts(agent, [_digests([o]) for o in others]))
+            if missing:
+                raise OperationError(ErrorCode.BAD_REQUEST, _NO_TEXT)
         return [PartStored(agent, _digests([id]), text) for id, text in texts.items()]
 
     def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Commit[Record]:
