@@ -645,6 +645,12 @@ INTEROP = {
     "I-13": "`hubbub mcp` serves a host on stdin and stdout, and says what to paste.",
     "I-14": "MCP hosts join over HTTP on the hub's port, each proven by its token.",
     "I-15": "An agent calls tools that who asks runs, and goes on when their results come.",
+    "I-16": "Agents are models of the OpenAI API; a request goes on with the thread that it tells.",
+    "I-17": "Answers stream through the OpenAI API as they are written; tokens and cost are told.",
+    "I-18": "Tools of who asks through the OpenAI API are called, and their results are taken.",
+    "I-19": "Pictures and files that come through the OpenAI API are attached.",
+    "I-20": "The OpenAI API's key is a person's token; what cannot be had is refused in its form.",
+    "I-21": "Nothing is asked twice through the OpenAI API; who leaves stops its turn.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

@@ -77,14 +77,14 @@ async def serve(
 @asynccontextmanager
 async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
     """What else is spoken on the hub's port."""
-    if not config.file.network.mcp:
+    network = config.file.network
+    if not (network.mcp or network.openai):
         yield {}
         return
-    from hubbub.interop.mcp.http import PATH, HttpDoor  # an extra
+    from hubbub.interop.doors import open_doors  # who has no door imports none
 
-    names = config.file.network.hosts
-    async with HttpDoor(hub.gateway.attach, config.address.host, names) as door:
-        yield {PATH: door.protocol}
+    async with open_doors(hub, config.address.host) as doors:
+        yield doors
 
 
 class _Agents:

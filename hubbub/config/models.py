@@ -146,6 +146,9 @@ class NetworkConfig(Section):
     """Names of the mods that may run besides the built-in ones; left out: all that `mods` names."""
     mcp: bool = False
     """Whether MCP hosts may join over HTTP, at `/mcp/NAME` of the hub's port, with a token."""
+    openai: bool = False
+    """Whether programs that speak the OpenAI API may talk to agents, at `/v1` of the hub's port; a
+    person's token is the API key."""
     compression: bool = False
     """Compress frames: less traffic for three times the memory of a connection."""
 

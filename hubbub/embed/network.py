@@ -106,6 +106,7 @@ class Network:
         approvals: ApprovalsConfig | Settings | None = None,
         allow_mods: Sequence[str] | None = None,
         mcp: bool | None = None,
+        openai: bool | None = None,
         compression: bool | None = None,
         folder: Path | str = ".",
         approve: Approve | None = None,
@@ -123,7 +124,7 @@ class Network:
             "name": name, "store": store, "auth": auth, "hosts": hosts, "limits": limits,
             "wake": wake, "budgets": budgets, "daily": daily, "breaker": breaker,
             "approvals": approvals, "allow_mods": allow_mods, "mcp": mcp,
-            "compression": compression,
+            "openai": openai, "compression": compression,
         }  # fmt: skip
         sections: dict[str, object] = {
             "network": {key: value for key, value in hub.items() if value is not None},
@@ -287,11 +288,10 @@ class Network:
         network = self.file.network
         site = Site(About(network.name, network.auth, tuple(self.file.humans))) if page else None
         doors: Doors = {}
-        if network.mcp:
-            from hubbub.interop.mcp.http import PATH, HttpDoor  # an extra
+        if network.mcp or network.openai:
+            from hubbub.interop.doors import open_doors  # who has no door imports none
 
-            door = HttpDoor(self.hub.gateway.attach, host, network.hosts)
-            doors = {PATH: (await self._stack.enter_async_context(door)).protocol}
+            doors = await self._stack.enter_async_context(open_doors(self.hub, host))
         listening = serve_hub(self.hub, f"{host}:{port}", pages=site, doors=doors)
         return (await self._stack.enter_async_context(listening)).url
 

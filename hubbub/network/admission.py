@@ -179,13 +179,17 @@ class Admission:
         """Let `token` prove the participant until the hub stops; nothing is stored."""
         self._launched.setdefault(participant, []).append(token_hash(token))
 
-    async def owner_of(self, token: str) -> str | None:
-        """Whom `token` proves; None: nobody. Raises `StoreUnavailable`."""
+    async def owner_of(self, token: str) -> tuple[str, Kind] | None:
+        """Whom `token` proves, and what they are; None: nobody. Raises `StoreUnavailable`."""
         mine = token_hash(token)
-        for participant, hashes in self._launched.items():
-            if mine in hashes:
-                return participant
-        return await self._store.read(TokenOwner(mine))
+        launched = (name for name, hashes in self._launched.items() if mine in hashes)
+        name = next(launched, None) or await self._store.read(TokenOwner(mine))
+        if name is None:
+            return None
+        known = self._state.get(name)
+        if name == OPERATOR:
+            return name, "service"
+        return name, known.kind if known is not None else "human"
 
     async def _authenticate(self, frame: Identify) -> bool:
         """Check who it is; returns whether it is an owner. Raises `Refused`."""

@@ -1,17 +1,16 @@
 """MCP over HTTP on the hub's own port: `/mcp/NAME`, for hosts that start no program.
 
-Who asks is proven as everywhere: the name in the address, and its token in `Authorization`, go to
-the hub as those of any client. Each has one client in this process, for as long as it asks.
+Who asks is proven by the name in the address, and its token in `Authorization`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -20,64 +19,41 @@ from uvicorn.server import ServerState
 from websockets.datastructures import Headers
 
 from hubbub.client import Client
-from hubbub.client.memory import MemoryTransport
-from hubbub.errors import ConnectionLost, HubbubError, OperationError
+from hubbub.errors import ConnectionLost, OperationError
+from hubbub.interop.guests import IDLE_S, Attach, Guest, Guests, bearer
 from hubbub.interop.mcp.participant import McpParticipant
 from hubbub.interop.mcp.server import mcp_server
 from hubbub.network.http import refusal
 from hubbub.protocol.thread_ids import is_participant_id
-from hubbub.protocol.wire import Inlet, Outlet
 
 __all__ = ["PATH", "HttpDoor"]
 
-Attach: TypeAlias = Callable[[Outlet, str], Inlet]
 PATH = "/mcp"
 MOST_SESSIONS = 100
 """Of one participant."""
-IDLE_S = 300.0
-"""Seconds without a request after which a participant leaves."""
 
 
-class _Guest:
-    """One participant, and its sessions: a task of its own, until it is asked to leave."""
+class _Host(Guest):
+    """One participant, and its sessions."""
 
     sessions: StreamableHTTPSessionManager
 
     def __init__(self, client: Client):
-        self.requests = 0
-        self.seen = asyncio.get_running_loop().time()
-        self._client, self._me = client, McpParticipant(client)
-        self._leaving, self._there = asyncio.Event(), asyncio.Event()
-        self._task = asyncio.create_task(self._stay())
+        self._me = McpParticipant(client)
+        super().__init__(client)
 
     @property
-    def gone(self) -> bool:
-        return self._task.done() or self._me.gone
+    def lost(self) -> bool:
+        return self._me.gone
 
-    async def joined(self) -> None:
-        """Wait until it is there. Raises `OperationError` and `ConnectionLost`."""
-        there = asyncio.create_task(self._there.wait())
-        try:
-            await asyncio.wait({there, self._task}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            there.cancel()
-        if self._task.done():
-            self._task.result()
-
-    async def _stay(self) -> None:
-        async with self._client, self._me.listening():
+    @asynccontextmanager
+    async def staying(self) -> AsyncIterator[None]:
+        async with self._me.listening():
             self.sessions = StreamableHTTPSessionManager(
                 mcp_server(self._me), session_idle_timeout=IDLE_S, max_sessions=MOST_SESSIONS
             )
             async with self.sessions.run():
-                self._there.set()
-                await self._leaving.wait()
-
-    async def leave(self) -> None:
-        self._leaving.set()
-        await asyncio.wait({self._task}, timeout=1.0)
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+                yield
 
 
 class HttpDoor:
@@ -86,8 +62,8 @@ class HttpDoor:
     def __init__(self, attach: Attach, host: str, names: Sequence[str] = ()):
         """`attach` leads to the hub, for a peer at an address; `host` is where it listens, `names`
         are its others."""
-        self._attach, self._host, self._names = attach, host, names
-        self._guests: dict[str, _Guest] = {}
+        self._host, self._names = host, names
+        self._guests = Guests(attach, _Host)
         self._config = uvicorn.Config(
             self._app,
             interface="asgi3",
@@ -101,13 +77,11 @@ class HttpDoor:
 
     async def __aenter__(self) -> HttpDoor:
         self._config.load()
-        self._watch = asyncio.create_task(self._look())
+        await self._guests.__aenter__()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._watch.cancel()
-        for guest in self._guests.values():
-            await guest.leave()
+        await self._guests.__aexit__()
         for connection in list(self._state.connections):
             connection.shutdown()
         if self._state.tasks:
@@ -132,54 +106,16 @@ class HttpDoor:
         if scope["path"] == PATH or not is_participant_id(name):
             return await _answer(send, 404, f"say who you are: {PATH}/NAME")
         try:
-            token = _token(headers.get("Authorization", ""))
-            guest = await self._guest(name, token, scope["client"][0] if scope["client"] else "")
+            token = bearer(headers.get("Authorization", ""))
+            address = scope["client"][0] if scope["client"] else ""
+            guest = await self._guests.of(name, "agent", token, address)
         except OperationError as exc:
             return await _answer(send, 401, exc.message)
         except ConnectionLost as exc:
             return await _answer(send, 503, f"the hub is not there: {exc.reason}")
-        guest.requests += 1
-        try:
+        with guest.asking():
             await guest.sessions.handle_request(scope, receive, send)
-        finally:
-            guest.requests -= 1
-            guest.seen = asyncio.get_running_loop().time()
         return None
-
-    async def _guest(self, name: str, token: str, address: str) -> _Guest:
-        """Who brings this token, when it is there. Raises `OperationError` where the hub refuses
-        it, which with a wrong one may take a while: nobody else waits for that."""
-        key = f"{name} {hashlib.sha256(token.encode()).hexdigest()}"
-        guest = self._guests.get(key)
-        if guest is None or guest.gone:
-            transport, gone = MemoryTransport(lambda outlet: self._attach(outlet, address)), guest
-            guest = self._guests[key] = _Guest(
-                Client(transport, name, "agent", token=token or None)
-            )
-            if gone is not None:
-                await gone.leave()
-        try:
-            await guest.joined()
-        except HubbubError:
-            if self._guests.get(key) is guest:
-                del self._guests[key]
-            raise
-        return guest
-
-    async def _look(self) -> None:
-        """Let those leave who ask no more."""
-        while True:
-            await asyncio.sleep(IDLE_S / 5)
-            now = asyncio.get_running_loop().time()
-            for key, guest in list(self._guests.items()):
-                if guest.gone or (not guest.requests and now - guest.seen > IDLE_S):
-                    self._guests.pop(key, None)
-                    await guest.leave()
-
-
-def _token(authorization: str) -> str:
-    scheme, _, token = authorization.partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 async def _last(send: Any, message: Any) -> None:

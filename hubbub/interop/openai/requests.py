@@ -1,0 +1,407 @@
+"""What a request says: of chat completions and of responses, in one form.
+
+A conversation is told as groups that take turns: what the asker says until the agent answers, and
+that answer. What decides about the form of an answer and cannot be had is refused; how a model
+samples is the agent's business, and passed over.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from hubbub.protocol.external_tools import MOST_TOOLS, ExternalResult, ExternalTool
+
+__all__ = ["Answered", "Asked", "ChatRequest", "File", "ResponsesRequest", "Said", "Unsupported"]
+
+
+class Unsupported(Exception):
+    """What is asked for cannot be had."""
+
+    def __init__(self, param: str, why: str):
+        self.param = param
+        super().__init__(f"{param}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """Something that is attached."""
+
+    name: str
+    media_type: str = "application/octet-stream"
+    data: bytes = b""
+    uri: str = ""
+    """Where it is, if it was not sent along."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the asker says at once."""
+
+    text: str
+    instructions: str = ""
+    results: tuple[ExternalResult, ...] = ()
+    files: tuple[File, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal for the same words."""
+        return "asker", self.text, *(result.id for result in self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the agent has said."""
+
+    text: str
+    calls: tuple[str, ...] = ()
+    """Ids of the calls that it has handed over."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal for the same words."""
+        return "agent", self.text, *self.calls
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request."""
+
+    model: str
+    groups: Sequence[Said | Answered]
+    """They take turns, and the last one is `Said`."""
+    tools: tuple[ExternalTool, ...] = ()
+    stream: bool = False
+    include_usage: bool = False
+    user: str = ""
+    """The conversation that it belongs to, as the asker calls it."""
+    previous: str = ""
+    """The question whose conversation it goes on with (m42)."""
+
+    @property
+    def new(self) -> Said:
+        last = self.groups[-1]
+        assert isinstance(last, Said), "seen to when it was made"
+        return last
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+Text = Annotated[str, Field(max_length=2**24)]
+
+
+class _Url(_Model):
+    url: Text
+
+
+class _FileData(_Model):
+    file_data: Text | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class _Part(_Model):
+    type: str
+    text: Text = ""
+    refusal: Text = ""
+    image_url: _Url | Text | None = None
+    file: _FileData | None = None
+    file_data: Text | None = None
+    file_id: str | None = None
+    file_url: Text | None = None
+    filename: str | None = None
+
+
+class _Function(_Model):
+    name: str
+    arguments: Text = "{}"
+
+
+class _ToolCall(_Model):
+    id: str
+    function: _Function | None = None
+
+
+class _Declared(_Model):
+    name: str
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+
+
+class _Tool(_Model):
+    type: str
+    function: _Declared | None = None
+    name: str = ""
+    description: str | None = None
+    parameters: dict[str, JsonValue] | None = None
+
+
+Content = Text | list[_Part] | None
+ToolChoice = Literal["auto", "none", "required"] | dict[str, Any] | None
+
+
+class _Message(_Model):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+    tool_call_id: str | None = None
+
+
+class _StreamOptions(_Model):
+    include_usage: bool = False
+
+
+class _Format(_Model):
+    type: str = "text"
+
+
+class ChatRequest(_Model):
+    """The body of `POST /v1/chat/completions`."""
+
+    model: str
+    messages: Annotated[list[_Message], Field(min_length=1, max_length=10_000)]
+    stream: bool | None = False
+    stream_options: _StreamOptions | None = None
+    tools: Annotated[list[_Tool], Field(max_length=MOST_TOOLS)] | None = None
+    tool_choice: ToolChoice = None
+    user: Annotated[str, Field(max_length=1024)] | None = None
+    n: int | None = 1
+    logprobs: bool | None = False
+    modalities: list[str] | None = None
+    response_format: _Format | None = None
+    functions: JsonValue = None
+
+    def asked(self) -> Asked:
+        """In the form of both. Raises `Unsupported`."""
+        _form(self.n, self.response_format)
+        if self.logprobs:
+            raise Unsupported("logprobs", "an agent has none")
+        if self.functions:
+            raise Unsupported("functions", "use `tools`")
+        if self.modalities and self.modalities != ["text"]:
+            raise Unsupported("modalities", "agents answer with text")
+        return Asked(
+            self.model,
+            _groups(_chat_items(self.messages)),
+            _tools(self.tools, self.tool_choice),
+            bool(self.stream),
+            self.stream_options is not None and self.stream_options.include_usage,
+            self.user or "",
+        )
+
+
+class _Item(_Model):
+    type: str = "message"
+    role: Literal["system", "developer", "user", "assistant"] = "user"
+    content: Content = None
+    call_id: str = ""
+    output: Text | list[_Part] | None = None
+
+
+class _TextFormat(_Model):
+    format: _Format | None = None
+
+
+class _Conversation(_Model):
+    id: str
+
+
+class ResponsesRequest(_Model):
+    """The body of `POST /v1/responses`."""
+
+    model: str
+    input: Text | Annotated[list[_Item], Field(max_length=10_000)]
+    instructions: Text | None = None
+    previous_response_id: str | None = None
+    conversation: _Conversation | str | None = None
+    stream: bool | None = False
+    tools: Annotated[list[_Tool], Field(max_length=MOST_TOOLS)] | None = None
+    tool_choice: ToolChoice = None
+    user: Annotated[str, Field(max_length=1024)] | None = None
+    background: bool | None = False
+    text: _TextFormat | None = None
+
+    def asked(self) -> Asked:
+        """In the form of both. Raises `Unsupported`."""
+        if self.background:
+            raise Unsupported("background", "wait for the answer, or stream it")
+        if self.conversation is not None:
+            raise Unsupported("conversation", "use `previous_response_id`, or `user`")
+        _form(1, self.text.format if self.text is not None else None)
+        given = [_Item(content=self.input)] if isinstance(self.input, str) else self.input
+        items = list(_response_items(given))
+        if self.instructions:
+            items.insert(0, _Piece("system", self.instructions))
+        return Asked(
+            self.model,
+            _groups(items),
+            _tools(self.tools, self.tool_choice),
+            bool(self.stream),
+            user=self.user or "",
+            previous=(self.previous_response_id or "").removeprefix("resp_"),
+        )
+
+
+def _form(n: int | None, format: _Format | None) -> None:
+    if n not in (None, 1):
+        raise Unsupported("n", "an agent gives one answer")
+    if format is not None and format.type != "text":
+        raise Unsupported("response_format", "an agent answers with text; describe the form in it")
+
+
+def _tools(tools: Iterable[_Tool] | None, choice: ToolChoice) -> tuple[ExternalTool, ...]:
+    if choice not in (None, "auto", "none"):
+        raise Unsupported("tool_choice", "the agent decides which tools it calls: `auto` or `none`")
+    found = []
+    for number, tool in enumerate(tools or ()):
+        if tool.type != "function":
+            raise Unsupported(f"tools[{number}]", f"there are no tools of the type {tool.type!r}")
+        told = tool.function or _Declared(
+            name=tool.name, description=tool.description, parameters=tool.parameters
+        )
+        about, parameters = told.description or "", told.parameters or {}
+        found.append(ExternalTool(name=told.name, description=about, parameters=parameters))
+    return () if choice == "none" else tuple(found)
+
+
+# From messages or items to groups -------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A message of either API."""
+
+    role: str
+    text: str = ""
+    calls: tuple[str, ...] = ()
+    results: tuple[ExternalResult, ...] = ()
+    files: list[File] = field(default_factory=list)
+
+
+def _chat_items(messages: Iterable[_Message]) -> Iterator[_Piece]:
+    for message in messages:
+        text, files = _content(message.content)
+        if message.role == "tool":
+            if message.tool_call_id is None:
+                raise Unsupported("messages", "a tool's message needs `tool_call_id`")
+            result = ExternalResult(id=message.tool_call_id, output=text)
+            yield _Piece("tool", results=(result,), files=files)
+        else:
+            calls = tuple(call.id for call in message.tool_calls or ())
+            yield _Piece(message.role, text or message.refusal or "", calls, files=files)
+
+
+def _response_items(items: Iterable[_Item]) -> Iterator[_Piece]:
+    for item in items:
+        match item.type:
+            case "message":
+                text, files = _content(item.content)
+                yield _Piece(item.role, text, files=files)
+            case "function_call":
+                yield _Piece("assistant", calls=(item.call_id,))
+            case "function_call_output":
+                text, files = _content(item.output)
+                result = ExternalResult(id=item.call_id, output=text)
+                yield _Piece("tool", results=(result,), files=files)
+            case "reasoning":
+                pass
+            case other:
+                raise Unsupported("input", f"there are no items of the type {other!r}")
+
+
+def _groups(pieces: Iterable[_Piece]) -> Sequence[Said | Answered]:
+    """The pieces as groups that take turns."""
+    groups: list[list[_Piece]] = []
+    for piece in pieces:
+        agent = piece.role == "assistant"
+        if not groups or (groups[-1][0].role == "assistant") != agent:
+            groups.append([])
+        groups[-1].append(piece)
+    if not groups or groups[-1][0].role == "assistant":
+        raise Unsupported("messages", "the last one must be the asker's")
+    found = [_answered(g) if g[0].role == "assistant" else _said(g) for g in groups]
+    last = found[-1]
+    if isinstance(last, Said) and not (last.text or last.results or last.files):
+        raise Unsupported("messages", "the last one says nothing")
+    return found
+
+
+def _said(group: Sequence[_Piece]) -> Said:
+    instructions = (p.text for p in group if p.role in ("system", "developer"))
+    return Said(
+        _joined(p.text for p in group if p.role == "user"),
+        _joined(instructions),
+        tuple(result for piece in group for result in piece.results),
+        tuple(file for piece in group for file in piece.files),
+    )
+
+
+def _answered(group: Sequence[_Piece]) -> Answered:
+    return Answered(_joined(p.text for p in group), tuple(id for p in group for id in p.calls))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return "\n\n".join(filter(None, (text.strip() for text in texts)))
+
+
+# Parts of a message -----------------------------------------------------------------------------
+
+_DATA = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.ASCII)
+_ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "plain": "txt"}
+
+
+def _content(content: Content) -> tuple[str, list[File]]:
+    """Its text and what is attached. Raises `Unsupported`."""
+    if content is None or isinstance(content, str):
+        return content or "", []
+    texts, files = [], []
+    for number, part in enumerate(content):
+        match part.type:
+            case "text" | "input_text" | "output_text":
+                texts.append(part.text)
+            case "refusal":
+                texts.append(part.refusal)
+            case "image_url" | "input_image" if part.image_url is not None:
+                url = part.image_url.url if isinstance(part.image_url, _Url) else part.image_url
+                files.append(_file(url, f"image{number + 1}"))
+            case "file" | "input_file" | "input_image":
+                files.append(_attached(part, f"file{number + 1}"))
+            case other:
+                raise Unsupported("content", f"parts of the type {other!r} cannot be passed on")
+    return "\n\n".join(texts), files
+
+
+def _attached(part: _Part, name: str) -> File:
+    given = part.file or _FileData(
+        file_data=part.file_data, file_id=part.file_id, filename=part.filename
+    )
+    if given.file_id is not None:
+        return File(given.filename or given.file_id, uri=f"file:{given.file_id}")
+    if part.file_url is not None:
+        return File(given.filename or name, uri=part.file_url)
+    if given.file_data is None:
+        raise Unsupported("content", "a file needs `file_data` or `file_id`")
+    return _file(given.file_data, name, given.filename)
+
+
+def _file(url: str, name: str, given: str | None = None) -> File:
+    """What a `data:` URL holds, or where something is."""
+    head = _DATA.match(url)
+    if head is None and url.startswith(("http://", "https://")):
+        return File(given or url.rpartition("/")[2][:100] or name, uri=url)
+    media_type = (head and head["type"]) or "application/octet-stream"
+    try:
+        data = base64.b64decode(url[head.end() if head else 0 :], validate=True)
+    except (binascii.Error, ValueError):
+        raise Unsupported("content", "a file is a `data:` URL with base64, or https") from None
+    ending = media_type.partition("/")[2]
+    return File(given or f"{name}.{_ENDINGS.get(ending, ending)}", media_type, data)

@@ -1,0 +1,369 @@
+"""The OpenAI API on the hub's port, with the `openai` package at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from openai.types.chat import ChatCompletionMessageParam
+
+from hubbub import Agent, Client, LlmAgent, Message, Network
+from hubbub.protocol.frames import Signal
+from hubbub.protocol.operations import ThreadPage, Threads
+from hubbub.testing.model_script import AnyAnswer, Usage
+from hubbub.testing.model_server import ModelServer
+from tests.interaction.agent_rig import call, held, playing, says
+from tests.interaction.peers import soon
+
+WEATHER: Any = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "The weather of a place.",
+        "parameters": {"type": "object", "properties": {"place": {"type": "string"}}},
+    },
+}
+
+
+class Echo(Agent):
+    """Says what it hears."""
+
+    async def on_direct(self, message: Message) -> str:
+        return f"you said: {message.text}"
+
+
+def finish(text: str) -> AnyAnswer:
+    return says(call("finish", message=text))
+
+
+def asks(*texts: str) -> list[ChatCompletionMessageParam]:
+    """A conversation in which the asker and the assistant take turns."""
+    roles = ("user", "assistant")
+    return [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]  # type: ignore[misc]  # by turns
+
+
+async def ended(person: Client) -> str:
+    """How the next turn ends that the person is told of."""
+    async with soon():
+        async for item in person.events():
+            match item:
+                case Signal(type="turn_ended", data={"outcome": str(outcome)}):
+                    return outcome
+    raise AssertionError("events end by an error")
+
+
+class Door:
+    """A network whose door is open, and who asks there."""
+
+    def __init__(self, net: Network, url: str):
+        self.net, self.url = net, url.replace("ws:", "http:")
+
+    def client(self, key: str = "ann", **more: Any) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(base_url=f"{self.url}/v1", api_key=key, **more)
+
+    async def threads(self, who: str = "ann") -> list[list[str]]:
+        """The texts of each conversation with an agent, the oldest first."""
+        person = await self.net.join(who)
+        listed = Threads.model_validate(await person.call("list_threads"))
+        found = []
+        for thread in sorted(listed.threads, key=lambda each: each.id):
+            if ".t" in thread.id:
+                page = await person.call("read_thread", thread=thread.id)
+                found.append([m.text for m in ThreadPage.model_validate(page).messages])
+        return found
+
+
+@asynccontextmanager
+async def door(*agents: Any, model: ModelServer | None = None, **more: Any) -> AsyncIterator[Door]:
+    """Agents, and `bot` if there is a model."""
+    bots = []
+    if model is not None:
+        price = {"input": 1, "output": 2}
+        settings: dict[str, Any] = {"retries": 0, "stream": True, "price": price}
+        bots = [LlmAgent("bot", model="m", base_url=model.base_url, **settings)]
+    async with Network(*agents, *bots, openai=True, **more) as net:
+        yield Door(net, await net.serve(page=False))
+
+
+@pytest.mark.behaviour("I-16")
+async def test_agents_are_models_and_answer_in_the_conversation_that_a_request_goes_on_with() -> (
+    None
+):
+    async with door(Echo()) as there, there.client() as ann:
+        assert [model.id async for model in await ann.models.list()] == ["echo"]
+        assert (await ann.models.retrieve("echo")).owned_by == "hubbub"
+        first = await ann.chat.completions.create(model="echo", messages=asks("hello"))
+        told = first.choices[0]
+        assert (told.message.content, told.finish_reason) == ("you said: hello", "stop")
+        both = asks("hello", "you said: hello", "and now?")
+        second = await ann.chat.completions.create(model="echo", messages=both)
+        assert second.choices[0].message.content == "you said: and now?"
+        other = await ann.chat.completions.create(model="echo", messages=asks("hello"))
+        assert other.choices[0].message.content == "you said: hello"
+        assert await there.threads() == [
+            ["hello", "you said: hello", "and now?", "you said: and now?"],
+            ["hello", "you said: hello"],
+        ]
+        elsewhere = asks("hi", "ho", "what now?")
+        third = await ann.chat.completions.create(model="echo", messages=elsewhere)
+        text = third.choices[0].message.content
+        assert text is not None
+        assert text.startswith("you said: What was said before, elsewhere:\n\nasker: hi")
+        assert text.endswith("what now?")
+
+
+@pytest.mark.behaviour("I-16")
+async def test_a_user_a_header_or_an_earlier_response_names_the_conversation() -> None:
+    async with door(Echo()) as there, there.client() as ann:
+        for text in ("one", "two"):
+            await ann.chat.completions.create(model="echo", messages=asks(text), user="desk-7")
+        response = await ann.responses.create(model="echo", input="three", instructions="Be kind.")
+        assert response.output_text.endswith("Be kind.\n\nthree")
+        again = await ann.responses.create(
+            model="echo", input="four", previous_response_id=response.id
+        )
+        assert again.output_text == "you said: four"
+        direct = {"X-Hubbub-Thread": "direct_echo"}
+        raw = await ann.chat.completions.with_raw_response.create(
+            model="echo", messages=asks("five"), extra_headers=direct
+        )
+        assert raw.headers["x-hubbub-thread"] == "dm.ann.echo"
+        threads = await there.threads()
+        assert [[text for text in t if not text.startswith("you")] for t in threads] == [
+            ["one", "two"],
+            ["Instructions for this conversation:\n\nBe kind.\n\nthree", "four"],
+        ]
+        with pytest.raises(openai.NotFoundError):
+            await ann.chat.completions.create(
+                model="echo", messages=asks("x"), extra_headers={"X-Hubbub-Thread": "broadcast"}
+            )
+
+
+@pytest.mark.behaviour("I-17")
+async def test_text_streams_as_the_model_writes_it_and_the_end_has_tokens_and_cost() -> None:
+    slow = says(
+        call("finish", message="It is a long story."),
+        hold="begun", hold_after=4, usage=Usage(prompt_tokens=1000, completion_tokens=500),
+    )  # fmt: skip
+    async with playing(slow) as model, door(model=model) as there, there.client() as ann:
+        stream = await ann.chat.completions.create(
+            model="bot", messages=asks("tell"), stream=True, stream_options={"include_usage": True}
+        )
+        text, chunks = "", []
+        async with soon():
+            async for chunk in stream:
+                chunks.append(chunk)
+                if chunk.choices and chunk.choices[0].delta.content:
+                    text += chunk.choices[0].delta.content
+                    model.release("begun")
+        assert text == "It is a long story."
+        usage = chunks[-1].usage
+        assert usage is not None
+        assert (usage.prompt_tokens, usage.completion_tokens) == (1000, 500)
+        assert usage.to_dict()["cost"] == pytest.approx(0.002)
+        assert chunks[-2].choices[0].finish_reason == "stop"
+
+
+@pytest.mark.behaviour("I-18")
+async def test_tools_of_the_asker_are_called_and_their_results_go_on_with_the_turn() -> None:
+    oslo, bergen = call("get_weather", place="Oslo"), call("get_weather", place="Bergen")
+    answers = [says(oslo, bergen), finish("Rain in both."), says(oslo), finish("Still rain.")]
+    async with playing(*answers) as model, door(model=model) as there, there.client() as ann:
+        messages: list[Any] = asks("the weather in Oslo and Bergen?")
+        first = await ann.chat.completions.create(model="bot", messages=messages, tools=[WEATHER])
+        assert first.choices[0].finish_reason == "tool_calls"
+        calls = first.choices[0].message.tool_calls or []
+        places = [json.loads(c.function.arguments)["place"] for c in calls if c.type == "function"]
+        assert places == ["Oslo", "Bergen"]
+        messages.append(first.choices[0].message)
+        messages += [{"role": "tool", "tool_call_id": c.id, "content": "rain"} for c in calls]
+        second = await ann.chat.completions.create(model="bot", messages=messages, tools=[WEATHER])
+        assert second.choices[0].message.content == "Rain in both."
+        messages.append(second.choices[0].message)
+        messages.append({"role": "user", "content": "and now in Oslo?"})
+        stream = ann.chat.completions.stream(model="bot", messages=messages, tools=[WEATHER])
+        async with stream as events:
+            third = (await events.get_final_completion()).choices[0].message
+        (again,) = third.tool_calls or []
+        messages += [third, {"role": "tool", "tool_call_id": again.id, "content": "more rain"}]
+        last = await ann.chat.completions.create(model="bot", messages=messages, tools=[WEATHER])
+        assert last.choices[0].message.content == "Still rain."
+        told = [[m.content for m in r.messages if m.role == "tool"] for r in model.requests]
+        assert (told[1], told[3]) == (["rain", "rain"], ["more rain"])
+        assert len(await there.threads()) == 1, "all of it is one conversation"
+
+
+@pytest.mark.behaviour("I-18")
+async def test_responses_stream_texts_and_calls_and_take_results() -> None:
+    tool: Any = {"type": "function", "name": "get_weather", "parameters": {}, "strict": False}
+    answers = [says(call("get_weather", place="Oslo")), finish("It rains.")]
+    async with playing(*answers) as model, door(model=model) as there, there.client() as ann:
+        async with ann.responses.stream(model="bot", input="weather?", tools=[tool]) as events:
+            first = await events.get_final_response()
+        (item,) = first.output
+        assert item.type == "function_call"
+        assert json.loads(item.arguments) == {"place": "Oslo"}
+        result: Any = {"type": "function_call_output", "call_id": item.call_id, "output": "rain"}
+        text = ""
+        async with ann.responses.stream(
+            model="bot", input=[result], previous_response_id=first.id, tools=[tool]
+        ) as events:
+            async for event in events:
+                text += event.delta if event.type == "response.output_text.delta" else ""
+            second = await events.get_final_response()
+        assert (text, second.output_text, second.status) == ("It rains.", "It rains.", "completed")
+        assert second.usage is not None
+        assert second.usage.total_tokens > 0
+
+
+@pytest.mark.behaviour("I-19")
+async def test_pictures_and_files_are_attached(tmp_path: Any) -> None:
+    pixel = (
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
+        "DwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    )
+    parts: list[Any] = [
+        {"type": "text", "text": "what is this?"},
+        {"type": "image_url", "image_url": {"url": pixel}},
+        {"type": "file", "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}},
+        {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}},
+    ]
+    messages: Any = [{"role": "user", "content": parts}]
+    store = f"sqlite:{tmp_path / 'files.db'}"
+    async with door(Echo(), mods=["files"], store=store) as there, there.client() as ann:
+        await ann.chat.completions.create(model="echo", messages=messages)
+        person = await there.net.join("ann")
+        page = await person.call("list_threads", limit=2)
+        (thread,) = (t for t in Threads.model_validate(page).threads if ".t" in t.id)
+        told = ThreadPage.model_validate(await person.call("read_thread", thread=thread.id))
+        names = [(a.name, a.media_type) for a in told.messages[0].attachments]
+        assert names[:2] == [("image2.png", "image/png"), ("a.txt", "text/plain")]
+        assert told.messages[0].attachments[2].uri == "https://example.org/cat.png"
+        audio: Any = [{"role": "user", "content": [{"type": "input_audio"}]}]
+        with pytest.raises(openai.BadRequestError, match="input_audio"):
+            await ann.chat.completions.create(model="echo", messages=audio)
+    async with door(Echo()) as there, there.client() as ann:
+        with pytest.raises(openai.BadRequestError, match="the mod `files`"):
+            await ann.chat.completions.create(model="echo", messages=messages)
+
+
+@pytest.mark.behaviour("I-20")
+async def test_what_cannot_be_had_is_refused_in_the_form_of_that_api() -> None:
+    async with (
+        door(Echo()) as there,
+        there.client(max_retries=0) as ann,
+        httpx2.AsyncClient(base_url=there.url) as http,
+    ):
+        ask = ann.chat.completions.create
+        with pytest.raises(openai.NotFoundError, match="did you mean echo") as missing:
+            await ask(model="ecco", messages=asks("x"))
+        assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+        refused: list[Any] = [
+            {"n": 2},
+            {"tool_choice": "required", "tools": [WEATHER]},
+            {"response_format": {"type": "json_object"}},
+            {"messages": asks("x", "y")},
+            {"messages": []},
+        ]
+        for wrong in refused:
+            with pytest.raises(openai.BadRequestError):
+                await ask(**{"model": "echo", "messages": asks("x"), **wrong})
+        large: Any = asks("x" * 1_000_000)
+        with pytest.raises(openai.APIStatusError) as too_large:
+            await ask(model="echo", messages=large)
+        assert (too_large.value.status_code, too_large.value.code) == (413, "too_large")
+        key = {"Authorization": "Bearer ann"}
+        for method, path, status in (
+            ("GET", "/v1/chat/completions", 405),
+            ("POST", "/v1/models", 405),
+            ("GET", "/v1/engines", 404),
+            ("GET", "/v1/models/ecco", 404),
+        ):
+            answer = await http.request(method, path, headers=key)
+            assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)
+        garbage = await http.post("/v1/responses", headers=key, content=b"{")
+        assert garbage.status_code == 400
+        foreign = {**key, "Origin": "https://evil.example"}
+        assert (await http.get("/v1/models", headers=foreign)).status_code == 403
+        assert (await ask(model="echo", messages=asks("still there?"))).choices
+
+
+@pytest.mark.behaviour("I-20")
+async def test_a_key_is_the_token_of_a_person() -> None:
+    async with door(Echo(), auth="tokens", people=["ann"]) as there:
+        admission = there.net.hub.gateway.admission
+        admission.add_token("ann", "hub_right")
+        admission.add_token("echo", "hub_agent")
+        async with there.client("hub_right") as ann:
+            assert (await ann.chat.completions.create(model="echo", messages=asks("hi"))).choices
+        for wrong in ("hub_wrong", "ann", "sk-1"):
+            async with there.client(wrong, max_retries=0) as nobody:
+                with pytest.raises(openai.AuthenticationError) as refused:
+                    await nobody.models.list()
+                assert refused.value.code == "invalid_api_key"
+        async with there.client("hub_agent", max_retries=0) as agent:
+            with pytest.raises(openai.PermissionDeniedError, match="only people"):
+                await agent.models.list()
+
+
+@pytest.mark.behaviour("I-21")
+async def test_who_closes_the_connection_stops_the_turn_unless_another_waits() -> None:
+    slow = says(call("finish", message="done"), hold="slow")
+    async with playing(slow, slow) as model, door(model=model) as there, there.client() as ann:
+
+        def asking(**more: Any) -> asyncio.Task[Any]:
+            asked = ann.chat.completions.create(model="bot", messages=asks("work"), **more)
+            return asyncio.create_task(asked)
+
+        alone, watching = asking(), await there.net.join("ann")
+        await held(model, "slow")
+        alone.cancel()
+        assert await ended(watching) == "cancelled"
+        same = {"extra_headers": {"Idempotency-Key": "k1"}}
+        first, second = asking(**same), asking(**same)
+        async with soon():
+            await model.held("slow", 2)
+        first.cancel()
+        await asyncio.wait({first})
+        model.release("slow")
+        async with soon():
+            assert (await second).choices[0].message.content == "done"
+        assert await ended(watching) == "finished"
+
+
+@pytest.mark.behaviour("I-21")
+async def test_the_same_key_asks_once_and_another_request_with_it_is_refused() -> None:
+    async with door(Echo()) as there, there.client(max_retries=0) as ann:
+        same = {"Idempotency-Key": "k1"}
+        for _ in range(2):
+            answer = await ann.chat.completions.create(
+                model="echo", messages=asks("once"), extra_headers=same
+            )
+            assert answer.choices[0].message.content == "you said: once"
+        with pytest.raises(openai.ConflictError):
+            await ann.chat.completions.create(
+                model="echo", messages=asks("other"), extra_headers=same
+            )
+        assert await there.threads() == [["once", "you said: once"]]
+
+
+@pytest.mark.behaviour("I-21")
+async def test_requests_of_one_conversation_are_answered_one_after_the_other() -> None:
+    async with door(Echo()) as there, there.client() as ann:
+        texts = [f"number {n}" for n in range(5)]
+        answers = await asyncio.gather(
+            *(
+                ann.chat.completions.create(model="echo", messages=asks(text), user="queue")
+                for text in texts
+            )
+        )
+        told = [answer.choices[0].message.content for answer in answers]
+        assert told == [f"you said: {text}" for text in texts]
+        (thread,) = await there.threads()
+        assert sorted(thread[::2]) == texts, "questions and answers take turns"
