@@ -651,6 +651,7 @@ INTEROP = {
     "I-19": "Pictures and files that come through the OpenAI API are attached.",
     "I-20": "The OpenAI API's key is a person's token; what cannot be had is refused in its form.",
     "I-21": "Nothing is asked twice through the OpenAI API; who leaves stops its turn.",
+    "I-22": "Approvals, budgets and failures are told through the OpenAI API while one waits.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

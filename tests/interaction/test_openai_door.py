@@ -13,10 +13,12 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
-from hubbub import Agent, Client, LlmAgent, Message, Network
+from hubbub import Agent, Client, LlmAgent, Message, Network, tool
+from hubbub.network.auth import AT_ONCE
+from hubbub.protocol.control import Approvals
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.operations import ThreadPage, Threads
-from hubbub.testing.model_script import AnyAnswer, Usage
+from hubbub.testing.model_script import AnyAnswer, Refusal, Usage
 from hubbub.testing.model_server import ModelServer
 from tests.interaction.agent_rig import call, held, playing, says
 from tests.interaction.peers import soon
@@ -367,3 +369,105 @@ async def test_requests_of_one_conversation_are_answered_one_after_the_other() -
         assert told == [f"you said: {text}" for text in texts]
         (thread,) = await there.threads()
         assert sorted(thread[::2]) == texts, "questions and answers take turns"
+
+
+@tool(permission="write")
+async def paint(colour: str) -> str:
+    """Paint the fence."""
+    return f"it is {colour}"
+
+
+@pytest.mark.behaviour("I-22")
+async def test_a_stream_says_that_it_waits_for_an_approval_and_goes_on_after_it() -> None:
+    answers = [says(call("paint", colour="red")), finish("The fence is red.")]
+    async with playing(*answers) as model:
+        painter = LlmAgent(
+            "painter",
+            model="m", base_url=model.base_url, retries=0, tools=[paint], permission_mode="ask",
+        )  # fmt: skip
+        async with door(painter) as there, there.client() as ann:
+            stream = await ann.chat.completions.create(
+                model="painter", messages=asks("paint it"), stream=True
+            )
+            owner, text = await there.net.join("olga"), ""
+            async with soon():
+                async for chunk in stream:
+                    if waits := (chunk.model_extra or {}).get("waits_for"):
+                        assert "paint" in waits
+                        (pending,) = Approvals.model_validate(
+                            await owner.call("list_approvals", state="pending")
+                        ).approvals
+                        await owner.call("approve", id=pending.id)
+                    for choice in chunk.choices:
+                        text += choice.delta.content or ""
+            assert text == "The fence is red."
+
+
+@pytest.mark.behaviour("I-22")
+async def test_budgets_and_failures_are_told_with_their_reason() -> None:
+    broken = Refusal(status=500, message="the model is broken")
+    async with (
+        playing(broken, broken) as model,
+        door(Echo(), model=model, daily={"network": {"wakes": 2}}) as there,
+        there.client() as ann,
+    ):
+        ask = ann.chat.completions.create
+        with pytest.raises(openai.InternalServerError, match="the model is broken") as failed:
+            await ask(model="bot", messages=asks("work"))
+        assert (failed.value.status_code, failed.value.code) == (502, "model_error")
+        with pytest.raises(openai.APIError, match="the model is broken"):
+            async for _ in await ask(model="bot", messages=asks("work"), stream=True):
+                pass
+        with pytest.raises(openai.RateLimitError) as spent:
+            await ask(model="bot", messages=asks("more work"))
+        assert spent.value.code == "daily_network"
+        assert len(model.requests) == 2, "no client tries again by itself what will not help"
+        await (await there.net.join("olga")).call("stop", scope="agent", target="echo")
+        with pytest.raises(openai.APIStatusError, match="stopped"):
+            await ask(model="echo", messages=asks("still there?"))
+
+
+@pytest.mark.behaviour("I-20")
+async def test_who_stops_reading_is_cut_off_and_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hubbub.interop.openai.http.STALLED_S", 0.2)
+    most = {"text": "16MB", "frame": "40MB"}
+    async with door(Echo(), limits=most) as there, there.client() as ann:
+        body = json.dumps({"model": "echo", "stream": True, "messages": asks("x" * 12_000_000)})
+        host, port = there.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+        head = (
+            f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer ann\r\n"
+        )
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        await writer.drain()
+        assert b"200" in await reader.readline()
+        answer = await ann.chat.completions.create(model="echo", messages=asks("and I?"))
+        assert answer.choices[0].message.content == "you said: and I?"
+        received = 0
+        async with soon():
+            while data := await reader.read(65_536):
+                received += len(data)
+        assert received < 12_000_000, "it was cut off in the middle"
+        writer.close()
+
+
+@pytest.mark.behaviour("I-20")
+async def test_wrong_keys_wait_and_hold_up_nobody_who_has_the_right_one() -> None:
+    async with door(Echo(), auth="tokens", people=["ann"]) as there:
+        there.net.hub.gateway.admission.add_token("ann", "hub_right")
+        async with httpx2.AsyncClient(base_url=there.url, timeout=60) as http:
+
+            async def asked(key: str) -> int:
+                headers = {"Authorization": f"Bearer {key}"}
+                return (await http.get("/v1/models", headers=headers)).status_code
+
+            wrong = [asyncio.create_task(asked(f"hub_wrong{n}")) for n in range(AT_ONCE + 20)]
+            done, _ = await asyncio.wait(wrong, return_when=asyncio.FIRST_COMPLETED)
+            assert {each.result() for each in done} <= {401, 429}
+            assert await asked("hub_right") == 200
+            assert not all(each.done() for each in wrong), "those beyond a few wait"
+            for each in wrong:
+                each.cancel()
+            await asyncio.wait(wrong)
