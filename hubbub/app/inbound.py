@@ -32,9 +32,15 @@ from hubbub.config.units import Address, parse_address
 from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.logs import get_logger
 from hubbub.mods.loader import load_mods
-from hubbub.mods.webhooks.courier import Forged, verify
 from hubbub.mods.webhooks.mod import WebhooksMod
-from hubbub.mods.webhooks.settings import CannotRender, EndpointConfig, InboundConfig, rendered
+from hubbub.mods.webhooks.settings import (
+    CannotRender,
+    EndpointConfig,
+    Forged,
+    InboundConfig,
+    rendered,
+    verify,
+)
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from hubbub.mods.webhooks.courier import verify
 from hubbub.mods.webhooks.mod import WebhooksMod
-from hubbub.mods.webhooks.settings import WebhooksConfig
+from hubbub.mods.webhooks.settings import WebhooksConfig, verify
 from tests.interaction.peers import Peer, config
 from tests.interaction.receiver import Receiver, Request, receiving
 from tests.interaction.stores import MoodyStore

@@ -1,8 +1,7 @@
 """The mod `webhooks`: what happens, told to other programs over HTTP.
 
-mod         operations and hooks
-settings    settings and templates
-schemas     inputs and outputs
-courier     signed requests, tried again
-repository  deliveries that wait
+mod       operations and hooks
+schemas   inputs and outputs
+settings  settings, templates, signatures
+courier   deliveries that wait, and signed requests, tried again
 """

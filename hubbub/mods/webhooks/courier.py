@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hashlib
-import hmac
 import json
 import ssl
 from collections import Counter
@@ -19,17 +15,143 @@ import httpx2
 from pydantic import JsonValue
 
 from hubbub.errors import StoreUnavailable
+from hubbub.ids import message_id, new_ulid
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
-from hubbub.mods.webhooks import repository
-from hubbub.mods.webhooks.repository import DeliveryRepository, DeliveryRow
-from hubbub.mods.webhooks.schemas import State
-from hubbub.mods.webhooks.settings import HookConfig, WebhooksConfig
+from hubbub.mods.operation import Statement, Value
+from hubbub.mods.repository import Repository, insert
+from hubbub.mods.webhooks.schemas import Delivery, State
+from hubbub.mods.webhooks.settings import HookConfig, WebhooksConfig, signed
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Turn
 
-__all__ = ["Courier", "Forged", "concerns", "reaches", "signed", "turn_data", "verify"]
+__all__ = ["Courier", "DeliveryRepository", "DeliveryRow", "concerns", "reaches", "turn_data"]
+
+
+SHORT = 300
+"""Characters of an outcome."""
+
+
+class DeliveryRow(NamedTuple):
+    """One event on its way to one receiver."""
+
+    n: int
+    id: str
+    hook: str
+    event: str
+    seq: int | None
+    data: str | None
+    at: float
+    state: State
+    attempts: int
+    due: float
+    outcome: str
+
+    def to_schema(self) -> Delivery:
+        return Delivery(
+            number=self.n,
+            id=self.id,
+            hook=self.hook,
+            event=self.event,
+            message_id=None if self.seq is None else message_id(self.seq),
+            at=time_of(self.at),
+            state=self.state,
+            attempts=self.attempts,
+            outcome=self.outcome,
+        )
+
+
+_ROWS = f"SELECT {', '.join(DeliveryRow._fields)} FROM webhooks_delivery WHERE"
+_WAITS = "hook = ? AND state = 'waiting'"
+
+
+class DeliveryRepository(Repository):
+    """Of all hooks of a network."""
+
+    async def counts(self, *states: State) -> dict[str, int]:
+        """How many events are in these states, by hook, of those that are remembered."""
+        places = ", ".join("?" * len(states))
+        sql = (
+            f"SELECT hook, count(*) FROM webhooks_delivery WHERE state IN ({places}) GROUP BY hook"
+        )
+        return dict(await self._host.rows(sql, *states))
+
+    async def first(self, hook: str) -> DeliveryRow | None:
+        """The one that waits longest."""
+        return await self.one(DeliveryRow, f"{_ROWS} {_WAITS} ORDER BY n LIMIT 1", hook)
+
+    async def find(self, id: str) -> DeliveryRow | None:
+        return await self.one(DeliveryRow, f"{_ROWS} id = ?", id)
+
+    async def of_hook(
+        self, hook: str, state: str | None, before: int, limit: int
+    ) -> tuple[tuple[DeliveryRow, ...], bool]:
+        """Latest first."""
+        sql = f"{_ROWS} hook = ? AND (? IS NULL OR state = ?) AND n < ? ORDER BY n DESC LIMIT ?"
+        return await self.page(DeliveryRow, sql, hook, state, state, before, limit=limit)
+
+    async def trim(self, hook: str, most: int) -> int:
+        """Drop the oldest of those that wait, until there are `most`; how many that were."""
+        oldest = (
+            f"SELECT coalesce(max(n), 0), count(*) FROM webhooks_delivery WHERE {_WAITS} AND n <= "
+            f"(SELECT n FROM webhooks_delivery WHERE {_WAITS} ORDER BY n DESC LIMIT 1 OFFSET ?)"
+        )
+        ((upto, count),) = await self._host.rows(oldest, hook, hook, most)
+        drop = (
+            "UPDATE webhooks_delivery SET state = 'dropped', outcome = 'too many were waiting' "
+            f"WHERE {_WAITS} AND n <= ?"
+        )
+        if count:
+            await self._host.keep([Statement(drop, (hook, upto))])
+        return int(count)
+
+    async def forget(self, hook: str, kept: int) -> None:
+        """All but the last ones of those that are done with."""
+        old = (
+            "DELETE FROM webhooks_delivery WHERE hook = ? AND state != 'waiting' AND n <= ("
+            "SELECT n FROM webhooks_delivery WHERE hook = ? AND state != 'waiting' "
+            "ORDER BY n DESC LIMIT 1 OFFSET ?)"
+        )
+        await self._host.keep([Statement(old, (hook, hook, kept))])
+
+
+def added(hook: str, event: str, at: float, *, seq: int | None = None, data: str = "") -> Statement:
+    """An event for a receiver."""
+    of = {"hook": hook, "event": event, "seq": seq, "data": data or None}
+    return insert("webhooks_delivery", id=new_ulid(), at=at, state="waiting", **of)
+
+
+def _tried(row: DeliveryRow, **changes: Value) -> Statement:
+    """It was sent once more, with these consequences; if it still waits."""
+    names = "".join(f", {name} = ?" for name in changes)
+    sql = f"UPDATE webhooks_delivery SET attempts = attempts + 1{names} WHERE n = ? AND {_WAITS}"
+    return Statement(sql, (*changes.values(), row.n, row.hook))
+
+
+def done(row: DeliveryRow, state: State, outcome: str) -> Statement:
+    """It was sent, or is given up."""
+    return _tried(row, state=state, outcome=outcome[:SHORT])
+
+
+def postponed(row: DeliveryRow, due: float, outcome: str) -> Statement:
+    """It is tried again at `due`."""
+    return _tried(row, due=due, outcome=outcome[:SHORT])
+
+
+def at_once(hook: str) -> Statement:
+    """Nothing waits any longer than for its turn."""
+    return Statement(f"UPDATE webhooks_delivery SET due = 0 WHERE {_WAITS} AND due > 0", (hook,))
+
+
+def again(row: DeliveryRow) -> Statement:
+    """It waits anew, as if it had never been tried."""
+    sql = (
+        "UPDATE webhooks_delivery SET state = 'waiting', attempts = 0, due = 0 "
+        "WHERE n = ? AND state IN ('failed', 'dropped')"
+    )
+    return Statement(sql, (row.n,), rows=1)
+
 
 _IDS = {
     "id", "seq", "thread_id", "tseq", "sender_id", "sender_kind", "type", "reply_to", "amends",
@@ -78,59 +200,6 @@ def body_of(row: DeliveryRow, data: Mapping[str, JsonValue]) -> bytes:
     at = time_of(row.at).isoformat()
     told = {"id": row.id, "type": row.event, "timestamp": at, "data": data}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
-_VERSION = "v1,"
-_ENCODED = "whsec_"
-"""Before a secret that is base64, as the specification writes them; others are taken as they
-are."""
-_LONGEST_ID = 256
-
-
-class Forged(Exception):
-    """The signature does not prove that the body is who it says it is from, or not now."""
-
-
-def _key(secret: str) -> bytes:
-    if secret.startswith(_ENCODED):
-        try:
-            return base64.b64decode(secret.removeprefix(_ENCODED), validate=True)
-        except binascii.Error:
-            pass  # a secret that only begins like one
-    return secret.encode()
-
-
-def _signature(secret: str, id: str, timestamp: str, body: bytes) -> str:
-    signed = b".".join((id.encode(), timestamp.encode(), body))
-    digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
-    return _VERSION + base64.b64encode(digest).decode()
-
-
-def signed(secret: str, id: str, now: float, body: bytes) -> dict[str, str]:
-    """The headers that prove a body."""
-    timestamp = str(int(now))
-    return {ID: id, TIMESTAMP: timestamp, SIGNATURE: _signature(secret, id, timestamp, body)}
-
-
-def verify(
-    secret: str, headers: Mapping[str, str], body: bytes, now: float, tolerance: float
-) -> str:
-    """The id of an event whose signature is right, and at most `tolerance` seconds away from now.
-    Names of headers are in lower case. Raises `Forged`, with a sentence for the sender."""
-    id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
-    given = headers.get(SIGNATURE, "").split()
-    if not (id and timestamp and given):
-        raise Forged(f"the headers {ID}, {TIMESTAMP} and {SIGNATURE} are needed")
-    # With a full stop in the id, the same signature would prove another id, time and body.
-    if "." in id or len(id) > _LONGEST_ID or not (timestamp.isascii() and timestamp.isdecimal()):
-        raise Forged(f"{ID} or {TIMESTAMP} is not as it should be")
-    right = _signature(secret, id, timestamp, body).encode()
-    if not any(hmac.compare_digest(right, each.encode()) for each in given):
-        raise Forged("the signature is wrong")
-    if len(timestamp) > 15 or abs(int(timestamp) - now) > tolerance:
-        raise Forged(f"{TIMESTAMP} is more than {tolerance:g} s away from now")
-    return id
 
 
 MOST_READ = 1000
@@ -253,7 +322,7 @@ class Courier:
                 self._host.spawn(self._at_once(name))
 
     async def _at_once(self, name: str) -> None:
-        await self._host.keep([repository.at_once(name)])
+        await self._host.keep([at_once(name)])
         self.rung(name)
 
     async def start(self) -> None:
@@ -340,10 +409,10 @@ class Courier:
             self._tell(hook.name, "gave up", f"an event was given up ({answer.outcome})")
         else:
             due = self._host.now() + self._delay(tried, answer.wait)
-            await self._host.keep([repository.postponed(row, due, answer.outcome)])
+            await self._host.keep([postponed(row, due, answer.outcome)])
 
     async def _done(self, row: DeliveryRow, state: State, answer: DeliveryOutcome) -> None:
-        await self._host.keep([repository.done(row, state, answer.outcome)])
+        await self._host.keep([done(row, state, answer.outcome)])
         self._waiting[row.hook] -= 1
         self._since += 1
         if self._since >= FORGET_EVERY:

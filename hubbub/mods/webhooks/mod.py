@@ -19,9 +19,15 @@ from pydantic import JsonValue
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.fields import BEYOND, time_of
 from hubbub.mods.operation import Calling, Commit, Statement, bad_request, not_found, operation
-from hubbub.mods.webhooks import repository
-from hubbub.mods.webhooks.courier import Courier, concerns, reaches, turn_data
-from hubbub.mods.webhooks.repository import DeliveryRepository
+from hubbub.mods.webhooks.courier import (
+    Courier,
+    DeliveryRepository,
+    added,
+    again,
+    concerns,
+    reaches,
+    turn_data,
+)
 from hubbub.mods.webhooks.schemas import (
     Delivery,
     DeliveryPage,
@@ -80,7 +86,7 @@ class WebhooksMod(Mod):
         for hook in self.config.hooks:
             if concerns(hook, message):
                 now = message.sent_at.timestamp()
-                statements.append(repository.added(hook.name, "message", now, seq=message.seq))
+                statements.append(added(hook.name, "message", now, seq=message.seq))
                 self._courier.added(hook.name)
         return statements
 
@@ -107,7 +113,7 @@ class WebhooksMod(Mod):
         ]
         if hooks:
             now, text = self.host.now(), json.dumps(data)
-            statements = [repository.added(name, event, now, data=text) for name in hooks]
+            statements = [added(name, event, now, data=text) for name in hooks]
             self.host.spawn(self._keep(statements, hooks))
 
     async def _keep(self, statements: Sequence[Statement], hooks: Sequence[str]) -> None:
@@ -159,7 +165,7 @@ class WebhooksMod(Mod):
         if row.state not in ("failed", "dropped"):
             raise bad_request(f"{args.id} is {row.state}: there is nothing to retry")
         told = row._replace(state="waiting", attempts=0).to_schema()
-        return Commit([repository.again(row)], told, applied=partial(self._retried, row.hook))
+        return Commit([again(row)], told, applied=partial(self._retried, row.hook))
 
     def _retried(self, name: str) -> None:
         self._courier.rung(name)

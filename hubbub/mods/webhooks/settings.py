@@ -1,7 +1,12 @@
-"""The settings of the mod `webhooks`."""
+"""The settings of the mod `webhooks`, and what is done by them on both ways: how a text is made of
+what was sent, and how a body is signed."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import hmac
 import json
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
@@ -21,10 +26,13 @@ __all__ = [
     "CannotRender",
     "EndpointConfig",
     "EventName",
+    "Forged",
     "HookConfig",
     "InboundConfig",
     "WebhooksConfig",
     "rendered",
+    "signed",
+    "verify",
 ]
 
 MOST_CHARACTERS = 30_000
@@ -195,3 +203,59 @@ def _check_names(names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise wrong(f"{name!r} is there twice: names must differ")
+
+
+# Signatures -------------------------------------------------------------------------------------
+
+
+ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
+_VERSION = "v1,"
+_ENCODED = "whsec_"
+"""Before a secret that is base64, as the specification writes them; others are taken as they
+are."""
+_LONGEST_ID = 256
+
+
+class Forged(Exception):
+    """The signature does not prove that the body is who it says it is from, or not now."""
+
+
+def _key(secret: str) -> bytes:
+    if secret.startswith(_ENCODED):
+        try:
+            return base64.b64decode(secret.removeprefix(_ENCODED), validate=True)
+        except binascii.Error:
+            pass  # a secret that only begins like one
+    return secret.encode()
+
+
+def _signature(secret: str, id: str, timestamp: str, body: bytes) -> str:
+    signed = b".".join((id.encode(), timestamp.encode(), body))
+    digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
+    return _VERSION + base64.b64encode(digest).decode()
+
+
+def signed(secret: str, id: str, now: float, body: bytes) -> dict[str, str]:
+    """The headers that prove a body."""
+    timestamp = str(int(now))
+    return {ID: id, TIMESTAMP: timestamp, SIGNATURE: _signature(secret, id, timestamp, body)}
+
+
+def verify(
+    secret: str, headers: Mapping[str, str], body: bytes, now: float, tolerance: float
+) -> str:
+    """The id of an event whose signature is right, and at most `tolerance` seconds away from now.
+    Names of headers are in lower case. Raises `Forged`, with a sentence for the sender."""
+    id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
+    given = headers.get(SIGNATURE, "").split()
+    if not (id and timestamp and given):
+        raise Forged(f"the headers {ID}, {TIMESTAMP} and {SIGNATURE} are needed")
+    # With a full stop in the id, the same signature would prove another id, time and body.
+    if "." in id or len(id) > _LONGEST_ID or not (timestamp.isascii() and timestamp.isdecimal()):
+        raise Forged(f"{ID} or {TIMESTAMP} is not as it should be")
+    right = _signature(secret, id, timestamp, body).encode()
+    if not any(hmac.compare_digest(right, each.encode()) for each in given):
+        raise Forged("the signature is wrong")
+    if len(timestamp) > 15 or abs(int(timestamp) - now) > tolerance:
+        raise Forged(f"{TIMESTAMP} is more than {tolerance:g} s away from now")
+    return id

@@ -16,8 +16,7 @@ from hubbub.app.inbound import inbound
 from hubbub.errors import OperationError
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
-from hubbub.mods.webhooks.courier import signed
-from hubbub.mods.webhooks.settings import InboundConfig
+from hubbub.mods.webhooks.settings import InboundConfig, signed
 from tests.interaction.mods.workplace import DESK, workplace
 from tests.interaction.peers import Frame, Network, Peer, soon
 from tests.interaction.stop_rig import HandClock

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.mods.webhooks.courier import signed
+from hubbub.mods.webhooks.settings import signed
 from tests.unit.cli.conftest import NETWORK, Shell, running
 
 LATER = '''from hubbub.mods.api import Mod

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.mods.webhooks.courier import Forged, signed, verify
+from hubbub.mods.webhooks.settings import Forged, signed, verify
 
 SECRET = "correct horse battery"
 
