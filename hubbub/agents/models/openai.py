@@ -136,6 +136,7 @@ def _pattern(secret: str) -> str:
     return found if len(secret) >= _SHORT else rf"(?<!\w){found}(?!\w)"
 
 
+_AS_THEY_ARE = ("messages", "input", "tools")
 BETWEEN_STREAMS = Backoff(first_s=0.5, most_s=8.0)
 """Before a question is asked again whose stream broke off: as the `openai` client waits between
 requests that failed."""
@@ -228,7 +229,7 @@ class OpenAIModel:
         return replace(answer, tokens_in=tokens_in, tokens_out=tokens_out, notes=notes)
 
     async def _whole(self, question: Question) -> Answer:
-        response = await self._create(**self._request(question))
+        response = await self._send(self._request(question))
         read = read_response if self._by_responses else read_answer
         return _noted(read(response.http_response.json()), response.retries_taken)
 
@@ -239,7 +240,7 @@ class OpenAIModel:
             request["stream_options"] = {"include_usage": True}
         attempt, refused = 0, 0
         while True:
-            response = await self._create(**request)
+            response = await self._send(request)
             attempt, refused = attempt + 1, refused + response.retries_taken
             try:
                 assembly = (ResponseAssembly if self._by_responses else Assembly)(attempt)
@@ -251,6 +252,16 @@ class OpenAIModel:
                     raise
             named_s = _seconds(response.headers.get("retry-after"))
             await self._backoff.sleep(self._backoff.after(named_s, attempt - 1))
+
+    async def _send(self, request: Request) -> Any:  # a response of the `openai` package
+        """Messages and tools go as they are: the client would look through them for files, which
+        are never there, for longer than all else takes that is done for a question."""
+        plain = {name: value for name, value in request.items() if name not in _AS_THEY_ARE}
+        body = {name: request[name] for name in _AS_THEY_ARE if name in request}
+        plain["extra_body"] = body | request.get("extra_body", {})
+        if not self._by_responses:
+            plain["messages"] = ()  # it wants some; those of the body take their place
+        return await self._create(**plain)
 
     def _request(self, question: Question) -> Request:
         config = self._config
