@@ -10,7 +10,7 @@ PART ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-npm test-model mutants check bench bench-guard docs docs-site screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-npm test-model mutants check bench bench-guard comparison docs docs-site screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ bench: $(VENV)/.installed-dev ## measure against a minimal relay, side by side i
 
 bench-guard: $(VENV)/.installed-dev ## in under a minute: has anything become dearer than it was?
 	@$(BIN)/python -m benchmarks.guard
+
+comparison: $(VENV)/.installed-dev ## run the same tasks in other agent frameworks, which pip fetches
+	@$(BIN)/python -m benchmarks.frameworks
 
 docs: $(VENV)/.installed-dev ## write the reference pages anew from the code
 	@$(BIN)/python docs/generate.py

@@ -1,4 +1,4 @@
-"""Writes docs/reference/*.md and the page about wakes from the code: `make docs`.
+"""Writes docs/reference/*.md and pages of docs/explanation from the code: `make docs`.
 tests/unit/test_docs.py holds them to it.
 
 Everything that can be derived is derived: models, codes, operations, config, commands, metrics, the
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from generating.agents import model_server_parts, prompt_parts, python_parts
 from generating.commands import operations_json
+from generating.frameworks import frameworks_parts
 from generating.network import cli_parts, config_parts
 from generating.public_api import public_api_parts
 from generating.wakes import wakes_parts
@@ -31,6 +32,7 @@ def pages() -> dict[Path, str]:
     parts = {**protocol_parts(), **operations_parts(), **config_parts(), **cli_parts()}
     parts |= {**prompt_parts(), **python_parts(), **model_server_parts(TEMPLATES / "script.yaml")}
     parts |= wakes_parts()
+    parts |= frameworks_parts()
     parts |= public_api_parts()
     found = {
         folder / template.name: _filled(template.read_text("utf-8"), parts)

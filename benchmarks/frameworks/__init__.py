@@ -1,0 +1,1 @@
+"""The same tasks as programs of several frameworks."""
