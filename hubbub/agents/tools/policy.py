@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, assert_never, runtime_checkable
+from typing import Literal, Protocol, assert_never
 
 from hubbub.agents.tools.base import Confirm
 from hubbub.protocol.messages import Permission
@@ -16,7 +16,6 @@ __all__ = [
     "PermissionMode",
     "Refuse",
     "Retry",
-    "Tuned",
     "Tuning",
     "decide",
     "told",
@@ -24,7 +23,8 @@ __all__ = [
 
 # How a tool's calls are carried out: repetition, size of the result, time. Pure data.
 #
-# What a tool says of itself (`Tuned`) is laid under what the operator says of it in the YAML.
+# What a tool says of itself (`tuning`, if it has one) is laid under what the operator says of it in
+# the YAML.
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,9 @@ class Retry:
         return float(min(self.backoff * 2 ** min(attempt - 1, 32), self.longest))
 
 
+_USUAL = Retry()
+
+
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """What may be said of one tool. None: as it is without."""
@@ -69,7 +72,9 @@ class Tuning:
     @property
     def repeated(self) -> Retry:
         """How its calls are repeated, if they may be."""
-        retry = self.retry or Retry()
+        retry = self.retry or _USUAL
+        if self.attempts is None and self.backoff is None:
+            return retry
         return replace(
             retry,
             attempts=self.attempts or retry.attempts,
@@ -88,14 +93,6 @@ class Tuning:
             backoff=self.backoff or other.backoff,
             outside=other.outside if self.outside is None else self.outside,
         )
-
-
-@runtime_checkable
-class Tuned(Protocol):
-    """A tool that says how its calls are carried out."""
-
-    @property
-    def tuning(self) -> Tuning: ...
 
 
 PermissionMode = Literal["read_only", "ask", "full"]

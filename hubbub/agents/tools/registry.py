@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, cast
 
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, ReadingTool, Tool, ToolFailed
-from hubbub.agents.tools.policy import PermissionMode, Refuse, Retry, Tuned, Tuning, decide
+from hubbub.agents.tools.policy import PermissionMode, Refuse, Retry, Tuning, decide
 from hubbub.agents.turn.loop import FINISH
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
@@ -34,9 +34,9 @@ SELECT = "use_tools"
 """The tool that picks tools; see `hubbub.agents.tools.registry`."""
 
 _LONGEST_LINE = 120
+_UNTUNED = Tuning()
 
 
-@runtime_checkable
 class MayBeAbsent(Protocol):
     """A tool that comes and goes with whoever runs it."""
 
@@ -109,13 +109,13 @@ class Registry:
             if tool.name in seen:
                 raise ValueError(f"there are two tools called {tool.name!r}")
             seen.add(tool.name)
-            entry = _entry(tool, tuning.get(tool.name, Tuning()))
+            entry = _entry(tool, tuning.get(tool.name, _UNTUNED))
             if tool.name not in disabled and not isinstance(decide(entry, mode), Refuse):
                 self._entries[tool.name] = entry
         for tool in runtime:
             if tool.name in seen - {FINISH, SELECT}:
                 raise ValueError(f"{tool.name!r} is the name of a tool that every agent has")
-            self._entries[tool.name] = _entry(tool, Tuning())
+            self._entries[tool.name] = _entry(tool, _UNTUNED)
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -161,8 +161,10 @@ class Registry:
 
 
 def _entry(tool: Tool, operator: Tuning) -> Entry:
-    own = tool.tuning if isinstance(tool, Tuned) else Tuning()
-    tuning = operator.over(own)
+    # By name: an agent's tools are gone through when it starts and in many turns, and whether they
+    # fit a protocol takes ten times as long to find out.
+    own: Tuning | None = getattr(tool, "tuning", None)
+    tuning = operator if own is None else operator.over(own)
     return Entry(
         tool=tool,
         permission=tuning.permission or tool.permission,
@@ -171,7 +173,7 @@ def _entry(tool: Tool, operator: Tuning) -> Entry:
         retry=tuning.repeated,
         budget=tuning.budget,
         outside=tuning.outside is True,
-        coming=tool if isinstance(tool, MayBeAbsent) else None,
+        coming=cast(MayBeAbsent, tool) if hasattr(tool, "absent") else None,
     )
 
 
