@@ -17,7 +17,7 @@ for name; do
     page) markers=browser what="the page in Chromium" time="2 minutes and a half" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
     npm) markers=npm what="coding agents and MCP hosts from npm" time="2 minutes" workers=$jobs \
-        prepare="tests.e2e.support.opencode tests.e2e.support.conformance" ;;
+        prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients" ;;
     *) echo "no such part: $name (fast, slow, page, npm)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from hubbub.network.limits import ConnectionCount
 
@@ -39,8 +39,8 @@ class PathSwitch(asyncio.Protocol):
         self._door: asyncio.Protocol | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's is no subclass of asyncio's.
+        self._transport = transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if peer else ""
         self._timer = asyncio.get_running_loop().call_later(_WITHIN_S, transport.abort)

@@ -6,42 +6,19 @@ on, and otherwise says in one line what is missing.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
-from pathlib import Path
+from tests.e2e.support.npm import NpmPackages
 
-__all__ = ["MISSING", "command", "install"]
+__all__ = ["MISSING", "command"]
 
-PACKAGES = ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "node@22")
-MISSING = "no conformance suite of MCP: it needs npm; the tests with it are skipped"
-_FOLDER = Path(sys.prefix) / "mcp-conformance"
-_TIMEOUT_S = 300
+_SUITE = NpmPackages("mcp-conformance", ("@modelcontextprotocol/conformance@0.2.0-alpha.12",))
+MISSING = _SUITE.missing
 
 
 def command() -> list[str] | None:
     """What runs the suite, None if it is not there."""
-    node = _FOLDER / "node_modules" / "node" / "bin" / "node"
-    suite = _FOLDER / "node_modules" / ".bin" / "conformance"
-    return [str(node), str(suite)] if node.exists() and suite.exists() else None
-
-
-def install() -> None:
-    """See to it that it is there, if npm is."""
-    if command() is None and (npm := shutil.which("npm")):
-        _FOLDER.mkdir(exist_ok=True)
-        # Some versions of npm run no scripts of packages unasked; this one fetches the Node.
-        words = ["install", "--silent", "--no-fund", "--foreground-scripts", "--prefix"]
-        try:
-            subprocess.run(
-                [npm, *words, str(_FOLDER), *PACKAGES],
-                timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            sys.stderr.write(f"npm install took over {_TIMEOUT_S} s\n")
-    if command() is None:
-        sys.stderr.write(f"{MISSING}\n")
+    suite = _SUITE.modules / ".bin" / "conformance"
+    return [str(_SUITE.node), str(suite)] if _SUITE.there() else None
 
 
 if __name__ == "__main__":
-    install()
+    _SUITE.install()

@@ -1,0 +1,232 @@
+"""Programs that talk to a network by the OpenAI API: across a death of the hub, from JavaScript,
+and from a chat page in Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import sys
+import threading
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from openai.types.chat import ChatCompletionChunk
+
+from hubbub.client import Client, WebSocketTransport
+from hubbub.protocol.operations import ThreadPage, Threads
+from hubbub.testing.model_server import Answer, Call, ModelServer, Script
+from tests.browser.support import chromium
+from tests.e2e.support.config_network import ConfigNetwork, Network, environment, run_here
+from tests.e2e.support.openai_clients import CLIENTS
+
+pytestmark = pytest.mark.slow
+
+NETWORK = """
+network:
+  name: desk
+  auth: open
+  openai: true
+  hosts: [{hosts}]
+  listen: ${{HUBBUB_LISTEN}}
+  store: ${{HUBBUB_STORE}}
+humans: {{ann: {{roles: [owner]}}}}
+models:
+  default: {{model: m, base_url: "{url}", stream: true, retries: 0}}
+agents: {{bot: {{}}}}
+"""
+
+
+def answer(text: str, **how: Any) -> Answer:
+    return Answer(calls=[Call(tool="finish", arguments={"message": text})], **how)
+
+
+def written(folder: Path, model: ModelServer, hosts: str = "") -> Path:
+    path = folder / "desk.yaml"
+    path.write_text(NETWORK.format(url=model.base_url, hosts=hosts))
+    return path
+
+
+@asynccontextmanager
+async def up(path: Path, folder: Path) -> AsyncIterator[tuple[ConfigNetwork, Process]]:
+    """The network as people start it, until it ends or is killed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "hubbub", "up", str(path),
+        stdout=PIPE, stderr=STDOUT, cwd=folder, env=environment(folder),
+    )  # fmt: skip
+    try:
+        async with AsyncExitStack() as people:
+            network = ConfigNetwork(process, folder, people)
+            await network.begin()
+            yield network, process
+    finally:
+        if process.returncode is None:
+            process.kill()  # its agents end with it
+        await process.wait()
+
+
+def client(network: ConfigNetwork) -> openai.AsyncOpenAI:
+    base = f"{network.url.replace('ws:', 'http:')}/v1"
+    return openai.AsyncOpenAI(base_url=base, api_key="ann", max_retries=0)
+
+
+async def said(network: Network) -> list[str]:
+    """The texts of the only conversation that there is."""
+    async with Client(WebSocketTransport(network.url), "ann", "human") as ann:
+        listed = Threads.model_validate(await ann.call("list_threads"))
+        (thread,) = (thread.id for thread in listed.threads if ".t" in thread.id)
+        page = ThreadPage.model_validate(await ann.call("read_thread", thread=thread))
+    return [message.text for message in page.messages]
+
+
+async def read(stream: openai.AsyncStream[ChatCompletionChunk], then: Callable[[], None]) -> None:
+    """Read it to its end, and do that as soon as it says something."""
+    async for chunk in stream:
+        if chunk.choices[0].delta.content:
+            then()
+
+
+@pytest.mark.behaviour("I-21")
+async def test_a_hub_that_is_killed_while_it_streams_is_asked_again_and_nothing_is_said_twice(
+    tmp_path: Path,
+) -> None:
+    script = Script(
+        answers=[
+            answer("It is a long story, and it has an end.", hold="story", hold_after=5),
+            answer("It is a long story, and it has an end."),
+            answer("You are welcome."),
+        ]
+    )
+    asked: list[Any] = [{"role": "user", "content": "tell me"}]
+    async with ModelServer(script) as model:
+        path = written(tmp_path, model)
+        async with up(path, tmp_path) as (network, process), client(network) as ann:
+            stream = await ann.chat.completions.create(model="bot", messages=asked, stream=True)
+            with pytest.raises((openai.APIError, httpx2.TransportError)):
+                await read(stream, process.kill)
+        async with up(path, tmp_path) as (network, _), client(network) as ann:
+            again = await ann.chat.completions.create(model="bot", messages=asked)
+            assert again.choices[0].message.content == "It is a long story, and it has an end."
+            asked.append(again.choices[0].message)
+            asked.append({"role": "user", "content": "thank you"})
+            last = await ann.chat.completions.create(model="bot", messages=asked)
+            assert last.choices[0].message.content == "You are welcome."
+            assert await said(network) == [
+                "tell me",
+                "It is a long story, and it has an end.",
+                "thank you",
+                "You are welcome.",
+            ]
+
+
+PROGRAM = """
+import OpenAI from 'openai'
+const client = new OpenAI({ baseURL: process.argv[2], apiKey: 'ann' })
+const tools = [{ type: 'function', function: {
+  name: 'get_weather', parameters: { type: 'object', properties: {} },
+  function: () => 'rain', parse: JSON.parse } }]
+const models = []
+for await (const model of client.models.list()) models.push(model.id)
+const runner = client.chat.completions.runTools({
+  model: 'bot', messages: [{ role: 'user', content: 'the weather?' }], tools, stream: true })
+const weather = await runner.finalContent()
+const stream = client.responses.stream({ model: 'bot', input: 'thanks' })
+let written = ''
+stream.on('response.output_text.delta', (event) => { written += event.delta })
+const response = await stream.finalResponse()
+console.log(JSON.stringify({ models, weather, written, status: response.status }))
+"""
+
+
+@pytest.mark.npm
+@pytest.mark.skipif(not CLIENTS.there(), reason=CLIENTS.missing)
+@pytest.mark.behaviour("I-16", "I-17", "I-18")
+async def test_the_package_for_javascript_lists_streams_and_runs_tools(tmp_path: Path) -> None:
+    weather = Answer(calls=[Call(tool="get_weather", arguments={})])
+    script = Script(answers=[weather, answer("It rains."), answer("You are welcome.")])
+    program = CLIENTS.folder / "client.mjs"
+    program.write_text(PROGRAM)
+    async with (
+        ModelServer(script) as model,
+        run_here(written(tmp_path, model), tmp_path) as network,
+    ):
+        process = await asyncio.create_subprocess_exec(
+            str(CLIENTS.node), str(program), f"{network.url.replace('ws:', 'http:')}/v1",
+            stdout=PIPE, stderr=STDOUT, cwd=CLIENTS.folder,
+        )  # fmt: skip
+        out, _ = await process.communicate()
+    assert process.returncode == 0, out.decode()
+    assert json.loads(out) == {
+        "models": ["bot"],
+        "weather": "It rains.",
+        "written": "You are welcome.",
+        "status": "completed",
+    }
+
+
+PAGE = """<!doctype html><meta charset="utf-8"><title>Deep Chat</title>
+<script type="module" src="node_modules/deep-chat/dist/deepChat.bundle.js"></script>
+<deep-chat id="chat"></deep-chat>
+<script type="module">
+  const chat = document.getElementById('chat')
+  chat.directConnection = { openAI: { key: 'ann', completions: true } }
+  chat.connect = { url: new URLSearchParams(location.search).get('url'), stream: true,
+    additionalBodyProps: { model: 'bot' } }
+</script>"""
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def elsewhere(folder: Path) -> Iterator[str]:
+    """A web server of these files: another origin than the hub's."""
+    handler = functools.partial(_Quiet, directory=str(folder))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.npm
+@pytest.mark.skipif(not CLIENTS.there(), reason=CLIENTS.missing)
+@pytest.mark.skipif(chromium.find() is None, reason=chromium.MISSING)
+@pytest.mark.behaviour("I-16", "I-20")
+async def test_a_chat_page_of_another_site_talks_to_an_agent_if_the_config_names_the_site(
+    tmp_path: Path,
+) -> None:
+    script = Script(answers=[answer("hello, I am bot"), answer("as I said: bot")])
+    (CLIENTS.folder / "page.html").write_text(PAGE)
+    executable = chromium.find() or ""
+    async with ModelServer(script) as model, chromium.running(executable) as browser:
+        with elsewhere(CLIENTS.folder) as site:
+            path = written(tmp_path, model, hosts=f'"{site}"')
+            async with run_here(path, tmp_path) as network:
+                url = f"{network.url.replace('ws:', 'http:')}/v1/chat/completions"
+                page = await browser.new_page()
+                await page.goto(f"http://{site}/page.html?url={url}")
+                box = page.locator("#text-input")
+                for question, text in (("who are you?", "hello, I am bot"), ("who?", "as I said")):
+                    await box.fill(question)
+                    await box.press("Enter")
+                    await page.get_by_text(text).wait_for()
+                assert await said(network) == [
+                    "who are you?",
+                    "hello, I am bot",
+                    "who?",
+                    "as I said: bot",
+                ]
