@@ -50,11 +50,18 @@ class UserError(HubbubError):
 class ConfigError(UserError):
     """A config file cannot be used.
 
-    `path` and `line` (from 1) say where; `line` is None when the whole file is meant.
+    `path` and `line` (from 1) say where; `line` is None when the whole file is meant. `loc` has the
+    keys and indexes that lead to the value, where they are known.
     """
 
-    def __init__(self, message: str, path: Path | str | None = None, line: int | None = None):
-        self.message, self.path, self.line = message, path, line
+    def __init__(
+        self,
+        message: str,
+        path: Path | str | None = None,
+        line: int | None = None,
+        loc: tuple[str | int, ...] = (),
+    ):
+        self.message, self.path, self.line, self.loc = message, path, line, loc
         place = f"{path}:{line}: " if path and line else f"{path}: " if path else ""
         super().__init__(place + message)
 

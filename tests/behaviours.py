@@ -450,6 +450,7 @@ USING = {
     "U-14": "From joining to a turn's record the first minute goes by keys alone, in two engines.",
     "U-15": "People of any name join the page, are called by it, and are mentioned by an id.",
     "U-16": "Owners see each agent's state, turns, money and log, and start, stop and restart it.",
+    "U-17": "Owners make agents while the network runs: from a sentence, in a file, with versions.",
     "U-10": "`hubbub up` tells who wrote to whom in private, and what they said only when asked.",
 }
 

@@ -9,6 +9,7 @@ import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
+from hubbub.app.agent_folder import AgentFiles
 from hubbub.app.lifecycle import (
     AgentGivenUp,
     LifecycleEvent,
@@ -17,7 +18,7 @@ from hubbub.app.lifecycle import (
     Report,
     Stopping,
 )
-from hubbub.app.supervisor import Supervisor, units
+from hubbub.app.supervisor import Supervisor, unit, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
 from hubbub.logs import get_logger
@@ -62,14 +63,19 @@ async def serve(
             report(_up(config, listening))
             _watch(hub, report)
             async with _background(asyncio.to_thread(site.prepare)):
-                agents = (
-                    units(config, listening.url, tokens, secrets.token_hex(8))
-                    if with_agents
-                    else []
-                )
+                life = secrets.token_hex(8)
+                agents = units(config, listening.url, tokens, life) if with_agents else []
                 supervisor = Supervisor(agents, _telling(hub, report), agents=_Agents(hub))
                 hub.gateway.silent = supervisor.silent
                 hub.services.launcher.launcher = supervisor
+                if with_agents:
+                    hub.services.agent_editor.files = AgentFiles(
+                        config,
+                        supervisor,
+                        lambda agent, token: unit(
+                            config, listening.url, {agent: token}, life, (agent,)
+                        ),
+                    )
                 async with _background(supervisor.run()):
                     await stop.wait()
 

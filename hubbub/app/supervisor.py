@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal, Protocol
 
 from hubbub.app.lifecycle import (
@@ -45,6 +44,7 @@ __all__ = [
     "agent_tokens",
     "lines",
     "output_pipe",
+    "unit",
     "units",
 ]
 
@@ -222,6 +222,7 @@ class _Kept:
         self.changed = asyncio.Event()
         """Somebody wants something else of it than before."""
         self.given_up = False
+        self.task: asyncio.Task[None] | None = None
         self.process: Process | None = None
         self.starting = asyncio.Lock()
         """Held while its process is made: who wants that one gone waits for it."""
@@ -265,8 +266,7 @@ class Supervisor:
         grace_s: float = GRACE_S,
         agents: AgentPresence | None = None,
     ):
-        self._kept = [_Kept(unit) for unit in units]
-        self._of = {agent: kept for kept in self._kept for agent in kept.unit.agents}
+        self._of = {agent: kept for kept in map(_Kept, units) for agent in kept.unit.agents}
         self._report = report
         self._rules = rules
         self._clock = clock or SystemClock()
@@ -274,23 +274,28 @@ class Supervisor:
         self._grace_s = grace_s
         self._agents = agents or _Unseen()
         self._group: asyncio.TaskGroup | None = None
+        self._lifeline: Lifeline
 
     async def run(self) -> None:
         """Runs until it is cancelled, or a report fails."""
-        with Lifeline() as lifeline:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
-                for kept in self._kept:
-                    group.create_task(self._keep(kept, lifeline), name=f"keep {kept.unit.agents}")
+        with Lifeline() as self._lifeline:
+            async with asyncio.TaskGroup() as self._group:
+                for kept in list(self._of.values()):
+                    self._begin(kept)
+                await asyncio.Event().wait()  # more may be added
 
-    async def _keep(self, kept: _Kept, lifeline: Lifeline) -> None:
+    def _begin(self, kept: _Kept) -> None:
+        if self._group is not None and kept.task is None:
+            kept.task = self._group.create_task(self._keep(kept), name=f"keep {kept.unit.agents}")
+
+    async def _keep(self, kept: _Kept) -> None:
         unit = kept.unit
         while True:
             await kept.wanted.wait()
             kept.given_up, policy = False, RestartPolicy(self._rules)
             while kept.wanted.is_set():
                 started, before = self._clock.monotonic(), self._begins(unit)
-                code = await self._run_once(kept, lifeline)
+                code = await self._run_once(kept)
                 kept.code = code if code is not None else kept.code
                 if code is None or kept.again or not kept.wanted.is_set():  # somebody has ended it
                     kept.again = False
@@ -351,6 +356,20 @@ class Supervisor:
         kept.changed.set()
         await self._end(kept)
 
+    def add(self, unit: Unit) -> None:
+        """Keep one more running."""
+        kept = _Kept(unit)
+        self._of.update(dict.fromkeys(unit.agents, kept))
+        self._begin(kept)
+
+    async def remove(self, agent: str) -> None:
+        """End the agent's process for good, with those that share it; they start anew with the
+        network."""
+        await self.stop(agent)
+        kept = self._of.pop(agent)
+        if kept.task is not None and kept not in self._of.values():
+            kept.task.cancel()
+
     # One process ------------------------------------------------------------------------------
 
     def _begins(self, unit: Unit) -> int:
@@ -370,10 +389,10 @@ class Supervisor:
         self._report(AgentStuck((agent,)))
         _kill(process)
 
-    async def _run_once(self, kept: _Kept, lifeline: Lifeline) -> int | None:
+    async def _run_once(self, kept: _Kept) -> int | None:
         """One life of the process; its exit code, or minus the signal that ended it. None: nobody
         wants it any more."""
-        unit = kept.unit
+        unit, lifeline = kept.unit, self._lifeline
         async with output_pipe() as out, output_pipe() as err:
             async with kept.starting:
                 if not kept.wanted.is_set():
@@ -453,18 +472,18 @@ def units(config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str) -
     """One process per agent, and one for all that share. `run` names this life of the network."""
     own = [(name,) for name, agent in config.file.agents.items() if agent.process == "own"]
     shared = tuple(name for name, agent in config.file.agents.items() if agent.process == "shared")
-    told = {URL: url, RUN: run, "PYTHONUNBUFFERED": "1"}
-    return [_unit(config.path, names, tokens, told) for names in [*own, shared] if names]
+    return [unit(config, url, tokens, run, names) for names in [*own, shared] if names]
 
 
-def _unit(
-    path: Path, names: tuple[str, ...], tokens: Mapping[str, str], told: Mapping[str, str]
+def unit(
+    config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str, names: tuple[str, ...]
 ) -> Unit:
-    command = [sys.executable, "-m", "hubbub", "agents", "run", "--config", str(path)]
+    """The process of these agents."""
+    command = [sys.executable, "-m", "hubbub", "agents", "run", "--config", str(config.path)]
     for name in names:
         command += ["--name", name]
-    mine = {name: tokens[name] for name in names}
-    return Unit(names, command, {**told, TOKENS: json.dumps(mine)})
+    mine = json.dumps({name: tokens[name] for name in names})
+    return Unit(names, command, {URL: url, RUN: run, "PYTHONUNBUFFERED": "1", TOKENS: mine})
 
 
 def agent_tokens(environ: Mapping[str, str]) -> dict[str, str]:

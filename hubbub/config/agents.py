@@ -301,6 +301,8 @@ class AgentConfig(Section):
     `{router: small, planner: large}`."""
     roles: RolesConfig = RolesConfig()
     """Roles: what they keep to."""
+    channels: list[Id] = []
+    """Channels that it joins besides those that everybody joins."""
     mode: Literal["auto", "interactive"] = "auto"
     """llm: interactive: after each step that calls a tool, other than to say something, the agent
     asks whether to go on; the answer goes on with the work in a new turn."""

@@ -245,6 +245,11 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
     _check_servers(document, loc, agent)
     check_knowledge(document, loc, agent)
     check_skills(document, loc, agent)
+    channels, named = _names(document, "channels"), agent.get("channels")
+    for n, channel in enumerate(named) if isinstance(named, list) else ():
+        if isinstance(channel, str) and channel not in channels:
+            text = f"there is no channel '{channel}'{nearest(channel, channels)}"
+            document.report((*loc, "channels", n), text)
     tools = agent.get("tools")
     for n, tool in enumerate(tools) if isinstance(tools, list) else ():
         if isinstance(tool, str) and (":" in tool or ".py" in tool):

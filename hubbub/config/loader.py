@@ -6,9 +6,11 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import JsonValue, ValidationError
 
+from hubbub.config.agent_files import files_in, path_of
 from hubbub.config.checks import cross_check
 from hubbub.config.explain import explain
 from hubbub.config.models import NetworkFile
@@ -46,17 +48,20 @@ def load(
     environ: Mapping[str, str] = os.environ,
     mods: Collection[str] | None = None,
     overrides: Mapping[str, str] | None = None,
+    agents: Mapping[Path, str | None] = MappingProxyType({}),
 ) -> LoadedConfig:
     """Read a config, follow its includes, replace variables, validate and check it.
 
     `mods` are the names of the mods that exist (None: any name is taken); `overrides` replace keys
-    of the section `network`, for example `listen`. Raises ConfigProblems with everything that is
+    of the section `network`, for example `listen`; `agents` are texts in place of files of its
+    agent folder, None where there is to be no file. Raises ConfigProblems with everything that is
     wrong, or ConfigError when a file cannot be read at all.
     """
     start = Path(path).absolute()
     if not start.exists():
         raise ConfigError(f"does not exist{_existing(start)}", shown_path(start))
     document = _merged(start.resolve(), environ, ())
+    _add_agents(document, start.resolve(), environ, agents)
     _fill_empty(document.data)
     _override(document, overrides or {})
     file = _validated(document)
@@ -93,6 +98,29 @@ def _merged(path: Path, environ: Mapping[str, str], chain: tuple[Path, ...]) -> 
             _lay_over(below, _merged(target, environ, (*chain, path)))
     _lay_over(below, document)
     return below
+
+
+def _add_agents(
+    document: Document, start: Path, environ: Mapping[str, str], texts: Mapping[Path, str | None]
+) -> None:
+    """The files of the agent folder, each of which has the agent that it is named after."""
+    folder = path_of(document.data, start)
+    for file in sorted({*files_in(folder), *texts}) if folder else ():
+        if file in texts and texts[file] is None:
+            continue
+        made, name = parse(file, environ, texts.get(file)), file.stem
+        sections = made.data.get("agents")
+        if [*made.data] != ["agents"] or not isinstance(sections, dict) or [*sections] != [name]:
+            text = f"expected the agent that the file is named after, `agents: {{{name}: ...}}`"
+            made.report((), text)
+        elif ("agents", name) in document.places:
+            other = shown_path(document.place(("agents", name)).file)
+            made.report(("agents", name), f"the agent '{name}' stands in {other} too")
+        else:
+            anchor_paths(made)
+            _lay_over(document, made)
+            continue
+        document.problems += made.problems
 
 
 def _includes(document: Document) -> list[str]:

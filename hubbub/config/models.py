@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from hubbub.config.agent_files import AgentFolder
 from hubbub.config.agents import (
     AcpConfig,
     AgentConfig,
@@ -43,6 +44,7 @@ from hubbub.protocol.messages import Card
 __all__ = [
     "AcpConfig",
     "AgentConfig",
+    "AgentFolder",
     "ApprovalsConfig",
     "BreakerConfig",
     "Budgets",
@@ -144,6 +146,9 @@ class NetworkConfig(Section):
     """Who is asked about tools that need a person's word."""
     allow_mods: list[str] | None = None
     """Names of the mods that may run besides the built-in ones; left out: all that `mods` names."""
+    agent_folder: AgentFolder | None = None
+    """Where agents live that owners make while the network runs, from the page or with `hubbub
+    agents add`. Left out: none can be made."""
     mcp: bool = False
     """Whether MCP hosts may join over HTTP, at `/mcp/NAME` of the hub's port, with a token."""
     openai: bool = False

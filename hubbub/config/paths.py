@@ -25,10 +25,10 @@ def split_spec(spec: str) -> tuple[str, str] | None:
 def anchor_paths(document: Document) -> None:
     """Make the relative paths of one file absolute, in place.
 
-    They stand in `network.store`, an agent's `class`, `object`, `template`, `tools`, `hooks`,
-    `skills`, `acp.cwd` and `prompt` (its folder and the files of its components), in `knowledge`,
-    and in the names of mods that are files; in the settings of an agent or mod a text is a path
-    when it starts with `./` or `../`.
+    They stand in `network.store` and `network.agent_folder`, an agent's `class`, `object`,
+    `template`, `tools`, `hooks`, `skills`, `acp.cwd` and `prompt` (its folder and the files of its
+    components), in `knowledge`, and in the names of mods that are files; in the settings of an
+    agent or mod a text is a path when it starts with `./` or `../`.
     """
     folder = document.place(()).file.parent
     document.data = {key: _anchored(value, (key,), folder) for key, value in document.data.items()}
@@ -77,6 +77,8 @@ def _anchored_text(text: str, loc: Loc, folder: Path) -> str:
         ):
             spec = split_spec(text)
             return f"{_absolute(spec[0], folder)}:{spec[1]}" if spec else text
+        case ("network", "agent_folder", "path"):
+            return _absolute(text, folder)
         case ("mcp_servers", _, "cwd") | ("agents", _, "acp", "cwd"):
             return _absolute(text, folder)
         case ("agents", _, "template") | ("agents", _, "prompt", "folder"):

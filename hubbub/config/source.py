@@ -134,7 +134,7 @@ class Document:
     def problem(self, loc: Loc, message: str) -> ConfigError:
         """A problem with the value at `loc`, as an error that is ready to be raised."""
         file, line = self.place(loc)
-        return ConfigError(message, shown_path(file), line)
+        return ConfigError(message, shown_path(file), line, loc)
 
     def report(self, loc: Loc, message: str) -> None:
         self.problems.append(self.problem(loc, message))
@@ -156,14 +156,14 @@ for _tag, _pattern, _first in (
     )
 
 
-def parse(path: Path, environ: Mapping[str, str]) -> Document:
-    """Read one file, its includes not followed.
+def parse(path: Path, environ: Mapping[str, str], text: str | None = None) -> Document:
+    """Read one file, its includes not followed; `text`: what it is to have.
 
     Raises ConfigError when the file cannot be read or is no YAML; all else is in `problems`.
     """
     name = shown_path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8") if text is None else text
     except UnicodeDecodeError as error:
         raise ConfigError(f"is not UTF-8 text (byte {error.start})", name) from None
     except IsADirectoryError:

@@ -14,7 +14,7 @@ from typing import Protocol
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from hubbub.config.models import HumanConfig
+from hubbub.config.models import AgentConfig, HumanConfig
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Operation
@@ -24,7 +24,7 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.limits import TokenBucket
 from hubbub.network.mods.runtime import Mods
 from hubbub.network.queries import PendingWakes, TokenHashes, TokenOwner
-from hubbub.network.records import CursorMoved, ParticipantSeen, Record, ThreadCreated
+from hubbub.network.records import CursorMoved, MemberLeft, ParticipantSeen, Record, ThreadCreated
 from hubbub.network.registry import Registry
 from hubbub.network.services.read_markers import said_before
 from hubbub.network.session import Session
@@ -120,6 +120,23 @@ class Admission:
         if records:
             await self._kernel.log.write(lambda head: records)
 
+    async def declare_agent(self, name: str, before: AgentConfig | None) -> None:
+        """An agent was added to the config, or is another one than `before`: card and channels."""
+        state, agent = self._state, self._file.agents[name]
+        new = state.get(name) is None
+        records = [*self._new_participant(name, "agent", agent.card), *self._own_channels(name)]
+        for channel in set(before.channels if before else ()) - set(agent.channels):
+            if self._file.channels[channel].members == "all":
+                continue
+            scope = state.channels[channel].scope
+            records.append(MemberLeft(name, scope, self._kernel.log.head))
+            state.members.leave(name, scope)
+            self._kernel.notifications.channel_changed(channel)
+        if records:
+            await self._kernel.log.write(lambda head: records)
+        if new:
+            self._tell_channels(name)
+
     def _new_channel(self, name: str, description: str) -> Iterable[Record]:
         state = self._state
         thread = state.threads.ensure(thread_ids.channel(name))
@@ -141,6 +158,15 @@ class Admission:
             for member in list(members):
                 if state.members.since(member, scope) is None:
                     yield from self._enter(member, scope)
+        for agent in self._file.agents:
+            yield from self._own_channels(agent)
+
+    def _own_channels(self, agent: str) -> Iterable[Record]:
+        """Memberships that an agent's section asks for."""
+        for channel in self._file.agents[agent].channels:
+            scope = self._state.channels[channel].scope
+            if self._state.members.since(agent, scope) is None:
+                yield from self._enter(agent, scope)
 
     def _new_participant(self, name: str, kind: Kind, card: Card) -> Iterable[Record]:
         """Records and takes over a participant that is new or has changed."""

@@ -21,6 +21,7 @@ from hubbub.config.models import Limits, NetworkConfig, NetworkFile
 from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
+from hubbub.mods.completions import Completions
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.fanout import Fanout
 from hubbub.network.gateway import Gateway
@@ -38,6 +39,7 @@ from hubbub.network.registry import Registry
 from hubbub.network.routing import Router
 from hubbub.network.service import Service
 from hubbub.network.services.admin import AdminService
+from hubbub.network.services.agent_editor import AgentEditorService
 from hubbub.network.services.approvals.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.channels import ChannelService
@@ -46,6 +48,7 @@ from hubbub.network.services.interactions import InteractionService
 from hubbub.network.services.launcher import LauncherService
 from hubbub.network.services.memory import MemoryService
 from hubbub.network.services.messages import MessageService
+from hubbub.network.services.models import ModelService
 from hubbub.network.services.mods import ModService
 from hubbub.network.services.participants import ParticipantService
 from hubbub.network.services.read_markers import ReadMarkerService
@@ -121,12 +124,14 @@ class Hub:
         ending, mods = services.ending, services.mods
         registry = services.registry
         self.gateway = Gateway(kernel, registry, mods, ending, services.hooks)
+        services.agent_editor.admission = self.gateway.admission
         self.readiness = Readiness(self.store, kernel.log, self.clock)
         kernel.writes.gates = (services.requests, mods, services.budgets)
         kernel.log.hearers = self._hearers()
         kernel.fanout.parked = services.approvals.parked
         for service in services:
             self._stack.callback(service.close)
+        self._stack.push_async_callback(services.completions.close)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
         self._writer = self._tasks.create_task(kernel.log.run(), name="log")
         try:
@@ -256,7 +261,10 @@ class Services:
     takeovers: TakeoverService
     mods: Mods
     down: DownService
+    completions: Completions
     launcher: LauncherService
+    agent_editor: AgentEditorService
+    models: ModelService
     approvals: ApprovalService
     requests: RequestService
     budgets: BudgetService
@@ -283,7 +291,8 @@ class Services:
             kernel, ending, budgets=budgets, stops=stops, approvals=approvals, requests=requests
         )
         ending.heard = (budgets.turns.heard, approvals.heard, requests.heard)
-        down = DownService(kernel)
+        down, completions = DownService(kernel), Completions()
+        launcher = LauncherService(kernel, down)
         made = cls(
             registry=registry,
             ending=ending,
@@ -291,7 +300,10 @@ class Services:
             takeovers=TakeoverService(kernel, ending),
             mods=mods,
             down=down,
-            launcher=LauncherService(kernel, down),
+            completions=completions,
+            launcher=launcher,
+            agent_editor=AgentEditorService(kernel, registry, launcher, budgets, completions),
+            models=ModelService(kernel, completions),
             approvals=approvals,
             requests=requests,
             budgets=budgets,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hubbub.mods.operation import Operation
 from hubbub.network.service import Service
 from hubbub.network.services.admin import AdminService
+from hubbub.network.services.agent_editor import AgentEditorService
 from hubbub.network.services.approvals.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.channels import ChannelService
@@ -12,6 +13,7 @@ from hubbub.network.services.interactions import InteractionService
 from hubbub.network.services.launcher import LauncherService
 from hubbub.network.services.memory import MemoryService
 from hubbub.network.services.messages import MessageService
+from hubbub.network.services.models import ModelService
 from hubbub.network.services.mods import ModService
 from hubbub.network.services.participants import ParticipantService
 from hubbub.network.services.read_markers import ReadMarkerService
@@ -43,6 +45,8 @@ _SERVICES: tuple[type[Service], ...] = (
     TakeoverService,
     AdminService,
     LauncherService,
+    AgentEditorService,
+    ModelService,
     ModService,
 )
 

@@ -43,6 +43,7 @@ PROSE = frozenset(
         "note",
         "question",
         "description",
+        "instruction",
         "need",
         "query",
         "name",

@@ -10,7 +10,7 @@ from hubbub.protocol.messages import Model, Name, TurnRef
 from hubbub.protocol.operations import Input
 from hubbub.protocol.turns import Label, Step
 
-__all__ = ["ListModels", "ModelChoice", "Models", "Trial", "TriedTurn", "TryTurn", "TurnTried"]
+__all__ = ["Trial", "TriedTurn", "TryTurn", "TurnTried"]
 
 
 class TryTurn(Input):
@@ -59,18 +59,3 @@ class TurnTried(Input):
         if (self.step is None) == (self.error is None):
             raise ValueError("either step or error")
         return self
-
-
-class ListModels(Input):
-    pass
-
-
-class ModelChoice(Model):
-    name: str
-    """In the network's file."""
-    model: str
-    """At its endpoint."""
-
-
-class Models(Model):
-    models: tuple[ModelChoice, ...]

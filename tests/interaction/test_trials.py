@@ -199,7 +199,10 @@ async def test_only_owners_try_turns_and_list_models(in_memory: Networks) -> Non
             await eve.call("list_models")
         operator = await net.network.join("operator", "service")
         found = (await operator.call("list_models"))["models"]
-        assert found == [{"name": "default", "model": "small"}, {"name": "big", "model": "large"}]
+        assert [(each["name"], each["model"]) for each in found] == [
+            ("default", "small"),
+            ("big", "large"),
+        ]
 
 
 START = {"id": "bot-m1", "thread_id": "dm.ann.bot", "messages": ["m1"], "model": "small"}

@@ -11,19 +11,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from hubbub.config.agents import ModelConfig
-from hubbub.errors import StoreUnavailable
+from hubbub.errors import ModelError, StoreUnavailable
 from hubbub.logs import get_logger
+from hubbub.mods.completions import Completions
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
 from hubbub.mods.operation import Statement
 from hubbub.protocol.messages import Message
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 __all__ = ["SummaryLimits", "Writer", "Written"]
 
@@ -72,15 +68,13 @@ class Writer:
 
     def __init__(self, host: Host, model: ModelConfig):
         self._host, self._model = host, model
-        self._client: AsyncOpenAI | None = None
+        self._completions = Completions()
         self._asked: dict[str, asyncio.Future[str]] = {}
         """What is being asked for right now: whoever wants the same waits for it."""
         self._day, self._requests = "", 0
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        await self._completions.close()
 
     async def summaries(
         self, threads: Mapping[str, Sequence[Message]], limits: SummaryLimits
@@ -170,53 +164,20 @@ class Writer:
 
     async def _ask(self, key: str, text: str) -> str:
         """Raises `_Failed`."""
-        await asyncio.to_thread(import_module, "openai")  # it takes longer than a step may
-        import openai
-
-        model = self._model
-        if self._client is None:
-            self._client = openai.AsyncOpenAI(
-                base_url=model.base_url,
-                api_key=model.api_key or "none",
-                timeout=model.timeout,
-                max_retries=model.retries,
-            )
+        mark = f"<<{key[:24]}>>"
+        asked = [
+            {"role": "system", "content": INSTRUCTION.format(mark=mark)},
+            {"role": "user", "content": f"{mark}\n{text}\n{mark}"},
+        ]
         try:
-            answer = await self._client.chat.completions.create(**_request(model, key, text))
-            said = _said(answer)
-        except (openai.OpenAIError, ValueError) as error:
-            log.warning("no summary for a digest", model=model.model, why=type(error).__name__)
+            said = (await self._completions.ask(self._model, asked)).text
+        except ModelError as error:
+            log.warning("no summary for a digest", model=self._model.model, why=str(error))
             raise _Failed("the model has failed; the hub's log says how") from error
         summary = " ".join(said.split())[:LONGEST]
         if not summary:
             raise _Failed("the model answered nothing")
         return summary
-
-
-def _request(model: ModelConfig, key: str, text: str) -> dict[str, Any]:
-    # Any: keywords of a very wide function.
-    mark = f"<<{key[:24]}>>"
-    request: dict[str, Any] = {
-        "model": model.model,
-        "messages": [
-            {"role": "system", "content": INSTRUCTION.format(mark=mark)},
-            {"role": "user", "content": f"{mark}\n{text}\n{mark}"},
-        ],
-    }
-    if model.temperature is not None:
-        request["temperature"] = model.temperature
-    if model.max_output_tokens is not None:
-        newer = "api.openai.com" in model.base_url  # where the older name is refused
-        request["max_completion_tokens" if newer else "max_tokens"] = model.max_output_tokens
-    return request
-
-
-def _said(answer: object) -> str:
-    """The text of an answer. Raises `ValueError` for what an endpoint sent that is none."""
-    choices = getattr(answer, "choices", None)
-    if not choices:
-        raise ValueError("no choices")
-    return choices[0].message.content or ""
 
 
 def _seen(future: asyncio.Future[str]) -> None:

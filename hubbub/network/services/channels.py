@@ -62,7 +62,13 @@ class ChannelService(Service):
         channel = state.channel(args.channel)
         scope = channel.scope
         declared = self.kernel.file.channels.get(channel.name)
-        if declared and declared.members != "all" and call.participant not in declared.members:
+        own = self.kernel.file.agents.get(call.participant)
+        members = declared.members if declared else "all"
+        if (
+            members != "all"
+            and call.participant not in members
+            and not (own and channel.name in own.channels)
+        ):
             raise OperationError(
                 ErrorCode.FORBIDDEN,
                 f"the members of {channel.name!r} are named in the network's config; you are none",

@@ -96,6 +96,21 @@ class LauncherService(Service):
         await launcher.restart(args.agent)
         return self._about(args.agent)
 
+    async def renew(self, agent: str) -> None:
+        """The agent's config has changed: unless an owner has stopped it, it runs with that."""
+        launcher = self.launcher
+        states = {each.agent: each.state for each in launcher.processes()} if launcher else {}
+        if launcher is not None and states.get(agent, "stopped") != "stopped":
+            await launcher.restart(agent)
+
+    def put_down(self, agent: str, reason: str | None) -> None:
+        """People are told why an agent is not here from the moment it goes; None: it comes."""
+        if reason is None:
+            self._stopped.pop(agent, None)
+            return
+        self._stopped[agent] = reason
+        self._down.put([agent], reason)
+
     def absent(self, participant: str, *, replaced: bool) -> None:
         if not replaced and (reason := self._stopped.get(participant)):
             self._down.put([participant], reason)

@@ -19,15 +19,7 @@ from hubbub.network.session import Session
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.operations import Done
-from hubbub.protocol.trials import (
-    ListModels,
-    ModelChoice,
-    Models,
-    Trial,
-    TriedTurn,
-    TryTurn,
-    TurnTried,
-)
+from hubbub.protocol.trials import Trial, TriedTurn, TryTurn, TurnTried
 from hubbub.protocol.turns import TurnStart
 
 __all__ = ["DEADLINE_S", "TrialService"]
@@ -99,12 +91,6 @@ class TrialService(Service):
                 ErrorCode.BAD_REQUEST, "request: nobody waits for this answer of you"
             )
         return Done()
-
-    @operation(permission="admin", tool=False)
-    def list_models(self, call: Caller, args: ListModels) -> Models:
-        """List the models of the network's file."""
-        known = self.kernel.file.models.items()
-        return Models(models=tuple(ModelChoice(name=n, model=config.model) for n, config in known))
 
     def _session(self, agent: str) -> Session | None:
         """That of an agent that records turns; others do not know how to try one."""

@@ -16,6 +16,7 @@ from hubbub.people.shown import NoteLine, Shown, done, notes, table
 from hubbub.people.text import one_line, visible
 from hubbub.protocol import thread_ids
 from hubbub.protocol.admin import AgentLog
+from hubbub.protocol.agents import AgentDefinition, AgentDraft, AgentSaved
 from hubbub.protocol.control import Takeover, Takeovers
 from hubbub.protocol.operations import Done, SendResult
 
@@ -95,6 +96,33 @@ def log(found: AgentLog, person: PersonClient) -> list[NoteLine]:
     return [NoteLine(visible(line)) for line in found.lines]
 
 
+async def add(person: PersonClient, given: dict[str, Any]) -> Shown:
+    """Make an agent, drafted from a sentence where one is given."""
+    if sentence := given.pop("from", None):
+        draft = await person.ask(AgentDraft, "draft_agent", sentence=sentence)
+        given = {"agent": draft.agent, **draft.fields.model_dump(exclude_none=True), **given}
+    if not given.get("agent"):
+        raise UserError('name the agent, or describe it: --from "a reviewer who reads diffs"')
+    value = await person.call("add_agent", **given)
+    saved = AgentSaved.model_validate(value)
+    return Shown(value, done(f"{saved.agent} is made and starts (version {saved.version})"))
+
+
+def definition(found: AgentDefinition, person: PersonClient) -> list[NoteLine]:
+    """How it is defined now, then how it came to be."""
+    fields = found.fields.model_dump(exclude_none=True)
+    rows = ((name.replace("_", " "), _plain(value)) for name, value in fields.items())
+    versions = (
+        (f"version {each.version}", each.by or "by hand", each.at.isoformat() if each.at else "")
+        for each in found.versions
+    )
+    return [*table((found.agent.upper(), found.file), rows), *table(("", "BY", "AT"), versions)]
+
+
+def _plain(value: object) -> str:
+    return visible(", ".join(value) if isinstance(value, tuple) else str(value))
+
+
 _PROCESS = ("name=agent", "state", "pid", "deaths", "code")
 
 COMMANDS = (
@@ -109,6 +137,16 @@ COMMANDS = (
     Command("agents restart", "restart_agent", operator=True, columns=_PROCESS,
             about="End an agent's process and start it again."),
     Command("agents logs", "read_agent_log", log, operator=True),
+    Command("agents add", "add_agent", do=add, order=("agent?",), operator=True, where="shell",
+            more=(Parameter("from", "A sentence from which a model drafts the rest."),)),
+    Command("agents edit", "edit_agent", operator=True, where="shell", without=("version",),
+            about="Change an agent that was made here; what is left out stays."),
+    Command("agents show", "read_agent", definition, operator=True, where="shell"),
+    Command("agents rollback", "roll_back_agent", order=("agent", "to"), operator=True,
+            where="shell"),
+    Command("agents remove", "remove_agent", operator=True, where="shell"),
+    Command("agents choices", "agent_choices", operator=True, where="shell",
+            about="List what an agent can be made of."),
     Command("agents find", "find_agent", fitting,
             about="Find who can do something, the best first."),
     Command("agents card", "read_card",

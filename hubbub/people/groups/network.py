@@ -33,6 +33,9 @@ async def stops(person: PersonClient, given: dict[str, Any]) -> Shown:
 COMMANDS = (
     Command("network status", "network_status", operator=True, where="shell",
             about="Show how the network is doing."),
+    Command("network models", "list_models", operator=True,
+            columns=("name", "model", "endpoint", "in=usd_in", "out=usd_out"),
+            about="List the models of the network, with US dollars for a million tokens."),
     Command("network stops", "list_stops", do=stops, operator=True,
             about="Show what is stopped, which breakers are open, and who speaks for whom."),
 )  # fmt: skip

@@ -177,6 +177,7 @@ export const later = {
     start: "Start",
     stop: "Stop",
     restart: "Restart",
+    edit: "Change",
     pause: "Pause…",
     log: "Log",
     of: (what, agent) => `${what} ${agent}`,

@@ -497,7 +497,7 @@ export const t = {
     tooLong: "Too long to compare line by line.",
     equal: (n) => `${n} equal lines`,
   },
-  agents: { title: "Agents" },
+  agents: { title: "Agents", make: "Make an agent", models: "Models" },
   wakes: {
     title: "Who was woken",
     nobody: "It woke no agents.",

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from hubbub.config.budgets import DailyBudget
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
@@ -105,6 +106,14 @@ class BudgetService(Service, Gate):
         """Read what was spent today. Raises `StoreUnavailable`."""
         if self.daily.limited:
             self.daily.restore(await self.store.read(SpendingSince(self.daily.day)))
+
+    async def set_daily(self, agent: str, budget: DailyBudget | None) -> None:
+        """What the agent may spend in a day from now on. Raises `StoreUnavailable`."""
+        counted = self.daily.limited
+        self.daily.set(agent, budget)
+        self._plain = not self.daily.limited
+        if not counted:
+            await self.restore()
 
     def flush(self) -> None:
         """Hand to the log what is written a little later."""

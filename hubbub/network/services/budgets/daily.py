@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import NamedTuple
 
 from hubbub.config.models import DailyBudget, DailyBudgets
@@ -71,12 +72,29 @@ class Daily:
     """The accounts of today. `agents` are those with a `daily` of their own."""
 
     def __init__(self, budgets: DailyBudgets, agents: Mapping[str, DailyBudget], now: float):
-        self._budgets, self._own = budgets, agents
-        every = (budgets.network, budgets.thread, budgets.agent, *agents.values())
-        self.limited = any(budget != DailyBudget() for budget in every)
-        """Whether a day has any limit: else nothing is counted here."""
-        self.limits_wakes = any(budget.wakes is not None for budget in every)
+        self._budgets, self._own = budgets, dict(agents)
         self._starts(now)
+
+    def set(self, agent: str, budget: DailyBudget | None) -> None:
+        """The agent's own budget from now on; None: the one that all agents have."""
+        self._own.pop(agent, None)
+        if budget is not None:
+            self._own[agent] = budget
+        self.__dict__.pop("limited", None)
+        self.__dict__.pop("limits_wakes", None)
+
+    @cached_property
+    def limited(self) -> bool:
+        """Whether a day has any limit: else nothing is counted here."""
+        return any(budget != DailyBudget() for budget in self._every())
+
+    @cached_property
+    def limits_wakes(self) -> bool:
+        return any(budget.wakes is not None for budget in self._every())
+
+    def _every(self) -> Iterator[DailyBudget]:
+        budgets = self._budgets
+        yield from (budgets.network, budgets.thread, budgets.agent, *self._own.values())
 
     def _starts(self, now: float) -> None:
         self._until = (now // DAY_S + 1) * DAY_S

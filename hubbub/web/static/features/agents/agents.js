@@ -25,18 +25,19 @@ export function Agents({ app }) {
   const agents = all.sort((a, b) => (a.id < b.id ? -1 : 1));
   return html`
     <header class="title"><h1 tabindex="-1" data-focus>${t.agents.title}</h1>
-      <div class="tools"><a class="button" href=${app.router.href("costs", [])}>
-        <${Icon} name="poll" size=${16} />${t.control.costs}</a></div></header>
+      <div class="tools"><a class="button" href=${app.router.href("models", [])}>${t.agents.models}</a>
+        <a class="button" href=${app.router.href("costs", [])}><${Icon} name="poll" size=${16} />${t.control.costs}</a>
+        <a class="button primary" href=${app.router.href("agent", [])}><${Icon} name="plus" size=${16} />${t.agents.make}</a></div></header>
     <div class="page agents-page">
       ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      <ul>${agents.map(({ id }) => html`<${Agent} key=${id} app=${app} id=${id} about=${value?.get(id) ?? {}}
-        again=${() => again((n) => n + 1)} />`)}</ul>
+      <ul>${agents.map(({ id }) => html`<${Agent} key=${id} app=${app} id=${id} about=${value?.found.get(id) ?? {}}
+        edit=${value?.editable.has(id)} again=${() => again((n) => n + 1)} />`)}</ul>
       ${!agents.length && html`<div class="empty"><${Icon} name="agent" size=${32} /><h2>${words.none}</h2></div>`}
     </div>
   `;
 }
 
-/** Map of agent to {process, model, failed, sums}, as far as the reader may know it. */
+/** {found: Map of agent to {process, model, failed, sums}, editable: Set of agents that can be changed here}. */
 async function look(app) {
   const { processes } = await app.client.call("list_agent_processes");
   const { turns } = await app.client.call("list_turns", { limit: TURNS });
@@ -52,10 +53,11 @@ async function look(app) {
   for (const { agent, sums } of rows) {
     for (const [name, n] of Object.entries(sums)) of(agent).sums[name] = (of(agent).sums[name] ?? 0) + n;
   }
-  return found;
+  const { agents } = await app.client.call("agent_choices");
+  return { found, editable: new Set(agents) };
 }
 
-function Agent({ app, id, about: { process, model, failed = 0, sums = {} }, again }) {
+function Agent({ app, id, about: { process, model, failed = 0, sums = {} }, edit, again }) {
   const { present, down, card } = app.state.participant(id);
   const facts = [
     model, words.turns(sums.turns ?? 0), sums.usd ? dollars(sums.usd) : null,
@@ -71,7 +73,7 @@ function Agent({ app, id, about: { process, model, failed = 0, sums = {} }, agai
       ${down && html`<p class="problem small">${app.state.nameOf(id)} ${visible(down)}.</p>`}
     </div>
     <${State} process=${process} present=${present} />
-    <${Buttons} app=${app} id=${id} process=${process} again=${again} />
+    <${Buttons} app=${app} id=${id} process=${process} edit=${edit} again=${again} />
   </li>`;
 }
 
@@ -80,7 +82,7 @@ function State({ process, present }) {
   return html`<span class=${`chip ${MOODS[process.state]}`}>${words.states[process.state]}</span>`;
 }
 
-function Buttons({ app, id, process, again }) {
+function Buttons({ app, id, process, edit, again }) {
   const [busy, setBusy] = useState(false);
   const [log, setLog] = useState(null);
   const run = (operation) => async () => {
@@ -106,6 +108,8 @@ function Buttons({ app, id, process, again }) {
     aria-label=${words.of(title, app.state.nameOf(id))} onClick=${onClick} ...${rest}>${title}</button>`;
   const runs = process && (process.state === "running" || process.state === "restarting");
   return html`<div class="buttons">
+      ${edit && html`<a class="button small" aria-label=${words.of(words.edit, app.state.nameOf(id))}
+        href=${app.router.href("agent", [id])}>${words.edit}</a>`}
       ${process && !runs && button(words.start, run("start_agent"))}
       ${runs && button(words.stop, run("stop_agent"))}
       ${runs && button(words.restart, run("restart_agent"))}

@@ -1,18 +1,25 @@
-// The agents of the network: how each does, and for owners its process and what it writes.
+// The agents of the network: how each does, and for owners its process, what it writes, and making one.
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
 const Agents = lazy(() => import("./agents.js").then((module) => module.Agents), "agents.css");
+const AgentEditor = lazy(() => import("./editor.js").then((module) => module.AgentEditor), "agents.css");
+const Models = lazy(() => import("./models.js").then((module) => module.Models), "agents.css");
+const { title, make, models } = t.agents;
 
 export default function agents(app) {
-  app.add.views.add({ name: "agents", view: Agents, title: () => t.agents.title });
+  app.add.views.add({ name: "agents", view: Agents, title: () => title });
+  app.add.views.add({ name: "agent", view: AgentEditor, title: ([agent]) => agent || make });
+  app.add.views.add({ name: "models", view: Models, title: () => models });
   app.add.sidebar.add({ id: "agents", order: 7, view: Line });
-  app.add.commands.add({
-    id: "agents", title: t.agents.title, group: t.groups.going, icon: "agent", keys: "g o",
-    when: () => app.state.owner.peek(), run: () => app.router.go("agents"),
+  const go = (id, icon, title, keys) => app.add.commands.add({
+    id, title, group: t.groups.going, icon, keys, when: () => app.state.owner.peek(), run: () => app.router.go(id),
   });
+  go("agents", "agent", title, "g o");
+  go("agent", "plus", make);
+  go("models", "agent", models);
 }
 
 /** On the left, for those who run them. */
@@ -21,5 +28,5 @@ function Line({ app }) {
   const current = app.route.value.view === "agents";
   return html`<div class="pinned"><a class="list-row" href=${app.router.href("agents", [])}
     aria-current=${current ? "page" : null}><${Icon} name="agent" size=${17} className="sign" />
-    <span class="name">${t.agents.title}</span></a></div>`;
+    <span class="name">${title}</span></a></div>`;
 }

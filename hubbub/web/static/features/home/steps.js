@@ -6,6 +6,7 @@ import { t } from "../../texts.js";
 
 const OPERATIONS = {
   ask: ["send_text_message", "reply"],
+  make: ["add_agent"],
   control: ["approve", "deny", "stop", "take_over"],
 };
 const LOOKS = ["turn", "interaction", "sequence"]; // views and panels
@@ -40,7 +41,7 @@ export function FirstSteps({ app, steps, agent }) {
     ask: agent && (() => app.talkTo(agent)),
     look: () => toTheLatest(app),
     control: () => app.router.go("control"),
-    make: app.state.owner.value && (() => (steps.tick("make"), (location.href = "/join"))),
+    make: app.state.owner.value && (() => app.router.go("agent")),
   };
   const offered = Object.keys(places).filter((step) => places[step]);
   if (done.hidden || offered.every((step) => done[step])) return null;

@@ -3,7 +3,7 @@ import { html } from "../../core/ui.js";
 import { visible } from "../../core/markdown.js";
 import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
-import { Difference } from "./difference.js";
+import { Difference } from "../../parts/difference.js";
 import { factsOf } from "./facts.js";
 import { Problem } from "./problem.js";
 import { stepNames } from "./record.js";

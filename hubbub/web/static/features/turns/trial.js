@@ -2,7 +2,7 @@
 // or to another model, and both answers side by side. Nothing of it is sent, run or kept.
 import { html, useEffect, useState } from "../../core/ui.js";
 import { t } from "../../texts.js";
-import { Difference } from "./difference.js";
+import { Difference } from "../../parts/difference.js";
 import { Step } from "./steps.js";
 import { change, trialOf, tryAgain } from "./trying.js";
 

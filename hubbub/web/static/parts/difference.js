@@ -1,8 +1,8 @@
 // What is different between two texts, line by line.
-import { visible } from "../../core/markdown.js";
-import { html, useMemo, useState } from "../../core/ui.js";
-import { t } from "../../texts.js";
-import { diffLines, folded } from "../../parts/diff.js";
+import { visible } from "../core/markdown.js";
+import { html, useMemo, useState } from "../core/ui.js";
+import { t } from "../texts.js";
+import { diffLines, folded } from "./diff.js";
 
 const PAGE = 500; // lines that are drawn at once
 const LONGEST = 1_000_000; // characters of both texts that are compared line by line

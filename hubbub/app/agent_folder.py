@@ -1,0 +1,138 @@
+"""Agents that owners make while the network runs: their files, and their processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hubbub.app.supervisor import Supervisor, Unit
+from hubbub.config.agent_files import agent_text, field_at, fields_of, file_of, path_of
+from hubbub.config.loader import LoadedConfig, load
+from hubbub.config.problems import ConfigProblems, shown_path
+from hubbub.config.source import Document, parse
+from hubbub.errors import ConfigError, UserError
+from hubbub.network.services.agent_editor import Checked
+from hubbub.protocol.agents import AgentFields, AgentProblem
+
+__all__ = ["AgentFiles"]
+
+
+class AgentFiles:
+    """The files of a network's agent folder, and the processes of their agents."""
+
+    def __init__(
+        self, config: LoadedConfig, supervisor: Supervisor, unit: Callable[[str, str], Unit]
+    ):
+        """`unit` is the process of an agent with a token."""
+        self._config, self._supervisor, self._unit = config, supervisor, unit
+
+    @property
+    def _folder(self) -> Path:
+        folder = path_of(self._config.document.data, self._config.path)
+        assert folder is not None  # else the service does not ask
+        return folder
+
+    def file(self, agent: str) -> str:
+        return shown_path(file_of(self._folder, agent))
+
+    def fields(self, agent: str) -> AgentFields | None:
+        """As its file says now; None: it has none. Raises `UserError`."""
+        before = self._before(agent)
+        return None if before is None else _fields(agent, before[1])
+
+    def check(self, agent: str, fields: AgentFields | None) -> Checked:
+        """What is wrong with an agent of these fields (None: with removing it), and its config:
+        the whole network is read as it would be. Raises `UserError` for a file of another form."""
+        before, path = self._before(agent), file_of(self._folder, agent)
+        text = None if fields is None else agent_text(agent, fields, before)
+        try:
+            known = load(self._config.path, agents={path: text}).file.agents
+        except ConfigProblems as error:
+            return Checked(None, [_problem(agent, each) for each in error.problems])
+        except ConfigError as error:
+            return Checked(None, [_problem(agent, error)])
+        if text is not None and fields is not None and self._read(agent, text) != fields:
+            return Checked(None, [AgentProblem(field="", message="it cannot be written as YAML")])
+        return Checked(known.get(agent), [])
+
+    def write(self, agent: str, fields: AgentFields | None) -> Callable[[], None]:
+        """Put its file in place, whole or not at all, or take it away; returns what puts back the
+        one before. Raises `OSError`."""
+        before, path = self._before(agent), file_of(self._folder, agent)
+        if fields is None:
+            path.unlink()
+        else:
+            _put(path, agent_text(agent, fields, before))
+
+        def undo() -> None:
+            if before is None:
+                path.unlink(missing_ok=True)
+            else:
+                _put(path, before[0])
+
+        return undo
+
+    def start(self, agent: str, token: str) -> None:
+        self._supervisor.add(self._unit(agent, token))
+
+    async def remove(self, agent: str) -> None:
+        await self._supervisor.remove(agent)
+
+    def _before(self, agent: str) -> tuple[str, Document] | None:
+        path = file_of(self._folder, agent)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{shown_path(path)} cannot be read: {error}") from None
+        document = parse(path, os.environ, text)
+        _fields(agent, document)
+        return text, document
+
+    def _read(self, agent: str, text: str) -> AgentFields:
+        return _fields(agent, parse(file_of(self._folder, agent), os.environ, text))
+
+
+def _fields(agent: str, document: Document) -> AgentFields:
+    """Raises `UserError` where the file has not the form of such a file."""
+    agents = document.data.get("agents")
+    section = agents.get(agent) if isinstance(agents, Mapping) else None
+    name = shown_path(document.place(()).file)
+    if not isinstance(section, Mapping):
+        raise UserError(f"{name} does not have the agent {agent!r}: it was changed by hand")
+    try:
+        return fields_of(section)
+    except ValueError as error:
+        raise UserError(f"{name} was changed by hand and cannot be changed here: {error}") from None
+
+
+def _problem(agent: str, error: ConfigError) -> AgentProblem:
+    mine = error.loc[:2] == ("agents", agent)
+    text = error.message.replace(f"agents.{agent}.", "").replace(f"agents.{agent} ", "it ")
+    message = text if mine else str(error)
+    field = "" if not mine else field_at(error.loc[2:]) if error.loc[2:] else "agent"
+    return AgentProblem(field=field, message=message)
+
+
+def _put(path: Path, text: str) -> None:
+    """The file is there with this text, durably, or stays as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".tmp")
+    try:
+        with open(draft, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,217 @@
+"""Agents that owners make while a network runs, and what owners ask its models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from hubbub.protocol.messages import Model, Name, Permission
+from hubbub.protocol.operations import Input
+
+__all__ = [
+    "AgentChoices",
+    "AgentDefinition",
+    "AgentDraft",
+    "AgentFields",
+    "AgentProblem",
+    "AgentProblems",
+    "AgentSaved",
+    "AgentVersion",
+    "AskModel",
+    "CheckAgent",
+    "DescribeAgent",
+    "EditAgent",
+    "ListModels",
+    "ModelAnswer",
+    "ModelChoice",
+    "Models",
+    "NewAgent",
+    "PermissionMode",
+    "ReadAgent",
+    "ReadAgentChoices",
+    "RemoveAgent",
+    "RollBackAgent",
+    "Said",
+    "ToolChoice",
+]
+
+PermissionMode = Literal["read_only", "ask", "full"]
+Text = Annotated[str, Field(max_length=64 * 1024)]
+Names = Annotated[tuple[Name, ...], Field(max_length=256)]
+
+
+class AgentFields(Input):
+    """What owners may say about an agent. What is null or left out is as the config's defaults
+    have it."""
+
+    description: Text | None = None
+    """What others are told about it."""
+    instruction: Text | None = None
+    """The system prompt."""
+    model: Name | None = None
+    """A name from the network's `models`."""
+    tools: Names | None = None
+    """Names of operations; left out: all that it may use."""
+    channels: Names | None = None
+    """Those that it joins besides the ones that everybody joins."""
+    permission_mode: PermissionMode | None = None
+    """read_only: it changes nothing; ask: a person approves each change; full: they are made."""
+    daily_usd: float | None = None
+    """US dollars that it may spend in a day."""
+    daily_tokens: int | None = None
+    """Tokens that it may read and write in a day."""
+    max_steps: int | None = None
+    """Answers of its model in one turn."""
+
+
+class NewAgent(AgentFields):
+    agent: Name
+    """What it is to be called."""
+
+
+class CheckAgent(AgentFields):
+    agent: Name
+    new: bool = True
+    """Whether there is to be no agent of this name yet."""
+
+
+class EditAgent(AgentFields):
+    agent: Name
+    version: int | None = None
+    """The version that was read; refused if there is a newer one."""
+
+
+class ReadAgent(Input):
+    agent: Name
+
+
+class RemoveAgent(Input):
+    agent: Name
+
+
+class RollBackAgent(Input):
+    agent: Name
+    to: Annotated[int, Field(ge=1)]
+    """The version that holds again."""
+
+
+class AgentVersion(Model):
+    """How an agent was defined from a moment on."""
+
+    version: int
+    at: AwareDatetime | None = None
+    by: str | None = None
+    """None: its file was changed by hand."""
+    fields: AgentFields | None = None
+    """None: it was removed."""
+
+
+class AgentDefinition(Model):
+    agent: str
+    fields: AgentFields
+    version: int
+    versions: tuple[AgentVersion, ...]
+    """All of them, the latest first."""
+    file: str
+    """Its file's name."""
+
+
+class AgentSaved(Model):
+    agent: str
+    version: int
+
+
+class AgentProblem(Model):
+    field: str
+    """Its name in `AgentFields`, or `agent`; empty: the whole."""
+    message: str
+
+
+class AgentProblems(Model):
+    problems: tuple[AgentProblem, ...]
+    """Empty: it can be saved."""
+
+
+class ReadAgentChoices(Input):
+    pass
+
+
+class ToolChoice(Model):
+    name: str
+    about: str
+    permission: Permission
+    mod: str = ""
+
+
+class AgentChoices(Model):
+    """Among what owners choose when they make an agent."""
+
+    models: tuple[str, ...]
+    tools: tuple[ToolChoice, ...]
+    channels: tuple[str, ...]
+    everybody: tuple[str, ...]
+    """Channels that every agent joins."""
+    agents: tuple[str, ...]
+    """Those that can be changed and removed."""
+    refused: str | None = None
+    """Why no agent can be made here."""
+
+
+class DescribeAgent(Input):
+    sentence: Annotated[str, Field(min_length=1, max_length=4096)]
+    """What it is to do, for example "a reviewer who reads diffs and is blunt"."""
+
+
+class AgentDraft(Model):
+    agent: str
+    """A name that is free."""
+    fields: AgentFields
+    note: str | None = None
+    """Why the sentence became the instruction as it is."""
+
+
+class ListModels(Input):
+    pass
+
+
+class ModelChoice(Model):
+    name: str
+    """In the network's file."""
+    model: str
+    """At its endpoint."""
+    endpoint: str
+    """Its host."""
+    usd_in: float | None = None
+    """US dollars for a million tokens that it reads; null: no price is known."""
+    usd_out: float | None = None
+    """For a million tokens that it writes."""
+    context_window: int | None = None
+
+
+class Models(Model):
+    models: tuple[ModelChoice, ...]
+
+
+class Said(Model):
+    """A turn of a conversation with a model."""
+
+    role: Literal["user", "assistant"]
+    text: Text
+
+
+class AskModel(Input):
+    model: Name
+    """Its name in the network's file."""
+    instruction: Text = ""
+    """A system prompt."""
+    messages: Annotated[tuple[Said, ...], Field(min_length=1, max_length=40)]
+
+
+class ModelAnswer(Model):
+    text: str
+    seconds: float
+    tokens_in: int
+    tokens_out: int
+    usd: float | None = None
+    """By the model's price."""

@@ -1,0 +1,251 @@
+// `#/agent` makes an agent, `#/agent/NAME` changes one that was made here. What is wrong is said by the
+// hub, beside the field; until it is saved, nothing of it is anywhere.
+import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { Difference } from "../../parts/difference.js";
+import { Icon } from "../../parts/icon.js";
+import { Moment } from "../../parts/moment.js";
+import { t } from "../../texts.js";
+import { SideTalk } from "./side-talk.js";
+import { words } from "./texts.js";
+
+const LATER_MS = 400; // after the last key
+const TEXTS = ["description", "instruction", "model", "permission_mode"];
+const NUMBERS = ["daily_usd", "daily_tokens", "max_steps"];
+const NEW = draftOf({});
+
+export function AgentEditor({ app, args: [agent = ""] }) {
+  return html`<${Editor} key=${agent} app=${app} agent=${agent} />`;
+}
+
+function Editor({ app, agent }) {
+  const [about, setAbout] = useState(null); // {choices, definition}
+  const [problem, setProblem] = useState(null);
+  const load = async () => {
+    try {
+      const choices = await app.client.call("agent_choices");
+      const definition = agent && !choices.refused ? await app.client.call("read_agent", { agent }) : null;
+      setAbout({ choices, definition });
+    } catch (error) {
+      setProblem(error.message);
+    }
+  };
+  useEffect(() => void load(), []);
+  return html`
+    <header class="title"><h1 tabindex="-1">${agent ? words.edit(agent) : words.make}</h1></header>
+    <div class="page agent-editor">
+      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
+      ${about?.choices.refused && html`<div class="empty"><${Icon} name="agent" size=${32} /><h2>${words.refused}</h2>
+        <p>${about.choices.refused}</p><a class="button" href="/join">${words.joinInstead}</a></div>`}
+      ${about && !about.choices.refused && html`<${Form} key=${about.definition?.version} app=${app} agent=${agent}
+        choices=${about.choices} definition=${about.definition} again=${load} />`}
+    </div>`;
+}
+
+function Form({ app, agent, choices, definition, again }) {
+  const [draft, setDraft] = useState(definition ? draftOf(definition.fields) : { ...NEW, model: choices.models[0] ?? "" });
+  const [name, setName] = useState(agent);
+  const [sentence, setSentence] = useState("");
+  const [{ problems, note, busy }, setState] = useState({ problems: [], note: null, busy: null });
+  const put = (more) => setState((state) => ({ ...state, ...more }));
+  const isNew = !definition;
+  const first = useRef(null);
+  useEffect(() => first.current?.focus(), []);
+  const fields = fieldsOf(draft);
+  const changed = !isNew && JSON.stringify(fields) !== JSON.stringify(fieldsOf(draftOf(definition.fields)));
+  const change = (more) => setDraft((before) => ({ ...before, ...more }));
+  useEffect(() => {
+    if (!name || !(draft.instruction.trim() || changed)) return put({ problems: [] });
+    const timer = setTimeout(async () => {
+      const found = await app.client.call("check_agent", { agent: name, new: isNew, ...fields }).catch(() => null);
+      if (found) put({ problems: found.problems });
+    }, LATER_MS);
+    return () => clearTimeout(timer);
+  }, [name, JSON.stringify(draft)]);
+
+  const drafted = async () => {
+    const found = await app.client.call("draft_agent", { sentence });
+    const made = { ...draft, ...draftOf({ ...fields, ...found.fields }) };
+    setDraft(made);
+    setName((before) => before || found.agent);
+    put({ note: found.note ?? null });
+    return { agent: name || found.agent, fields: fieldsOf(made) };
+  };
+  const during = (what, work) => async (event) => {
+    event?.preventDefault();
+    put({ busy: what, problems: [] });
+    try {
+      await work();
+    } catch (error) {
+      const field = error.details?.field ?? "";
+      put({ problems: [{ field, message: field ? error.message.replace(`${field}: `, "") : error.message }] });
+    }
+    put({ busy: null });
+  };
+  const save = during("save", async () => {
+    const now = isNew && sentence.trim() && !draft.instruction.trim() ? await drafted() : { agent: name, fields };
+    const args = { agent: now.agent, ...now.fields };
+    const saved = isNew ? await app.client.write("add_agent", args)
+      : await app.client.write("edit_agent", { ...args, version: definition.version });
+    if (isNew) return app.talkTo(saved.agent);
+    app.say(words.saved(agent, saved.version));
+    await again();
+  });
+  const said = (field) => problems.filter((each) => each.field === field).map(({ message }) => message).join("; ");
+  const known = new Set(["agent", ...Object.keys(NEW)]);
+  const others = problems.filter(({ field }) => !known.has(field)).map(({ message }) => message).join("; ");
+  const input = { draft, change, said };
+  return html`
+    <form onSubmit=${save} novalidate>
+      ${isNew && html`<label class="field">${words.sentence}
+        <input ref=${first} name="sentence" autocomplete="off" maxlength="2000" dir="auto" value=${sentence}
+          onInput=${(event) => setSentence(event.target.value)} /><small>${words.sentenceHint}</small></label>
+      <div class="actions">
+        <button type="submit" class="primary" disabled=${busy || !(sentence.trim() || draft.instruction.trim())}>
+          <${Icon} name="plus" size=${16} />${words.saveNew}</button>
+        <button type="button" disabled=${busy || !sentence.trim()} onClick=${during("draft", drafted)}>${words.draft}</button>
+        ${busy === "draft" && html`<span class="quiet" role="status">${words.drafting}</span>`}
+      </div>`}
+      ${note && html`<p class="note warn" role="status">${note}</p>`}
+      ${others && html`<p class="note danger" role="alert">${others}</p>`}
+      ${!choices.models.length && html`<p class="note warn">${words.noModel}</p>`}
+      ${isNew && html`<${Field} label=${words.name} hint=${words.nameHint} problem=${said("agent")}
+        view=${(more) => html`<input name="agent" autocomplete="off" spellcheck=${false} maxlength="64" value=${name}
+          onInput=${(event) => setName(event.target.value.trim())} ...${more} />`} />`}
+      <${Text} name="instruction" rows=${8} ...${input} />
+      <${Text} name="description" ...${input} />
+      <div class="pair">
+        <${Choice} name="model" choices=${choices.models.map((each) => [each, each])} ...${input} />
+        <${Choice} name="permission_mode" choices=${Object.entries(words.permissions)} ...${input} />
+      </div>
+      <${Tools} tools=${choices.tools} ...${input} />
+      <${Channels} choices=${choices} ...${input} />
+      <div class="pair">
+        <${Number} name="daily_usd" step="any" hint=${words.noLimit} ...${input} />
+        <${Number} name="daily_tokens" hint=${words.noLimit} ...${input} />
+        <${Number} name="max_steps" hint=${words.usualSteps} ...${input} />
+      </div>
+      ${!isNew && html`<div class="actions">
+        <button type="submit" class="primary" disabled=${busy || !changed}>${words.save}</button>
+        <a class="button" href=${app.router.href("turns", [agent])}>${words.recorded}</a>
+        <${Remove} app=${app} agent=${agent} />
+        <span class="quiet small">${changed ? words.file(definition.file) : words.unchanged}</span></div>
+      ${changed && html`<${Changed} before=${definition.fields} after=${fields} />`}`}
+    </form>
+    <aside>
+      <${SideTalk} app=${app} model=${draft.model || choices.models[0]} instruction=${draft.instruction || sentence} />
+      ${!isNew && html`<${Versions} app=${app} agent=${agent} versions=${definition.versions} again=${again} />`}
+    </aside>`;
+}
+
+/** A field with its label, a line of help, and what is wrong with it. `view` is given what belongs to the input. */
+function Field({ label, hint, problem, view }) {
+  return html`<label class="field">${label}${view(problem ? { "aria-invalid": "true" } : {})}
+    ${problem ? html`<small class="problem" role="alert">${problem}</small>` : hint && html`<small>${hint}</small>`}</label>`;
+}
+
+function Text({ name, rows = 0, draft, change, said }) {
+  const more = { name, value: draft[name], dir: "auto", onInput: (event) => change({ [name]: event.target.value }) };
+  return html`<${Field} label=${words[name]} hint=${words[`${name}Hint`]} problem=${said(name)}
+    view=${(also) => (rows ? html`<textarea rows=${rows} ...${more} ...${also} />`
+      : html`<input autocomplete="off" ...${more} ...${also} />`)} />`;
+}
+
+function Number({ name, step = "1", hint, draft, change, said }) {
+  return html`<${Field} label=${words[name]} problem=${said(name)}
+    view=${(also) => html`<input type="number" name=${name} min="0" step=${step} placeholder=${hint} value=${draft[name]}
+      onInput=${(event) => change({ [name]: event.target.value })} ...${also} />`} />`;
+}
+
+function Choice({ name, choices, draft, change, said }) {
+  return html`<${Field} label=${words[name]} problem=${said(name)}
+    view=${(also) => html`<select name=${name} value=${draft[name]} onChange=${(event) => change({ [name]: event.target.value })} ...${also}>
+      ${choices.map(([value, title]) => html`<option key=${value} value=${value} selected=${value === draft[name]}>${title}</option>`)}
+    </select>`} />`;
+}
+
+function Tools({ tools, draft, change, said }) {
+  const chosen = draft.tools;
+  const extra = (chosen ?? []).filter((name) => !tools.some((each) => each.name === name)).map((name) => ({ name, about: "" }));
+  const toggle = (name) => change({ tools: chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name] });
+  const radio = (on, title, tools_) => html`<label class="option"><input type="radio" name="which-tools" checked=${on}
+    onChange=${() => change({ tools: tools_ })} />${title}</label>`;
+  return html`<fieldset><legend>${words.tools}</legend>
+    ${radio(chosen === null, words.allTools(tools.length), null)}
+    ${radio(chosen !== null, words.chosenTools, chosen ?? [])}
+    ${chosen && html`<ul class="pick">${[...extra, ...tools].map(({ name, about }) => html`<li key=${name}>
+      <label class="list-row"><input type="checkbox" name="tool" checked=${chosen.includes(name)} onChange=${() => toggle(name)} />
+        <span class="name">${name}</span><span class="cut quiet small">${about}</span></label></li>`)}</ul>`}
+    ${said("tools") && html`<small class="problem" role="alert">${said("tools")}</small>`}
+  </fieldset>`;
+}
+
+function Channels({ choices: { channels, everybody }, draft, change, said }) {
+  const chosen = draft.channels;
+  const toggle = (name) => change({ channels: chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name] });
+  if (!channels.length && !everybody.length) return null;
+  return html`<fieldset><legend>${words.channels}</legend>
+    ${everybody.length > 0 && html`<p class="quiet small">${words.everybody(everybody.map((name) => `#${name}`).join(", "))}</p>`}
+    ${channels.map((name) => html`<label class="option" key=${name}><input type="checkbox" name="channel"
+      checked=${chosen.includes(name)} onChange=${() => toggle(name)} />#${name}</label>`)}
+    ${said("channels") && html`<small class="problem" role="alert">${said("channels")}</small>`}
+  </fieldset>`;
+}
+
+function Remove({ app, agent }) {
+  const [asked, setAsked] = useState(false);
+  const remove = async () => {
+    try {
+      await app.client.write("remove_agent", { agent });
+      app.say(words.removed(agent));
+      app.router.go("agents");
+    } catch (error) {
+      app.say(error.message);
+    }
+  };
+  if (!asked) return html`<button type="button" class="danger" onClick=${() => setAsked(true)}>${words.remove}</button>`;
+  return html`<span class="note warn" role="alert">${words.removeMeaning}
+    <button type="button" class="danger" onClick=${remove}>${words.removeNow(agent)}</button>
+    <button type="button" onClick=${() => setAsked(false)}>${words.keep}</button></span>`;
+}
+
+function Versions({ app, agent, versions, again }) {
+  const back = async (to) => {
+    try {
+      const { version } = await app.client.write("roll_back_agent", { agent, to });
+      app.say(words.saved(agent, version));
+      await again();
+    } catch (error) {
+      app.say(error.message);
+    }
+  };
+  return html`<section aria-label=${words.versions}><div class="section"><h2>${words.versions}</h2></div>
+    <ol class="agent-versions">${versions.map(({ version, at, by, fields }, n) => html`<li key=${version}>
+      <p><b>${words.version(version)}</b> ${n === 0 && html`<span class="chip ok">${words.current}</span>`}
+        <span class="quiet small"> ${by ? html`${app.state.nameOf(by)}, <${Moment} at=${at} />` : words.byHand}</span></p>
+      ${!fields && html`<p class="quiet small">${words.gone}</p>`}
+      ${fields && html`<details class="folded"><summary>${versions[n + 1] ? words.changes : words.first}</summary>
+        <${Changed} before=${versions[n + 1]?.fields ?? {}} after=${fields} /></details>`}
+      ${n > 0 && fields && html`<button type="button" class="small" aria-label=${`${words.back}: ${words.version(version)}`}
+        onClick=${() => back(version)}>${words.back}</button>`}
+    </li>`)}</ol></section>`;
+}
+
+/** What differs between two versions, field by field. */
+function Changed({ before, after }) {
+  const written = (value) => (value == null ? "" : Array.isArray(value) ? value.join("\n") : `${value}`);
+  const names = Object.keys(NEW).filter((name) => written(before[name]) !== written(after[name]));
+  return names.map((name) => html`<${Difference} key=${name} title=${words[name]} a=${written(before[name])} b=${written(after[name])} />`);
+}
+
+/** Fields of an agent as a form has them, and back: null is what the network's defaults have. */
+function draftOf(fields) {
+  const draft = Object.fromEntries([...TEXTS, ...NUMBERS].map((name) => [name, `${fields[name] ?? ""}`]));
+  if (draft.permission_mode === "full") draft.permission_mode = "";
+  return { ...draft, tools: fields.tools ?? null, channels: fields.channels ?? [] };
+}
+
+function fieldsOf(draft) {
+  const texts = TEXTS.map((name) => [name, draft[name].trim() ? draft[name] : null]);
+  const numbers = NUMBERS.map((name) => [name, draft[name] === "" ? null : +draft[name]]);
+  return { ...Object.fromEntries([...texts, ...numbers]), tools: draft.tools, channels: draft.channels.length ? draft.channels : null };
+}

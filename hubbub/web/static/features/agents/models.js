@@ -1,0 +1,53 @@
+// `#/models`: the models of the network, what they cost, and whether they answer.
+import { count, dollars } from "../../core/numbers.js";
+import { html, useEffect, useState } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
+import { words } from "./texts.js";
+
+export function Models({ app }) {
+  const [models, setModels] = useState(null);
+  const [answers, setAnswers] = useState({}); // by name: {state: "asking" | "answered" | "failed", ...}
+  const [problem, setProblem] = useState(null);
+  useEffect(() => {
+    app.client.call("list_models").then((found) => setModels(found.models), (error) => setProblem(error.message));
+  }, []);
+  const put = (name, answer) => setAnswers((before) => ({ ...before, [name]: answer }));
+  const test = async ({ name }) => {
+    put(name, { state: "asking" });
+    const messages = [{ role: "user", text: words.question }];
+    await app.client.call("ask_model", { model: name, messages }).then(
+      (answer) => put(name, { state: "answered", ...answer }),
+      (error) => put(name, { state: "failed", text: error.message }),
+    );
+  };
+  const testAll = async () => {
+    for (const model of models) await test(model);
+  };
+  return html`
+    <header class="title"><h1 tabindex="-1" data-focus>${words.models}</h1>
+      <div class="tools">${models?.length > 1 && html`<button type="button" onClick=${testAll}>${words.testAll}</button>`}</div></header>
+    <div class="page agents-page">
+      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
+      ${models && !models.length && html`<div class="empty"><${Icon} name="agent" size=${32} /><h2>${words.none}</h2><p>${words.noneHint}</p></div>`}
+      <ul>${models?.map((model) => html`<${Model} key=${model.name} model=${model} answer=${answers[model.name]}
+        test=${() => test(model)} />`)}</ul>
+    </div>`;
+}
+
+function Model({ model: { name, model, endpoint, usd_in, usd_out, context_window: window }, answer, test }) {
+  const priced = usd_in !== undefined;
+  return html`<li class="model" aria-label=${name}>
+    <div>
+      <h2>${name}</h2>
+      <p class="small">${[model, endpoint, window && words.window(count(window))].filter(Boolean).join(" · ")}</p>
+      <p class="quiet small">${priced ? words.price(usd_in, usd_out) : words.noPrice}</p>
+    </div>
+    <button type="button" class="small" aria-label=${`${words.test} ${name}`} disabled=${answer?.state === "asking"}
+      onClick=${test}>${words.test}</button>
+    <p class="answer" role="status">
+      ${answer?.state === "asking" && html`<span class="quiet">${words.testing}</span>`}
+      ${answer?.state === "answered" && html`<span class="chip ok">${words.took(answer.seconds)}${answer.usd ? ` · ${dollars(answer.usd)}` : ""}</span>
+        <q dir="auto">${answer.text}</q>`}
+      ${answer?.state === "failed" && html`<span class="problem">${answer.text}</span>`}</p>
+  </li>`;
+}

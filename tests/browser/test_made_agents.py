@@ -1,0 +1,104 @@
+"""Agents that people make and change on the page, and the models behind them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
+from tests.browser.support.accessibility import audit
+from tests.browser.support.desk import Desks
+from tests.e2e.support.config_network import run_config
+
+SENTENCE = "a reviewer who reads diffs and is blunt"
+DRAFT = {"name": "reviewer", "description": "Reads diffs", "instruction": "You read diffs."}
+NETWORK = """\
+network:
+  {{name: made, listen: "127.0.0.1:0", auth: open, store: "sqlite::memory:", agent_folder: {{}}}}
+channels: {{general: {{}}, desk: {{members: []}}}}
+models:
+  default: {{model: scripted, base_url: "{url}", price: {{input: 1, output: 2}}}}
+  gone: {{model: gone, base_url: "http://127.0.0.1:9/v1", retries: 0}}
+"""
+
+
+def script() -> Script:
+    """The model writes drafts, talks beside the form, and is the agent."""
+
+    def says(system: str, text: str, *, tool: bool = False) -> Rule:
+        finish = Call(tool="finish", arguments={"reason": "said", "message": text})
+        answer = Answer(calls=[finish]) if tool else Answer(text=text)
+        return Rule(when=When(system=system), answer=answer)
+
+    return Script(
+        rules=[
+            says("You draft an agent", json.dumps(DRAFT)),
+            says("^You read diffs kindly.$", "That is a nice diff."),
+            says("You read diffs kindly", "Kindly: no.", tool=True),
+            says("You read diffs", "Bluntly: no.", tool=True),
+            Rule(answer=Answer(text="Paris")),
+        ]
+    )
+
+
+@pytest.mark.behaviour("U-17")
+async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_and_rolled_back(
+    desks: Desks, tmp_path: Path
+) -> None:
+    async with ModelServer(script()) as model:
+        (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
+        async with run_config(str(tmp_path / "net"), tmp_path) as network:
+            desk = await desks.sit(network.url.replace("ws:", "http:"), "ann")
+            page, main = desk.page, desk.main
+            await main.get_by_role("button", name="Make an agent of your own").click()
+            await expect(main.get_by_label("What should it do?")).to_be_focused()
+            await page.keyboard.type(SENTENCE)
+            await main.get_by_role("button", name="Make it and talk to it").click()
+            await expect(desk.composer).to_have_attribute("aria-label", "Message reviewer")
+            await desk.composer.fill("What of this diff?")
+            await page.get_by_role("button", name="Send").click()
+            await desk.sees("Bluntly: no.")
+
+            await desk.visit("agents")
+            await audit(page)
+            await main.get_by_role("link", name="Change reviewer").click()
+            instruction = main.get_by_label("Instruction")
+            await instruction.fill("You read diffs kindly.")
+            await main.get_by_label("Say something to it").fill("Hello?")
+            await main.get_by_role("button", name="Ask").click()
+            await expect(main).to_contain_text("That is a nice diff.")
+            await main.get_by_label("Steps a turn").fill("0")
+            await expect(main.get_by_role("alert")).to_have_text(
+                "max_steps is 0: expected at least 1"
+            )
+            await main.get_by_label("Steps a turn").fill("")
+            await expect(main.get_by_role("alert")).to_have_count(0)
+            await audit(page)
+            await main.get_by_role("button", name="Save and restart it").click()
+            versions = main.get_by_role("region", name="Versions").get_by_role("listitem")
+            await expect(versions).to_have_count(2)
+            await expect(versions.first).to_contain_text("Version 2")
+            await desk.visit("thread", "dm.ann.reviewer")
+            await desk.says("And now?")
+            await desk.sees("Kindly: no.")
+
+            await desk.visit("agent", "reviewer")
+            await main.get_by_role("button", name="Use this version: Version 1").click()
+            await expect(instruction).to_have_value("You read diffs.")
+            await main.get_by_role("button", name="Remove").click()
+            await main.get_by_role("button", name="Remove reviewer").click()
+            await expect(main.get_by_role("listitem", name="reviewer")).to_contain_text(
+                "does not exist any more"
+            )
+            assert list((tmp_path / "agents.d").iterdir()) == []
+
+            await desk.visit("models")
+            await main.get_by_role("button", name="Test all").click()
+            await expect(main.get_by_role("listitem", name="default")).to_contain_text("Paris")
+            gone = main.get_by_role("listitem", name="gone")
+            await expect(gone).to_contain_text("its endpoint cannot be reached")
+            await audit(page)
+            await desks.leave()
