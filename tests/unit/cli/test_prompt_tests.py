@@ -11,7 +11,10 @@ from xml.etree import ElementTree
 import pytest
 from pydantic import JsonValue
 
-from hubbub.lab.prompt_tests import CaseVerdict, Suite, write_junit
+from hubbub.app.preflight import load_valid
+from hubbub.errors import UserError
+from hubbub.lab.cases import load_cases
+from hubbub.lab.prompt_tests import CaseVerdict, Suite, run_cases, write_junit
 from hubbub.testing.model_server import ModelServer, Script
 from tests.unit.cli.conftest import Shell
 
@@ -197,9 +200,8 @@ def test_a_model_that_fails_is_an_error_and_no_failed_case(shop: Path, hubbub: S
     assert "no such luck" in (error.text or "")
 
 
-def test_a_mistake_is_told_with_its_place_before_anything_is_asked(
-    reading: Path, hubbub: Shell
-) -> None:
+async def test_a_mistake_is_told_with_its_place_before_anything_is_asked(reading: Path) -> None:
+    loaded, file = load_valid(reading / "hubbub.yaml"), reading / "c.yaml"
     mcp = "c.yaml:2: 'find_book' is a tool of the MCP server find, and no server runs in prompt"
     schema = "expect: [{arguments_match: find_order, schema: {type: nonsense}}]"
     for text, complaint in (
@@ -223,9 +225,10 @@ def test_a_mistake_is_told_with_its_place_before_anything_is_asked(
         (f"agent: clerk, incoming: a, {schema}", "c.yaml:2: 'x': no JSON Schema"),
     ):
         expect = "" if "expect" in text else ", expect: [{max_tokens: 9}]"
-        ran = hubbub(*case(reading, f"cases:\n  - {{name: x, {text}{expect}}}\n"))
-        assert ran.code == 2, ran.out
-        assert complaint in ran.err, text
+        file.write_text(f"cases:\n  - {{name: x, {text}{expect}}}\n")
+        with pytest.raises(UserError) as caught:
+            await run_cases(loaded, load_cases(loaded, [file]))
+        assert complaint in str(caught.value), text
 
 
 def test_an_agent_that_cannot_start_is_told_once(shop: Path, hubbub: Shell) -> None:
