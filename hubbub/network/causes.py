@@ -24,16 +24,18 @@ class Causes:
     def committed(self, entries: Sequence[Entry]) -> None:
         """The entries are durable, and may be named from now on."""
         self._recent.add(
-            (
-                e.seq,
-                e.thread.no,
-                e.draft.sender_id,
-                e.interaction,
-                e.hop,
-                e.hop_limit,
-                e.draft.outside,
-            )
-            for e in entries
+            [
+                (
+                    e.seq,
+                    e.thread.no,
+                    e.draft.sender_id,
+                    e.interaction,
+                    e.hop,
+                    e.hop_limit,
+                    e.draft.outside,
+                )
+                for e in entries
+            ]
         )
 
     def recent(self, seq: int) -> Ancestor | None:

@@ -40,7 +40,9 @@ TOO_SLOW = "you do not read; come back and resume"
 
 _MEDIUM = Struct("!BBH").pack
 _LONG = Struct("!BBQ").pack
-_SHORT = [bytes((0x81, size)) for size in range(126)]
+_FINAL_TEXT = 0x81
+_MASKED = 0x80
+_SHORT = [bytes((_FINAL_TEXT, size)) for size in range(126)]
 
 
 def _header(size: int) -> bytes:
@@ -48,12 +50,8 @@ def _header(size: int) -> bytes:
     if size < 126:
         return _SHORT[size]
     if size < 65536:
-        return _MEDIUM(0x81, 126, size)
-    return _LONG(0x81, 127, size)
-
-
-_FINAL_TEXT = 0x81
-_MASKED = 0x80
+        return _MEDIUM(_FINAL_TEXT, 126, size)
+    return _LONG(_FINAL_TEXT, 127, size)
 
 
 class FrameSplitter:
@@ -80,7 +78,7 @@ class FrameSplitter:
         """Whether the library gets the rest of the stream unsplit."""
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream."""
+        """Take the next bytes of the stream, and hand over the frames that are whole."""
         if self.giving_up:
             self._other(data)
             return
@@ -90,19 +88,8 @@ class FrameSplitter:
                 return
             data = bytes(self._buffer)
             self._buffer.clear()
-        used = self._split(data)
-        if used < len(data):
-            rest = data[used:]
-            if self.giving_up:
-                self._other(rest)
-            else:
-                self._buffer += rest
-
-    def _split(self, data: bytes) -> int:
-        """Hand over the whole frames at the beginning of `data`; returns how long they are."""
         at, end = 0, len(data)
-        self._needed = 2
-        while end - at >= 2:
+        while end - at >= 2 and not self.giving_up:
             size = data[at + 1] ^ _MASKED
             mask_at = at + 2
             if size == 126 and end - at >= 4:
@@ -113,23 +100,27 @@ class FrameSplitter:
                 mask_at = at + 10
             elif size in (126, 127):
                 self._needed = 4 if size == 126 else 10
-                return at
+                break
             if size > self._max_bytes or not data[at + 1] & _MASKED:
                 self.giving_up = True
-                return at
+                break
             payload_at = mask_at + 4
             stop = payload_at + size
             if stop > end:
                 self._needed = stop - at
-                return at
+                break
             if data[at] == _FINAL_TEXT:
                 self._text(apply_mask(data[payload_at:stop], data[mask_at:payload_at]))
             else:
                 self._other(data[at:stop])
-                if self.giving_up:
-                    return stop
             at = stop
-        return at
+        else:
+            self._needed = 2
+        if at < end:
+            if self.giving_up:
+                self._other(data[at:])
+            else:
+                self._buffer += data[at:]
 
 
 class Flusher:
@@ -266,7 +257,8 @@ class Connection(ServerConnection):
             if not waiting:
                 self.loop.call_soon(self.flusher.flush)
             waiting.append(self)
-        out.append(_header(len(frame)))
+        size = len(frame)  # as nearly all frames have it; else one more call
+        out.append(_MEDIUM(_FINAL_TEXT, 126, size) if 125 < size < 65536 else _header(size))
         out.append(frame)
 
     def flush(self) -> None:

@@ -172,7 +172,7 @@ class Log:
         self._wakeup = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._stamp = (-1, "")
+        self._second = (-1, "")
         self._stopped = False
         self._expected = 0
         """Entries that are likely to come, because the batch before had as many."""
@@ -405,12 +405,12 @@ class Log:
         return fresh, left
 
     def _now(self) -> str:
-        """The time as it stands in messages, cached for its millisecond."""
-        ms = int(self._clock.now() * 1000)
-        if ms != self._stamp[0]:
-            moment = datetime.fromtimestamp(ms / 1000, UTC)
-            self._stamp = (ms, moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z")
-        return self._stamp[1]
+        """The time as it stands in messages."""
+        second, ms = divmod(int(self._clock.now() * 1000), 1000)
+        if second != self._second[0]:
+            moment = datetime.fromtimestamp(second, UTC)
+            self._second = (second, moment.strftime("%Y-%m-%dT%H:%M:%S"))
+        return f"{self._second[1]}.{ms:03d}Z"
 
 
 class _Undo:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, assert_never
@@ -351,9 +351,9 @@ def encode_message(
     text = encode_basestring(content) if isinstance(content, str) else to_json(content).decode()
     rest = ""
     if draft.recipients:
-        rest = f',"recipients":{_id_list(draft.recipients)}'
+        rest = ',"recipients":["' + '","'.join(draft.recipients) + '"]'
     if draft.mentions:
-        rest += f',"mentions":{_id_list(draft.mentions)}'
+        rest += ',"mentions":["' + '","'.join(draft.mentions) + '"]'
     if draft.cause_id is not None:
         rest += f',"cause_id":{encode_basestring(draft.cause_id)}'
     if draft.reply_to is not None:
@@ -402,10 +402,6 @@ def _purpose(purpose: Purpose) -> str:
             return f'{was},"imported":true'
         case _:
             assert_never(purpose)
-
-
-def _id_list(ids: Iterable[str]) -> str:
-    return '["' + '","'.join(ids) + '"]'
 
 
 def encode_shared(seq: int, tseq: int, body: bytes) -> bytes:

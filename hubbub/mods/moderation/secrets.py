@@ -192,18 +192,18 @@ def _may_have_known(text: str) -> bool:
     # the hints.
     return (
         ("_" in text and _has("_", text))
-        or ("=" in text and _has("=", text))
-        or ("J" in text and _has("J", text))
-        or ("9" in text and _has("9", text))
-        or ("G" in text and _has("G", text))
-        or (":" in text and _has(":", text))
         or ("-" in text and _has("-", text))
-        or ("K" in text and _has("K", text))
-        or ("R" in text and _has("R", text))
-        or ("W" in text and _has("W", text))
-        or ("z" in text and _has("z", text))
-        or ("x" in text and _has("x", text))
+        or ("G" in text and _has("G", text))
         or ("A" in text and _has("A", text))
+        or (":" in text and (":AA" in text or "://" in text))
+        or ("K" in text and ("AKIA" in text or "SK" in text))
+        or "AccountKey=" in text
+        or ".eyJ" in text
+        or "ya29." in text
+        or "EARER" in text
+        or "AWS" in text
+        or "AIza" in text
+        or "xox" in text
         or "aws" in text
         or "asic" in text
         or "earer" in text

@@ -88,9 +88,7 @@ class BudgetService(Service, Gate):
         self._limiter = LoopLimiter(config.wake.loop_limit)
         self._notices = Notices(state.threads, self._post, config.wake.loop_limit)
         self._unsaved = Unsaved(kernel.log, clock.now)
-        self._judges = Policies(
-            state.stops, self.daily, self._limiter, self._unsaved, kernel.queues
-        )
+        self._judges = Policies(state.stops, self.daily, self._limiter, kernel.queues)
         self._judgements: dict[Entry, PolicyResult] = {}
         """Of the entries on their way that move an account, or were kept from waking somebody."""
         self.turns = TurnAccounts(
@@ -134,13 +132,13 @@ class BudgetService(Service, Gate):
 
     def judge(self, entry: Entry) -> None:
         """Temper the decisions, in place, and count the wakes that are left."""
-        draft, thread, decisions = entry.draft, entry.thread, entry.decisions
+        draft, decisions = entry.draft, entry.decisions
         if entry.interaction is None and self._plain and not self._standing:
             # Most messages are of one of these two kinds, and judged within a microsecond.
             if entry.by_person:
                 for agent, _, reply in decisions:
                     if reply is not None:
-                        self._let_wake(agent, thread.no)
+                        self._limiter.person(agent)
                 return
             if len(decisions) == 1 and draft.sender_kind == "agent":
                 agent, _, reply = decisions[0]
@@ -149,7 +147,6 @@ class BudgetService(Service, Gate):
                 if may_loop(entry, None):
                     now = self._monotonic()
                     if self._limiter.wake(draft.sender_id, agent, now):
-                        self._unsaved.wake(agent, thread.no)
                         return
                     if self._limiter.was_told(draft.sender_id, agent, now):
                         decisions[0] = Decision(agent, Reason.LOOP_LIMIT, None)
@@ -161,11 +158,6 @@ class BudgetService(Service, Gate):
 
     def _rows(self, entry: Entry) -> Sequence[Record]:
         return self._judgements[entry].records(entry.seq)
-
-    def _let_wake(self, agent: str, thread_no: int) -> None:
-        """A person's words wake the agent, with nothing in their way."""
-        self._limiter.person(agent)
-        self._unsaved.wake(agent, thread_no)
 
     def _weigh(self, entry: Entry) -> PolicyResult | None:
         """None: nothing is to be written with the message, and nothing was kept from waking."""
@@ -208,6 +200,16 @@ class BudgetService(Service, Gate):
     def committed(self, entries: Sequence[Entry]) -> None:
         """These messages are durable."""
         now, openings = self.steady(), list[Opening]()
+        if not self.daily.limits_wakes:
+            self._unsaved.add(
+                [
+                    (agent, entry.thread.no)
+                    for entry in entries
+                    if entry.wakes
+                    for agent, _, reply in entry.decisions
+                    if reply is not None
+                ]
+            )
         for entry in entries:
             judgement = self._judgements.pop(entry, None) if self._judgements else None
             if judgement is not None:
@@ -256,8 +258,6 @@ class BudgetService(Service, Gate):
                 if may_loop(entry, ledger):
                     of = ledger.of_person if ledger is not None else 0
                     self._limiter.take_back(draft.sender_id, agent, of)
-                if not self.daily.limits_wakes:
-                    self._unsaved.wake(agent, entry.thread.no, -1)
                 self.daily.wake(agent, entry.thread.no, -1)
         if judgement is not None:
             judgement.ledger.pins -= 1

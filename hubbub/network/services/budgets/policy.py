@@ -12,7 +12,6 @@ from hubbub.network.records import LedgerMoved, Record
 from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import Daily, Reached
 from hubbub.network.services.budgets.loop_limiter import LoopLimiter
-from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.standing_stops import StandingStops
 from hubbub.network.stored import StoredSpending
 from hubbub.network.wakes import Decision, Reason
@@ -113,7 +112,6 @@ class Policies(NamedTuple):
     stops: StandingStops
     daily: Daily
     limiter: LoopLimiter
-    unsaved: Unsaved
     queues: Queues
 
 
@@ -212,8 +210,6 @@ class PolicyCheck:
         daily.wake(agent, thread_no)
         if daily.limits_wakes:
             self._judgement.day = daily.day
-        else:
-            self._judges.unsaved.wake(agent, thread_no)
         if self._person:
             self._judges.limiter.person(agent)
 

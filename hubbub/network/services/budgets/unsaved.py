@@ -30,12 +30,11 @@ class Unsaved:
         self._wakes: dict[tuple[str, int], int] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def wake(self, agent: str, thread_no: int, count: int = 1) -> None:
-        """Count a wake of the agent in the thread; a negative number takes some back."""
-        key = (agent, thread_no)
-        wakes = self._wakes
-        wakes[key] = wakes.get(key, 0) + count
-        if self._timer is None:
+    def add(self, wakes: Sequence[tuple[str, int]]) -> None:
+        """Count wakes: of this agent, in the thread with this number."""
+        for wake in wakes:
+            self._wakes[wake] = self._wakes.get(wake, 0) + 1
+        if wakes and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WRITE_AFTER_S, self.flush)
 
     def flush(self) -> None:
@@ -45,7 +44,7 @@ class Unsaved:
             self._timer = None
         wakes, self._wakes = self._wakes, {}
         day = day_of(self._now())
-        spent = [StoredSpending(day, agent, no, wakes=n) for (agent, no), n in wakes.items() if n]
+        spent = [StoredSpending(day, agent, no, wakes=n) for (agent, no), n in wakes.items()]
         if not spent:
             return
 
