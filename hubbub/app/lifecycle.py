@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from hubbub.protocol.messages import Message
 
@@ -85,15 +87,14 @@ class AgentOutput:
     event: Literal["agent_output"] = "agent_output"
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSeen:
+class MessageSeen(Struct, frozen=True):
     """A message went into the log. Whoever shows it reads it then: most are not shown at all."""
 
     body: bytes
     """As it is stored, in JSON."""
     direct: bool
     """Whether it is for its recipients alone."""
-    event: Literal["message"] = "message"
+    event: ClassVar[Literal["message"]] = "message"
 
     @property
     def message(self) -> Message:

@@ -60,8 +60,6 @@ class StandingStops:
 
     def refuse(self, agent: str, thread_id: str) -> None:
         """Raises `OperationError` if nothing may be done by the agent in the thread."""
-        if not self.standing:
-            return
         found = self._stopped(agent, thread_id)
         if found is not None:
             raise refusal(found)

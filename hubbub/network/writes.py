@@ -215,7 +215,8 @@ class Writes:
 
     def _check_may_speak(self, draft: Draft, turn: str | None) -> None:
         """Raises `OperationError` if the agent, the thread or the agent's turn is stopped."""
-        self._state.stops.refuse(draft.sender_id, draft.thread_id)
+        if self._state.stops.standing:
+            self._state.stops.refuse(draft.sender_id, draft.thread_id)
         if draft.cause_id is None:
             return
         # Who names the message that woke it means the turn that it was woken for.

@@ -215,7 +215,9 @@ class BudgetService(Service, Gate):
             if judgement is not None:
                 self._settle(entry, judgement)
             if entry.interaction is None and (judgement is None or not judgement.moves):
-                by, person = self._opener(entry)
+                by, person = entry.draft.spoken_by or entry.draft.sender_id, entry.by_person
+                if entry.draft.purpose is not None:
+                    by, person = self._opener(entry)
                 openings.append((entry.seq, by, person, entry.thread.no, now, entry.decisions))
         self.book.opened(openings)
 
