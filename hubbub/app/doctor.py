@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -74,6 +74,7 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
     findings += [await _model(name, model) for name, model in models.items()]
     if config is not None:
         findings += [await _program(name, acp) for name, acp in programs_of(config)]
+        findings += await _doors(config)
     proposals = [] if models else await find_models(environ)
     return Diagnosis(tuple(findings), tuple(proposals))
 
@@ -198,6 +199,27 @@ async def _program(agent: str, config: AcpConfig) -> Symptom:
         return Symptom(f"agent {agent}", "ok", await probe(config))
     except ProgramFailed as error:
         return Symptom(f"agent {agent}", "problem", str(error))
+
+
+async def _doors(config: LoadedConfig) -> Sequence[Symptom]:
+    """What else is spoken on the hub's port, and what is missing for it."""
+    network, found = config.file.network, list[Symptom]()
+    if network.mcp:
+        from hubbub.interop.extra import missing
+
+        wrong = missing("mcp")
+        text = f"MCP hosts join at http://{config.address}/mcp/NAME, with the token of NAME"
+        found.append(Symptom("door mcp", "ok" if wrong is None else "problem", wrong or text))
+    if network.openai:
+        key = "a person's name" if network.auth == "open" else "a person's token"
+        agents = ", ".join(config.file.agents)
+        text = (
+            f"the OpenAI API is at http://{config.address}/v1; the key is {key}, models: {agents}"
+        )
+        none = "there are no agents, which are the models of the OpenAI API"
+        verdict: Verdict = "ok" if agents else "warning"
+        found.append(Symptom("door openai", verdict, text if agents else none))
+    return found
 
 
 async def probe_model(name: str, model: ModelConfig) -> str:

@@ -24,7 +24,13 @@ from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.operations import ThreadPage, Threads
 from hubbub.testing.model_server import Answer, Call, ModelServer, Script
 from tests.browser.support import chromium
-from tests.e2e.support.config_network import ConfigNetwork, Network, environment, run_here
+from tests.e2e.support.config_network import (
+    ConfigNetwork,
+    Network,
+    environment,
+    run_config,
+    run_here,
+)
 from tests.e2e.support.openai_clients import CLIENTS
 
 pytestmark = pytest.mark.slow
@@ -124,6 +130,19 @@ async def test_a_hub_that_is_killed_while_it_streams_is_asked_again_and_nothing_
                 "thank you",
                 "You are welcome.",
             ]
+
+
+@pytest.mark.behaviour("I-16")
+async def test_the_shipped_endpoint_answers_and_takes_files(tmp_path: Path) -> None:
+    async with run_config("chat-endpoint", tmp_path) as network, client(network) as ann:
+        assert {model.id async for model in ann.models.list()} == {"calculator", "librarian"}
+        parts: list[Any] = [
+            {"type": "text", "text": "12 miles in km"},
+            {"type": "file", "file": {"filename": "a.txt", "file_data": "aGVsbG8="}},
+        ]
+        asked: list[Any] = [{"role": "user", "content": parts}]
+        found = await ann.chat.completions.create(model="calculator", messages=asked)
+        assert "19.3" in (found.choices[0].message.content or "")
 
 
 PROGRAM = """

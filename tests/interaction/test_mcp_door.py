@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.client import Client
 from tests.interaction.agent_rig import Rig, rig, said_to
-from tests.interaction.peers import Networks
+from tests.interaction.peers import Networks, config
 
 mcp = pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
@@ -154,3 +154,19 @@ async def test_two_agents_of_hosts_talk_and_their_answers_have_causes(in_memory:
             story = await net.network.join("operator", "service")
             read = await story.call("read_message", id=question["id"])
             assert read["cause_id"] == asked["id"]
+
+
+@pytest.mark.behaviour("I-11")
+async def test_budgets_stops_and_sizes_hold_for_hosts(in_memory: Networks) -> None:
+    async with rig(in_memory, config(network={"budgets": {"hops": 1}})) as net:
+        ann, _ = await net.person(), await net.network.join("cursor", "agent")
+        async with host(net) as client:
+            await ann.say("claude", "ask cursor")
+            await waits(client)
+            sent = await does(client, "send_text_message", to="cursor", text="and you?")
+            assert sent["not_woken"] == {"cursor": "hop_limit"}
+            large = await does(client, "send_text_message", to="ann", text="x" * 1_000_000)
+            assert large["error"] == "too_large"
+            await ann.call("stop", scope="agent", target="claude")
+            refused = await does(client, "send_text_message", to="ann", text="I go on")
+            assert refused["error"] == "stopped"

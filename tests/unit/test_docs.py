@@ -94,6 +94,25 @@ def test_the_tests_that_the_guarantees_name_are_there() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_every_cell_of_the_table_of_the_doors_names_a_test_that_is_there() -> None:
+    text = (ROOT / "docs/explanation/guarantees.md").read_text()
+    table = text.partition("## Through the doors")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
+    cells = [cell for row in rows[2:] for cell in row[1:]]
+    assert len(cells) == 4 * 8
+    tests = [re.findall(r"`(test_\w+\.py)`", cell) for cell in cells]
+    without = {cell.strip() for cell, named in zip(cells, tests, strict=True) if not named}
+    assert without == {"the host asks its own person"}, "that is no guarantee of ours"
+    places = ("interaction", "e2e")
+    missing = {
+        name
+        for named in tests
+        for name in named
+        if not any((ROOT / "tests" / place / name).exists() for place in places)
+    }
+    assert missing == set()
+
+
 def _of(language: str) -> list[Block]:
     return [block for page in pages() for block in blocks(page) if block.language == language]
 

@@ -154,3 +154,16 @@ async def test_a_log_that_is_not_whole_is_a_problem_with_its_place(
     [found] = diagnose_log(path).findings
     assert found.verdict == "problem"
     assert found.text.startswith("x.db is not whole: message m7 is damaged in the log")
+
+
+@pytest.mark.behaviour("I-10")
+async def test_the_doors_of_a_network_are_told_with_their_addresses(write: Write) -> None:
+    write("x.py", "from hubbub import Agent\n\n\nclass X(Agent):\n    pass\n")
+    agents = "agents: {calc: {kind: python, class: x.py:X}}\n"
+    text = NETWORK.replace("auth: open", "auth: open, mcp: true, openai: true")
+    found = await diagnose(write("net.yaml", text + agents), {})
+    mcp, openai = finding(found, "door mcp"), finding(found, "door openai")
+    assert "/mcp/NAME" in mcp.text or "needs an extra" in mcp.text
+    assert openai.verdict == "ok"
+    assert openai.text.endswith("/v1; the key is a person's name, models: calc")
+    assert finding(await diagnose(write("bare.yaml", text), {}), "door openai").verdict == "warning"
