@@ -34,7 +34,7 @@ from hubbub.errors import ConfigError, UserError
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
 
-__all__ = ["LlmAgent", "ToolLike", "is_object"]
+__all__ = ["LlmAgent", "ToolLike", "is_object", "with_environment"]
 
 Settings = Mapping[str, JsonValue]
 ToolLike = object
@@ -44,6 +44,12 @@ or an object, which give all that `@tool` marks in them."""
 
 _ENVIRONMENT = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
 _OBJECT = "python:"
+
+
+def with_environment(endpoint: Mapping[str, object]) -> dict[str, object]:
+    """An endpoint with the environment's address and key, where it has none of its own."""
+    usual = {key: environ[name] for key, name in _ENVIRONMENT.items() if environ.get(name)}
+    return {**usual, **endpoint}
 
 
 def is_object(tool: str) -> bool:
@@ -151,7 +157,8 @@ class LlmAgent:
         )
         agent = {key: value for key, value in given.items() if key in AgentConfig.model_fields}
         agent["hooks"] = [hook for hook in hooks or () if isinstance(hook, str)]
-        agent["model"] = model
+        if model != "default":
+            agent["model"] = model
         answering = {k: v for k, v in given.items() if k in ModelSettings.model_fields}
         agent["model_settings"] = valid(ModelSettings, answering, self._place)
         if tools is not None:
@@ -159,8 +166,8 @@ class LlmAgent:
         self.config = valid(AgentConfig, agent, self._place)
         own = ModelConfig.model_fields.keys() - ModelSettings.model_fields.keys()
         self._endpoint = {k: v for k, v in given.items() if k in own}
-        usual = {key: environ[name] for key, name in _ENVIRONMENT.items() if environ.get(name)}
-        self._model = valid(ModelConfig, {"model": model, **usual, **self._endpoint}, self._place)
+        said = {"model": model, **self._endpoint}
+        self._model = valid(ModelConfig, with_environment(said), self._place)
 
     def __repr__(self) -> str:
         return f"LlmAgent({self.name!r}, model={self._label!r})"

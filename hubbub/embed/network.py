@@ -23,7 +23,7 @@ from typing import Any, Literal, Self, TypeVar, overload
 from pydantic import JsonValue
 
 from hubbub.agents.launch import run_agent, run_python_agent
-from hubbub.agents.llm_agent import LlmAgent, is_object
+from hubbub.agents.llm_agent import LlmAgent, is_object, with_environment
 from hubbub.agents.output import Output
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
@@ -75,7 +75,8 @@ class Network:
     (`WordCounter`: word-counter) unless they have a `name`. The other arguments are keys of YAML
     and mean the same; what is left out is as in YAML, but that the store is in memory and that
     nobody needs a token. A section may be a mapping or its class. `people` and `channels` may be
-    names alone, `mods` may be objects, and `folder` is where relative paths begin.
+    names alone, `mods` may be objects, and `folder` is where relative paths begin. Models without
+    `base_url` and `api_key` have those of the environment's OPENAI_BASE_URL and OPENAI_API_KEY.
 
     `approve` decides about calls that need a person's word: it is given each, and says whether it
     may run (or an `Approved` with other arguments, or `Denied` with a reason); it may be `async`.
@@ -131,7 +132,10 @@ class Network:
             "humans": _named(people),
             "channels": _named(channels),
             "mods": [mod for mod in mods if not isinstance(mod, Mod)],
-            "models": models or {},
+            "models": {
+                each: with_environment(model) if isinstance(model, Mapping) else model
+                for each, model in (models or {}).items()
+            },
             "mcp_servers": mcp_servers or {},
             "knowledge": knowledge if knowledge is not None else {},
         }

@@ -1,0 +1,125 @@
+"""The programs of the pages for people who come from another prompt system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from hubbub.testing.model_script import AnyAnswer, Rule, Script, When
+from hubbub.testing.model_server import Answer, ModelServer
+from tests.doc_pages import ROOT, blocks, example
+from tests.interaction.agent_rig import call, playing, says
+from tests.programs import printed
+
+PAGES = "docs/how-to/coming-from"
+
+
+def _written(page: str, folder: Path) -> str:
+    """Writes the files of a page; its program's name."""
+    files = {b.name: b.text for b in blocks(ROOT / PAGES / page) if b.name is not None}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return next(name for name in files if name.endswith(".py"))
+
+
+async def _printed(page: str, folder: Path, model: ModelServer) -> list[str]:
+    return await printed(folder / _written(page, folder), model)
+
+
+async def test_a_model_that_writes_step_actions_goes_on_as_it_did(tmp_path: Path) -> None:
+    page = "a-step-action-prompt.md"
+    (tmp_path / "handbook").mkdir()
+    (tmp_path / "handbook" / "orders.md").write_text("New clocks come on the first Monday of May.")
+
+    def step(name: str) -> AnyAnswer:
+        return Answer(text=f"<final_output>{example(f'{PAGES}/{page}', name)}</final_output>")
+
+    helper = When.model_validate({"prompt": "Which date is the first Monday of May"})
+    found = Answer(
+        text='{"action": "FINISH", "reasoning": "a Monday", "parameters": {"reason": "May 4"}}'
+    )
+    answers = [step(f"{name}.json") for name in ("parallel", "fork", "finish")]
+    async with ModelServer(Script(rules=[Rule(when=helper, answer=found)], answers=answers)) as m:
+        lines = await _printed(page, tmp_path, m)
+    assert lines == [
+        "No. New ones come on May 4.",
+        "both are needed stock search_knowledge",
+        "dates are a helper's work fork",
+        "all is known finish",
+        "a Monday finish",
+    ]
+    results = m.requests[1].messages[-1].text
+    assert "first Monday of May" in results
+    assert "The year is 2026." in str([r.prompt for r in m.requests])
+    assert "May 4" in m.requests[-1].messages[-1].text
+
+
+async def test_a_tool_contract_in_the_prompt_is_a_dialect(tmp_path: Path) -> None:
+    page = "a-tool-contract.md"
+    lines = [example(f"{PAGES}/{page}", name) for name in ("calls.txt", "end.txt")]
+    async with playing(*(Answer(text=text) for text in lines)) as model:
+        assert await _printed(page, tmp_path, model) == ["64.50 euros together.", "24.5 40.0"]
+    system = model.requests[0].system
+    assert system.startswith("You sell things in the network market. The shop is open.")
+    assert '"name": "price"' in system
+    assert model.requests[0].raw.get("tools") is None
+
+
+async def test_components_make_the_prompts_of_two_agents(tmp_path: Path) -> None:
+    two = [says(call("finish", message=text)) for text in ("Yes.", "Seven.")]
+    async with playing(*two) as model:
+        lines = await _printed("prompt-components.md", tmp_path, model)
+    assert [line.split()[0] for line in lines] == ["Yes.", "Seven."]
+    assert "identity style network" in lines[0]
+    assert "stock" in lines[1].split()
+    assert "style" not in lines[1].split()
+    assert "capabilities" not in lines[0].split()
+    systems = [request.system for request in model.requests]
+    assert all("In stock: 7 lamps." in system for system in systems)
+    assert [("in one sentence" in system) for system in systems] == [True, False]
+
+
+async def test_roles_plan_work_and_judge_with_models_of_their_own(tmp_path: Path) -> None:
+    steps: list[JsonValue] = [
+        {"id": 1, "goal": "lamp", "executor": "price", "arguments": {"article": "lamp"}},
+        {"id": 2, "goal": "clock", "executor": "price", "depends_on": [1]},
+        {
+            "id": 3, "goal": "sum", "executor": "add",
+            "arguments": {"amounts": ["$step_1_result", "$step_2_result"]},
+        },
+    ]  # fmt: skip
+    again = call("judge", verdict="retry_step", step=1, score=1, reason="no price yet")
+    accepted = call(
+        "judge", verdict="accept", score=5, reason="all there", answer="$step_3_result euros."
+    )
+    async with playing(
+        says(call("route", target="make_plan", confidence=0.9)),
+        says(call("submit_plan", steps=steps)),
+        says(again),
+        says(call("price", article="clock")),
+        says(accepted),
+    ) as model:
+        lines = await _printed("several-roles.md", tmp_path, model)
+    assert lines[0] == "64.5 euros."
+    asked = [line for line in lines[1:] if not line.startswith("tools")]
+    assert asked == [
+        "router gpt-5-nano",
+        "planner gpt-5-mini",
+        "reflector gpt-5-mini",
+        "executor gpt-5-nano",
+        "reflector gpt-5-mini",
+    ]
+
+
+async def test_a_conversation_template_of_ones_own_shows_all_threads(tmp_path: Path) -> None:
+    both = call("send_direct_message", target="bob", text="Ann wants soup.")
+    async with playing(
+        says(call("finish", message="Noted.")), says(both), says(call("finish", message="Soup."))
+    ) as model:
+        lines = await _printed("a-conversation-template.md", tmp_path, model)
+    assert lines == ["Ann wants soup.", "", "Soup."]
+    prompt = model.requests[1].prompt
+    assert '<incoming thread="direct_bob">Soup or pizza?</incoming>' in prompt
+    assert '<message sender="ann">I should like soup.</message>' in prompt
+    assert '<message sender="host">Noted.</message>' in prompt
