@@ -178,6 +178,8 @@ class Asker:
     """What the turn's questions are asked with, over what the model's config says."""
     form: dict[str, JsonValue] | None = None
     """The JSON Schema of what the answer must be, if it is of a type: the arguments of `finish`."""
+    contract: Callable[[DialectName, Sequence[ToolSpec]], str] | None = None
+    """How tools are called in words, which stands below `system`; None: as Hubbub says it."""
     scratchpad: bool = False
     """Whether the model may think in `<scratchpad>`: what a dialect has read out of its text may
     have hidden thoughts, which are taken out here."""
@@ -219,7 +221,9 @@ class Asker:
         form = self.form if self.form is not None and self.choice.takes_forms else None
         if form is not None:
             tools = [tool for tool in tools if tool.name != FINISH]
-        question = dialect.question(self.system, prompt, steps, tools)
+        told = (self.contract or _shipped)(dialect.name, tools)
+        whole = f"{self.system}\n\n{told}" if told else self.system
+        question = dialect.question(whole, prompt, steps, tools)
         if form is not None:
             question = replace(question, form=form)
         if self.settings is not None:
@@ -325,6 +329,10 @@ class Asker:
         if self.choice.lesson is None or dialect.name == "native":
             return answer
         return replace(answer, notes=(f"{dialect.name}: {self.choice.lesson}", *answer.notes))
+
+
+def _shipped(dialect: DialectName, tools: Sequence[ToolSpec]) -> str:
+    return DIALECTS[dialect].told(tools)
 
 
 _IN_FORM = (

@@ -131,6 +131,7 @@ class LlmBrain(Brain):
             journal.reservations,
             self._terms,
             settings=asked.settings,
+            contract=system.contract,
             form=output.form if output is not None else None,
             scratchpad=self._briefing.scratchpad,
         )
@@ -142,7 +143,7 @@ class LlmBrain(Brain):
             system_prompt=system_prompt,
             prompt=prompt,
             prompt_id=system.prompt_id,
-            components=system.components,
+            components=system.recorded,
             dialect=dialect.name,
             tools=names,
         )

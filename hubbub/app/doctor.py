@@ -256,7 +256,8 @@ async def probe_model(name: str, model: ModelConfig) -> str:
 async def _probe(model: Model, dialect: Dialect, tool: ToolSpec, *, last: bool) -> Answer:
     """What the model answers in the dialect. No tools at all is an answer, unless it is the `last`
     dialect to be tried."""
-    question = dialect.question(_PROBE, "Call the tool `finish` now.", [], [tool])
+    system = "\n\n".join(filter(None, (_PROBE, dialect.told([tool]))))
+    question = dialect.question(system, "Call the tool `finish` now.", [], [tool])
     try:
         return dialect.read(await model.answer(question))
     except ToolsRefused:

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
 
 from hubbub.config.problems import nearest
-from hubbub.config.units import Id, Section, wrong
+from hubbub.config.units import Id, Section, Size, wrong
 
 __all__ = [
     "COMPONENTS",
@@ -42,6 +42,8 @@ COMPONENTS: Mapping[str, str] = MappingProxyType(
         "scratchpad": "where it may think, with `scratchpad: true`",
         "examples": "`examples`",
         "memory": "what it remembers, if it has something to remember with",
+        "dialect.tool_call": "its tools, and how to call them in the dialect `tool_call`",
+        "dialect.final_output": "its tools, and how to call them in the dialect `final_output`",
         "reminder": "`reminder`; the very last",
     }
 )
@@ -167,7 +169,7 @@ class ComponentsConfig(Section):
     """Names of components to leave out."""
     add: dict[Id, ComponentConfig] = {}
     """More components, by name."""
-    replace: dict[Id, ComponentConfig] = {}
+    replace: dict[str, ComponentConfig] = {}
     """Other texts for components, by name."""
 
     @model_validator(mode="after")
@@ -175,6 +177,12 @@ class ComponentsConfig(Section):
         for name in (*self.remove, *self.replace):
             if name not in COMPONENTS:
                 raise wrong(f"there is no component '{name}'{nearest(name, COMPONENTS)}")
+        for name in self.remove:
+            if name.startswith("dialect."):
+                raise wrong(
+                    f"a model that calls tools in words cannot do without '{name}': put other "
+                    "words below replace"
+                )
         for name in self.add:
             if name in COMPONENTS:
                 raise wrong(f"the component '{name}' exists: put it below replace")
@@ -242,6 +250,9 @@ class PromptConfig(Section):
     """Another version of the named prompt for a share of the threads."""
     components: ComponentsConfig = ComponentsConfig()
     """Parts to remove, add or replace."""
+    max_tokens: dict[str, Size] = {}
+    """The most that a component may say, by its name, for example `{memory: 300}`; the rest is cut,
+    and the turn's record says so."""
     examples: Annotated[list[ExampleConfig], Field(max_length=20)] = []
     """What to do about some messages, shown to the model."""
     reminder: Annotated[list[str], Field(max_length=3)] = []

@@ -7,9 +7,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from hubbub.agents.asking import DIALECTS
+from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.prompt.builder import PromptBuilder
+from hubbub.agents.prompt.components import CONTRACT
 from hubbub.agents.prompt.files import read_prompt_file
-from hubbub.agents.prompt.passages import Passage, Place, Subject, TemplateText, ToolFact
+from hubbub.agents.prompt.passages import (
+    ContractFact,
+    Passage,
+    Place,
+    Subject,
+    TemplateText,
+    ToolFact,
+)
 from hubbub.agents.prompt.render import SHIPPED
 from hubbub.agents.prompt.versions import SUFFIX
 from hubbub.app.prompts import AgentPrompt, agent_prompts
@@ -66,6 +76,7 @@ class _Agent:
                 for i, step in enumerate(example.steps)
             ],
             reminded=bool(settings.reminder) and "reminder" in builder,
+            contracts=list(self._contracts()),
             warned="untrusted_data" in builder,
         )
 
@@ -103,10 +114,30 @@ class _Agent:
                 yield from self._identity()
             elif name == "reminder":
                 yield from self._reminder()
-            elif name != "examples":
+            elif name != "examples" and not name.startswith(CONTRACT):
                 section = replace(builder[name], when=None).section(context)
                 text = section.text if section is not None else ""
                 yield Passage(f"component {name}", text, [self._place], own=False)
+
+    def _contracts(self) -> Iterator[ContractFact]:
+        """What the model would be told in each dialect of words."""
+        thread = self._prompt.thread()
+        context = self._prompt.context(thread)
+        contract = self._prompt.awaited(context).of(context, thread).contract
+        assert contract is not None, "every system prompt has one"
+        for dialect in DIALECTS.values():
+            if not isinstance(dialect, WordDialect):
+                continue
+            loc: Loc = (*self._loc, "prompt", "components", "replace", f"{CONTRACT}{dialect.name}")
+            replaced = loc[-1] in self._settings.components.replace
+            usual = dialect.told(context.tools)
+            tools = [tool.name for tool in context.tools if tool.name in usual]
+            yield ContractFact(
+                dialect.name,
+                _place(self._loaded, loc) if replaced else self._place,
+                contract(dialect.name, context.tools),
+                (*dialect.form, *tools),
+            )
 
     def _component(self, name: str, loc: Loc) -> Passage:
         components = self._settings.components

@@ -45,9 +45,7 @@ class PromptPreview:
         counter = counter_for("gpt-4o")
         named = zip(self.prompt.components, self.prompt.texts, strict=True)
         parts = {name.removeprefix("role:"): counter.count(text) for name, text in named}
-        in_words = max(counter.count(self.text) - counter.count(self.prompt.text), 0)
-        offered = sum(spec_tokens(counter, tool) for tool in self.tools)
-        return {**parts, "tools": in_words + offered}
+        return {**parts, "tools": sum(spec_tokens(counter, tool) for tool in self.tools)}
 
 
 def previews(prompt: AgentPrompt) -> tuple[PromptPreview, ...]:
@@ -64,7 +62,9 @@ def _of_model(prompt: AgentPrompt) -> PromptPreview:
     system = prompt.awaited(context).of(context, thread)
     model = _model(prompt, config.model)
     offers = beginning(toolbox, first_tool(toolbox, config.begin_with))
-    asker = Asker(model.model, offers, system.body, "", model.choice, system.closing)
+    asker = Asker(
+        model.model, offers, system.body, "", model.choice, system.closing, contract=system.contract
+    )
     return PromptPreview(system, asker.opening, tools=_tools(asker))
 
 

@@ -65,6 +65,39 @@ async def test_the_reminder_stands_behind_what_a_dialect_says(in_memory: Network
             assert written in text.partition("<examples>")[2].partition("</examples>")[0]
 
 
+async def test_who_replaces_the_contract_of_a_dialect_says_how_to_call_tools(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    (tmp_path / "calls.j2").write_text(
+        'Write TOOL_CALL {"tool_name": "NAME", "parameters": {}} on a line.\n'
+        "{% for tool in tools %}{{ tool.name }} takes {{ tool.offered_text }}\n{% endfor %}"
+    )
+    contract: JsonValue = {"file": str(tmp_path / "calls.j2")}
+    prompt: JsonValue = {
+        "components": {
+            "replace": {"dialect.tool_call": contract},
+            "add": {"stock": {"text": "One. Two. " * 50}},
+        },
+        "max_tokens": {"stock": 20},
+        "reminder": ["Never guess."],
+    }
+    config: dict[str, JsonValue] = {"prompt": prompt, "select_over": 1}
+    picked = says(call("use_tools", names=["read_thread"]))
+    async with scene(in_memory, picked, DONE, endpoint={"dialect": "tool_call"}, **config) as s:
+        turn = await s.turn()
+        first, second = (request.system for request in s.model.requests)
+    assert turn.start.system_prompt == first
+    assert first.endswith("Above all:\n- Never guess.")
+    assert "TOOL_CALL {" in first
+    assert "# How to call tools" not in first
+    assert "read_thread takes" not in first
+    assert "read_thread takes" in second, "it tells of the tools that each question offers"
+    assert "One. Two." in first
+    assert "(cut: the first" in first
+    parts = [part for part in turn.start.components if part[:5] in ("stock", "diale")]
+    assert parts == ["stock (cut, of 193 tokens)", "dialect.tool_call"]
+
+
 class TestVersions:
     @pytest.mark.behaviour("Q-4", "Q-5")
     async def test_a_version_is_recorded_pinned_and_rolled_out(

@@ -47,14 +47,16 @@ class Dialect(Protocol):
         """
         ...
 
-    def system(self, system: str, tools: Sequence[ToolSpec]) -> str:
-        """The system message that goes with these tools."""
+    def told(self, tools: Sequence[ToolSpec]) -> str:
+        """How to call tools, and which there are, as Hubbub says it at the end of a system message;
+        empty: the endpoint tells."""
         ...
 
     def question(
         self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
     ) -> Question:
-        """What the model is asked after `steps`, when it may call `tools`."""
+        """What the model is asked after `steps`, when it may call `tools`. `system` is the whole
+        system message."""
         ...
 
     def read(self, answer: Answer) -> Answer:
@@ -115,8 +117,8 @@ class Native:
     hides = frozenset({SHOW_PLAN})
     beside: frozenset[str] = frozenset()
 
-    def system(self, system: str, tools: Sequence[ToolSpec]) -> str:
-        return system
+    def told(self, tools: Sequence[ToolSpec]) -> str:
+        return ""
 
     def question(
         self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]

@@ -212,6 +212,7 @@ class FinalOutputObject(WordDialect):
     """The dialect `final_output`."""
 
     name: DialectName = "final_output"
+    form = ("<final_output>", "</final_output>", "action", "selected_tool", "parameters", "Finish")
     beside = frozenset({TIDY_STEPS})
     reminder = (
         "Answer with one JSON object between <final_output> and </final_output>, with `action` and "

@@ -69,6 +69,7 @@ class ToolCallLines(WordDialect):
     """The dialect `tool_call`."""
 
     name: DialectName = "tool_call"
+    form = ("TOOL_CALL", "tool_name", "parameters")
     hides = frozenset({SHOW_PLAN})
     reminder = (
         'Answer with a line such as TOOL_CALL {"tool_name": "…", "parameters": {…}}; '

@@ -41,6 +41,8 @@ class WordDialect(ABC):
     """Tools are described in the system message, results come back as messages of the user."""
 
     name: DialectName
+    form: tuple[str, ...]
+    """What an answer must have to be read as a call: whoever says how to call tools says these."""
     hides: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
 
@@ -63,14 +65,11 @@ class WordDialect(ABC):
 
     # What the model is told ----------------------------------------------------------------------
 
-    def system(self, system: str, tools: Sequence[ToolSpec]) -> str:
-        return f"{system}\n\n{self.told(tools)}"
-
     def question(
         self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
     ) -> Question:
         chat: list[ChatMessage] = [
-            {"role": "system", "content": self.system(system, tools)},
+            {"role": "system", "content": system},
             {"role": "user", "content": prompt},
         ]
         for step in steps:

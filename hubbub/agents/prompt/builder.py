@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self, TypeAlias
 
 from hubbub.agents.prompt.context import PromptContext
+from hubbub.agents.prompt.tokens import counter_for
+from hubbub.agents.tools.results import cut_text
 from hubbub.errors import ConfigError
 from hubbub.user_code import told
 from hubbub.wording import did_you_mean
@@ -39,6 +41,8 @@ class Component:
     """Higher stands first; equal ones stand in the order in which they were registered."""
     when: Condition | None = None
     """A function of the context, which may be `async`; None: always."""
+    max_tokens: int | None = None
+    """Of what it says; the rest is cut, and the turn's record says so. None: no bound."""
 
     async def awaited(self, context: PromptContext) -> Component:
         """The same without `async` functions: what they give for this context."""
@@ -66,7 +70,13 @@ class Component:
             with _told(self._place):
                 said = self.render(context)
         text = _text(said, self._place).strip()
-        return Section(self.name, text) if text else None
+        if not text:
+            return None
+        if self.max_tokens is not None:
+            counter = counter_for(context.model)
+            if (tokens := counter.count(text)) > self.max_tokens:
+                return Section(self.name, cut_text(text, self.max_tokens, counter), tokens)
+        return Section(self.name, text)
 
     @property
     def _place(self) -> str:
@@ -78,6 +88,8 @@ class Section(NamedTuple):
 
     name: str
     text: str
+    uncut: int = 0
+    """Tokens that it had before it was cut; 0: it is whole."""
 
 
 class PromptBuilder:

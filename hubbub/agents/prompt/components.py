@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from hubbub.agents.dialects.final_output import FinalOutputObject
+from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.prompt.builder import Component, Condition, PromptBuilder
 from hubbub.agents.prompt.context import Companion, Note, PromptContext, render_examples
 from hubbub.agents.tools.policy import told
@@ -16,6 +18,7 @@ from hubbub.config.prompting import COMPONENTS, CONDITIONS
 
 __all__ = [
     "CONDITIONS_BY_NAME",
+    "CONTRACT",
     "DEFAULTS",
     "FOR_PROGRAMS",
     "NOT_PLAIN",
@@ -270,6 +273,15 @@ def _reminder(context: PromptContext) -> str:
     return "\n".join(["Above all:", *(f"- {rule.strip()}" for rule in context.reminder)])
 
 
+CONTRACT = "dialect."
+"""How the components begin that tell a model how to call tools in words. They stand at the end, and
+tell of the tools that a question offers, which may be others than a turn began with."""
+
+
+def _speaks(dialect: str) -> Condition:
+    return lambda context: context.dialect == dialect
+
+
 DEFAULTS: tuple[Component, ...] = (
     Component("identity", lambda context: context.instruction, 100),
     Component("network", _network, 95),
@@ -285,6 +297,15 @@ DEFAULTS: tuple[Component, ...] = (
     Component("scratchpad", lambda context: _SCRATCHPAD if context.scratchpad else "", 52),
     Component("examples", lambda c: render_examples(c.examples, c.write_calls), 30),
     Component("memory", _memory, 20),
+    Component(
+        "dialect.tool_call", lambda c: ToolCallLines().told(c.tools), -500, _speaks("tool_call")
+    ),
+    Component(
+        "dialect.final_output",
+        lambda c: FinalOutputObject().told(c.tools),
+        -500,
+        _speaks("final_output"),
+    ),
     Component("reminder", _reminder, -1000),
 )
 

@@ -126,6 +126,18 @@ def _rules_in_the_middle(subject: Subject) -> Iterator[tuple[Place, str]]:
         )
 
 
+def _broken_contract(subject: Subject) -> Iterator[tuple[Place, str]]:
+    for contract in subject.contracts:
+        missing = [name for name in contract.needed if name not in contract.text]
+        if missing:
+            names = ", ".join(f"`{name}`" for name in missing)
+            yield (
+                contract.place,
+                f"the component dialect.{contract.dialect} of {subject.name} does not name {names}:"
+                " say how a call is written, and list `tools` (name, description, offered_text)",
+            )
+
+
 def _not_warned(subject: Subject) -> Iterator[tuple[Place, str]]:
     if not subject.warned:
         yield (
@@ -141,6 +153,7 @@ RULES: tuple[Rule, ...] = (
     Rule("contradiction", "error", "a tool is not what the prompt says of it", contradictions),
     Rule("forbidden-tool", "warning", "a tool is forbidden, but offered", forbidden_tools),
     Rule("no-way-out", "error", "nothing says how to stop, decline or ask", _no_way_out),
+    Rule("contract", "error", "a dialect's format, or a tool, is not told", _broken_contract),
     Rule("untrusted-text", "error", "words of participants outside of elements", untrusted_text),
     Rule("untrusted-rule", "warning", "nothing says that messages are data", _not_warned),
     Rule("too-many-rules", "warning", f"more than {MOST_RULES} hard rules", _too_many_rules),

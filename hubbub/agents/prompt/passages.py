@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hubbub.protocol.messages import Permission
 
-__all__ = ["Passage", "Place", "Statement", "Subject", "TemplateText", "ToolFact"]
+__all__ = ["ContractFact", "Passage", "Place", "Statement", "Subject", "TemplateText", "ToolFact"]
 
 _BREAK = re.compile(r"(?<=[^\d\s][.!?])[\"'”’)*_]*\s+|\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)])\s)")
 
@@ -81,6 +81,18 @@ class TemplateText:
 
 
 @dataclass(frozen=True, slots=True)
+class ContractFact:
+    """What tells a model how to call tools in the words of a dialect."""
+
+    dialect: str
+    place: Place
+    text: str
+    """With the agent's tools."""
+    needed: Sequence[str]
+    """What it must name: what the parser reads, and the tools."""
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What is linted: the prompt of an agent, or a file by itself."""
 
@@ -102,5 +114,6 @@ class Subject:
     """Tools that examples call."""
     reminded: bool = False
     """Whether the prompt ends with a reminder."""
+    contracts: Sequence[ContractFact] = ()
     warned: bool = True
     """Whether it says that what participants wrote is data."""

@@ -7,11 +7,12 @@ prompts.of(context)                                          for each turn
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
+from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.builder import (
     DEFAULT_PRIORITY,
     Component,
@@ -20,6 +21,7 @@ from hubbub.agents.prompt.builder import (
     called,
 )
 from hubbub.agents.prompt.components import (
+    CONTRACT,
     FOR_PROGRAMS,
     condition,
     default_builder,
@@ -37,6 +39,7 @@ from hubbub.loading import load_attribute
 __all__ = [
     "PROVIDED",
     "Choice",
+    "Contract",
     "SystemPrompt",
     "SystemPrompts",
     "load_system_prompts",
@@ -94,11 +97,41 @@ class SystemPrompt:
     """The reminder: the last that a model reads, also where a dialect has more to say before."""
     texts: tuple[str, ...] = ()
     """Those of the components."""
+    contract: Contract | None = None
+    """What stands between the body and the closing, for a model that calls tools in words."""
+    uncut: tuple[int, ...] = ()
+    """Tokens that the components had before they were cut; 0: it is whole."""
 
     @property
     def text(self) -> str:
         """All of it."""
-        return f"{self.body}\n\n{self.closing}" if self.closing else self.body
+        return "\n\n".join(self.texts)
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The components as a turn's record names them: with what was cut."""
+        cut = zip(self.components, self.uncut, strict=True)
+        return tuple(
+            f"{name} (cut, of {tokens} tokens)" if tokens else name for name, tokens in cut
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """How a model is to call tools in the words of a dialect, and which there are."""
+
+    builder: PromptBuilder
+    context: PromptContext
+
+    def __call__(self, dialect: str, tools: Sequence[ToolSpec]) -> str:
+        """What a question with these tools says; empty: the endpoint says it."""
+        name = f"{CONTRACT}{dialect}"
+        found = self.builder if name in self.builder else default_builder()
+        if name not in found:
+            return ""
+        context = replace(self.context, dialect=dialect, tools=tools)
+        section = found[name].section(context)
+        return section.text if section is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +198,19 @@ class SystemPrompts:
             text = template.render(template_variables(context, settings))
             context, prompt_id = replace(context, instruction=text), template.fingerprint
         sections = self.builder.sections(context)
-        names = tuple(section.name for section in sections)
-        texts = [section.text for section in sections]
-        closing = texts[-1] if names[-1:] == ("reminder",) else ""
-        body = "\n\n".join(texts[:-1] if closing else texts)
-        return SystemPrompt(body, names, prompt_id, closing, tuple(texts))
+        ends = [s for s in sections if s.name == "reminder" and s is sections[-1]]
+        contracts = [section for section in sections if section.name.startswith(CONTRACT)]
+        body = [section for section in sections if section not in (*contracts, *ends)]
+        shown = (*body, *contracts, *ends)
+        return SystemPrompt(
+            "\n\n".join(section.text for section in body),
+            tuple(section.name for section in shown),
+            prompt_id,
+            ends[0].text if ends else "",
+            tuple(section.text for section in shown),
+            Contract(self.builder, context),
+            tuple(section.uncut for section in shown),
+        )
 
 
 def load_system_prompts(
@@ -204,6 +245,11 @@ def load_system_prompts(
         builder.replace(_component(key, given, builder[key], settings, base_dir, templates))
     for key, given in settings.components.add.items():
         builder.register(_component(key, given, None, settings, base_dir, templates))
+    for component, most in settings.max_tokens.items():
+        if component not in builder:
+            what = f"agents.{name}.prompt.max_tokens: there is no component {component!r}"
+            raise ConfigError(f"{what}{nearest(component, builder.names)}")
+        builder.replace(replace(builder[component], max_tokens=most))
     _check_variables(settings, templates, name)
     sources = tuple(template.source for template in templates)
     return SystemPrompts(instruction or config.instruction, builder, settings, choice, sources)

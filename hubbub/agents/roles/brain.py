@@ -135,7 +135,7 @@ class RoleBrain(Brain):
             system_prompt=system_prompt,
             prompt=prompt,
             prompt_id=system.prompt_id,
-            components=system.components,
+            components=system.recorded,
             dialect=asker.choice.current.name,
             tools=names,
         )

@@ -211,6 +211,7 @@ class Desk:
             Fitting(role.context, message, self.toolbox.writing),
             self.reservations,
             role.terms,
+            contract=system.contract,
             scratchpad=self.scratchpad,
         )
 

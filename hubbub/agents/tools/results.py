@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-__all__ = ["DEFAULT_BUDGET", "ByCharacters", "Counter", "fit"]
+__all__ = ["DEFAULT_BUDGET", "ByCharacters", "Counter", "cut_text", "fit"]
 
 DEFAULT_BUDGET = 4000
 """Tokens of a result, unless the agent or the tool says otherwise."""
@@ -47,11 +47,11 @@ def fit(text: str, budget: int, counter: Counter) -> str:
         try:
             value: JsonValue = json.loads(text)
         except (ValueError, RecursionError):
-            return _cut_text(text, budget, counter)
+            return cut_text(text, budget, counter)
         shorter = _fit_json(value, budget, counter)
         if shorter is not None:
             return shorter
-    return _cut_text(text, budget, counter)
+    return cut_text(text, budget, counter)
 
 
 def _fits(text: str, budget: int, counter: Counter) -> bool:
@@ -116,7 +116,8 @@ def _told(kept: int, total: int) -> str:
     return f"the first {kept} of {total}; ask for fewer or for a narrower part"
 
 
-def _cut_text(text: str, budget: int, counter: Counter) -> str:
+def cut_text(text: str, budget: int, counter: Counter) -> str:
+    """The beginning of a text that is too long, and how long it was."""
     longest = min(len(text), budget * _LONGEST_TOKEN)
     kept = _last(0, longest, lambda n: counter.count(text[:n]) <= budget)
     return f"{text[:kept]}… (cut: the first {kept} of {len(text)} characters)"

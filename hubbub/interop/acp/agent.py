@@ -109,7 +109,7 @@ class AcpBrain(Brain):
             system_prompt=system.text,
             prompt=conversation.text,
             prompt_id=system.prompt_id,
-            components=system.components,
+            components=system.recorded,
             tools=tuple(tool.spec.name for tool in place.network.offered),
         )
         hooks = HookChain(self._hooks, plan, inbox.me)

@@ -191,6 +191,25 @@ def test_findings_have_place_rule_and_remedy_and_only_errors_fail(
     ]
 
 
+def test_the_linter_wants_the_format_and_the_tools_in_the_contract_of_a_dialect(
+    shop: Path, hubbub: Shell, snapshot: SnapshotAssertion
+) -> None:
+    listed = "{% for tool in tools %}{{ tool.name }}{% endfor %}"
+    write(shop, f"Write TOOL_CALL with tool_name and parameters: {listed}", "good.j2")
+    told = ""
+    for contract in (
+        "replace: {dialect.tool_call: {file: good.j2}}",
+        "replace: {dialect.tool_call: {text: Write CALL and the name.}}",
+        "remove: [dialect.tool_call]",
+    ):
+        parts = f"      reminder: [Be brief.]\n      components:\n        {contract}\n"
+        write(shop, CONFIG.replace("      reminder: [Be brief.]\n", parts))
+        told += hubbub.story("prompts lint")
+    capped = "      reminder: [Be brief.]\n      max_tokens: {memry: 300}\n"
+    write(shop, CONFIG.replace("      reminder: [Be brief.]\n", capped))
+    assert told + hubbub.story("prompts show triage", "network check") == snapshot
+
+
 def test_what_is_no_file_is_not_waited_for(home: Path, hubbub: Shell) -> None:
     for name in ("pipe.j2", "pipe.md", "pipe.yaml"):
         os.mkfifo(home / name)

@@ -202,7 +202,7 @@ class TestQuestion:
             toolbox = Toolbox([], conduct, always=[TidySteps()])
             steps = [Step(n=n, text="x") for n in range(1, 7)]
             for made, expected in ((steps[:5], False), (steps, not disabled)):
-                system = DIALECT.system("s", offered(toolbox.described, DIALECT, made))
+                system = DIALECT.told(offered(toolbox.described, DIALECT, made))
                 assert ("discardable_steps" in system) is expected
 
     def test_a_step_is_shown_as_the_model_would_have_written_it(

@@ -130,7 +130,7 @@ class TestQuestion:
     SPEC = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
 
     def chat(self, *steps: Step | Compressed) -> list[tuple[str, str | None]]:
-        question = DIALECT.question("Be brief.", "prompt", steps, [self.SPEC])
+        question = DIALECT.question(DIALECT.told([self.SPEC]), "prompt", steps, [self.SPEC])
         assert question.tools == ()
         return [(m["role"], m["content"]) for m in question.messages]
 
@@ -138,7 +138,6 @@ class TestQuestion:
         (system, told), user = self.chat()
         assert (system, user) == ("system", ("user", "prompt"))
         assert told is not None
-        assert told.startswith("Be brief.\n\n")
         assert json.loads(told.splitlines()[-1]) == {
             "name": "add",
             "description": "Add.",
