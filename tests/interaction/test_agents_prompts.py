@@ -81,12 +81,12 @@ async def test_who_replaces_the_contract_of_a_dialect_says_how_to_call_tools(
         "max_tokens": {"stock": 20},
         "reminder": ["Never guess."],
     }
-    config: dict[str, JsonValue] = {"prompt": prompt, "select_over": 1}
+    config: Config = {"prompt": prompt, "select_over": 1}
     picked = says(call("use_tools", names=["read_thread"]))
     async with scene(in_memory, picked, DONE, endpoint={"dialect": "tool_call"}, **config) as s:
         turn = await s.turn()
         first, second = (request.system for request in s.model.requests)
-    assert turn.start.system_prompt == first
+    assert turn.system_prompt == first
     assert first.endswith("Above all:\n- Never guess.")
     assert "TOOL_CALL {" in first
     assert "# How to call tools" not in first
