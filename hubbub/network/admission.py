@@ -288,6 +288,8 @@ class Admission:
             await self._register(frame)
         cursor, resumed = self._position(frame)
         session.turns, session.observe = frame.turns, frame.observe
+        if resumed and frame.cursor is not None:
+            session.received = frame.cursor.received or 0
         head = self._kernel.log.head
         ready = await self._ready(caller, frame, cursor, head, resumed)
         if self._state.revocations[frame.participant] != revoked:

@@ -122,6 +122,7 @@ class Session:
         "live",
         "observe",
         "opened",
+        "received",
         "state",
         "turns",
     )
@@ -136,6 +137,9 @@ class Session:
         self.turns = self.observe = False
         self.last = 0
         """seq of the last event written: the next one's `prev`."""
+        self.received = 0
+        """What the peer had of the stream on an earlier connection: it takes no room in this one.
+        It may be all that the peer waits for before it acknowledges any of it."""
         self._read = 0
         """How far the log has been read for a session that is not live."""
         self._unacked: deque[int] = deque()
@@ -346,7 +350,8 @@ class Session:
         self._outlet.write(encode_event(self.last, shared, wake))
         self._hub.metrics.deliveries += 1
         self.last = seq
-        self._unacked.append(seq)
+        if seq > self.received:
+            self._unacked.append(seq)
         if wake:
             self._last_wake = seq
             self._next_wake = self._next_wake or seq

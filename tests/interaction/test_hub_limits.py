@@ -183,6 +183,25 @@ async def test_so_many_events_fly_unacknowledged_and_no_more(networks: Networks)
 
 
 @pytest.mark.behaviour("P-17")
+async def test_what_a_client_has_received_before_takes_no_room_when_it_comes_back(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(config(network={"limits": {"unacknowledged": 2}})) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        for text in ("one", "two"):  # come back to ann only on another socket
+            await ann.say("bob", text)
+        await bob.say("ann", "three")
+        seen = (await ann.event())["seq"]
+        await ann.close()
+        cursor = {"epoch": ann.hello["epoch"], "seq": 0, "received": seen}
+        ann = await network.join("ann", cursor=cursor)
+        await bob.say("ann", "four")
+        await bob.say("ann", "five")
+        await bob.say("ann", "six")
+        assert await ann.take_texts(5) == ["one", "two", "three", "four", "five"]
+
+
+@pytest.mark.behaviour("P-17")
 async def test_a_window_of_one_works_like_a_telegraph(in_memory: Networks) -> None:
     async with in_memory.start(config(network={"limits": {"unacknowledged": 1}})) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
