@@ -55,7 +55,7 @@ class Gateway:
         self.signal, self.send_result = kernel.notifications.relay, kernel.fanout.send_result
         self.admission = Admission(kernel, registry, mods, self._welcome)
         self.cursors = Cursors(kernel.state, kernel.log, kernel.notifications.delivered)
-        self._sessions: set[Session] = set()
+        self._sessions: dict[Session, None] = {}  # in the order in which they came
         self._replacing = ""
         """The agent whose older connection gives way to a newer one now."""
         self.silent: Callable[[str], object] = lambda participant: None
@@ -68,7 +68,7 @@ class Gateway:
     def attach(self, outlet: Outlet, address: str = "") -> Session:
         """A new connection, of a peer at `address`: greet it. What it sends goes to the session."""
         session = Session(self, outlet, self._kernel.clock.monotonic(), address)
-        self._sessions.add(session)
+        self._sessions[session] = None
         limits, state = self.limits, self._kernel.state
         hello = Hello(
             network=self._kernel.config.name,
@@ -133,7 +133,7 @@ class Gateway:
             self._ending.remind(caller.participant)
 
     def detach(self, session: Session) -> None:
-        self._sessions.discard(session)
+        self._sessions.pop(session, None)
         fanout = self._kernel.fanout
         if fanout.discard(session):
             self.metrics.sessions = len(fanout)

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import aiosqlite
 
@@ -14,7 +14,16 @@ from hubbub.errors import LogDamaged, StoreUnavailable, UserError
 from hubbub.network.store.checksums import REMEDY
 from hubbub.network.store.place import Place
 
-__all__ = ["StoreConnection", "connect", "disk_trouble", "explained", "snapshot", "transaction"]
+__all__ = [
+    "Connect",
+    "Connection",
+    "StoreConnection",
+    "connect",
+    "disk_trouble",
+    "explained",
+    "snapshot",
+    "transaction",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,6 +49,28 @@ _BUSY_TIMEOUT_S = 5.0
 def disk_trouble(error: sqlite3.Error) -> bool:
     """Whether the disk or another process is the reason, and not the statement."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _TROUBLE
+
+
+class Connection(Protocol):
+    """A connection to a database, and what runs functions on it one after the other."""
+
+    async def run(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kw: P.kwargs,
+    ) -> T:
+        """The answer of `function(connection, ...)`. Raises what it raises, and `StoreUnavailable`
+        when the disk refuses or the connection is closed."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Connect(Protocol):
+    """Opens connections, each with these pragmas. Raises `sqlite3.Error`."""
+
+    async def __call__(self, place: Place, *pragmas: str) -> Connection: ...
 
 
 class StoreConnection(aiosqlite.Connection):

@@ -18,7 +18,7 @@ from hubbub.network.records import Batch
 from hubbub.network.store import events, mods, reads
 from hubbub.network.store.answers import answer
 from hubbub.network.store.checksums import check_end
-from hubbub.network.store.connection import StoreConnection, connect, explained, transaction
+from hubbub.network.store.connection import Connect, Connection, connect, explained, transaction
 from hubbub.network.store.index import index_all
 from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import migrate
@@ -40,14 +40,15 @@ _RUNS = 10_000
 class SqliteStore:
     """A `Store` (hubbub.network.ports) on SQLite; `open` it first, `close` it at the end.
 
-    `tail` is how many messages its indexes may lag behind the log.
+    `tail` is how many messages its indexes may lag behind the log, `connect` what opens its
+    connections: the simulation has a disk of its own.
     """
 
-    def __init__(self, place: Place, tail: int = TAIL):
-        self._place = place
+    def __init__(self, place: Place, tail: int = TAIL, connect: Connect = connect):
+        self._place, self._connect = place, connect
         self._lock = DatabaseLock(place.path) if place.path else None
-        self._writing: StoreConnection | None = None
-        self._reading: StoreConnection | None = None
+        self._writing: Connection | None = None
+        self._reading: Connection | None = None
         self._writer = BatchWriter(tail)
 
     async def open(self) -> StoreState:
@@ -62,11 +63,11 @@ class SqliteStore:
     async def _open(self) -> StoreState:
         place = self._place
         with explained(place):
-            self._writing = await connect(place, *_WRITING)
+            self._writing = await self._connect(place, *_WRITING)
             self._writer.start(await self._writing.run(_prepare, str(place)))
             # A database in memory belongs to its connection: that one reads too, between batches.
             if place.path:
-                self._reading = await connect(place, *_READING)
+                self._reading = await self._connect(place, *_READING)
             if self._lock:
                 self._lock.watch()
             return await self.reading.run(reads.state)
@@ -84,14 +85,14 @@ class SqliteStore:
                 self._lock.release()
 
     @property
-    def writing(self) -> StoreConnection:
+    def writing(self) -> Connection:
         """The connection that writes; `StoreUnavailable` while the store is closed."""
         if self._writing is None:
             raise StoreUnavailable("the store is closed")
         return self._writing
 
     @property
-    def reading(self) -> StoreConnection:
+    def reading(self) -> Connection:
         """The connection that reads; `StoreUnavailable` while the store is closed."""
         return self._reading or self.writing
 
