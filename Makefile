@@ -7,13 +7,14 @@ JOBS ?= 2
 CONFIG ?= configs/quickstart.yaml
 MODEL ?=
 PART ?=
+SEEDS ?= 1000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-npm test-model mutants check bench bench-guard comparison docs docs-site screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-npm test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for another one)
 	@exec $(BIN)/hubbub up $(CONFIG)
@@ -35,6 +36,12 @@ test-npm: $(VENV)/.installed-dev ## real coding agents and MCP hosts, which npm 
 
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model
+
+simulate: $(VENV)/.installed-dev ## whole networks in virtual time, with all that can go wrong (SEEDS=1000)
+	@$(BIN)/python -m tests.simulation $(SEEDS) --jobs $(JOBS)
+
+simulate-mutants: $(VENV)/.installed-dev ## plant the faults of tests/mutants: does the simulation find each?
+	@$(BIN)/python -m tests.simulation.planting --jobs $(JOBS)
 
 mutants: $(VENV)/.installed-mutants ## break rules in thousands of places: do tests notice? (PART='hubbub.network.wakes*')
 	@$(BIN)/python scripts/mutants.py $(JOBS) $(PART)

@@ -1,0 +1,133 @@
+"""Histories: made from a seed, tried, and cut down to what a failure needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from random import Random
+from typing import NamedTuple
+
+from tests.simulation.guarantees import check
+from tests.simulation.loop import Weather
+from tests.simulation.model import DOES
+from tests.simulation.world import AGENTS, PEOPLE, Op, World
+
+__all__ = ["Failure", "failure", "history", "replay", "shortest", "weather"]
+
+THREADS = ("dm.ann.bob", "dm.ann.bot", "dm.bot.calc", "dm.bob.eve", "channel.desk")
+
+
+class Failure(NamedTuple):
+    """Of which kind it is, and what it says."""
+
+    kind: str
+    text: str
+
+
+def weather(seed: int) -> Weather:
+    chance = Random(f"{seed} weather")
+    return Weather(
+        network=chance.choice([0.0, 0.001, 0.03, 0.5]),
+        thread=chance.choice([0.0, 0.01]),
+        disk=chance.choice([0.0, 0.001, 0.02, 0.3]),
+    )
+
+
+def history(seed: int) -> list[Op]:
+    """What people do and what goes wrong: in some nothing dies, in some hardly anything lives."""
+    chance, tokens = Random(f"{seed} history"), count(1)
+    pick = chance.choice
+    violence = pick([0.0, 0.1, 0.3])
+    does = pick([("echo",), DOES, DOES, ("pay", "slow"), ("work", "ask", "chat")])
+
+    def deed() -> Op:
+        who, agent = pick(PEOPLE), pick(AGENTS)
+        match pick(["agent"] * 6 + ["person"] * 2 + ["desk", "again", "decide", "decide"] + RARE):
+            case "agent":
+                return "say", who, agent, f"t{next(tokens)} {pick(does)}"
+            case "person":
+                to = pick([other for other in PEOPLE if other != who])
+                return "say", who, to, f"t{next(tokens)} hello"
+            case "desk":
+                mention = pick(["", " @bot", " @bot"])
+                return "post", pick(["ann", "bob"]), f"t{next(tokens)} {pick(does)}{mention}"
+            case "again":
+                return "again", chance.randrange(3)
+            case "decide":
+                how = pick(["approve", "approve", "approve", "deny"])
+                return "decide", who, how, pick(["pending", "all"])
+            case "stop":
+                return "halt", who, agent
+            case "resume":
+                return "resume", who, agent
+            case "peek":
+                return "peek", who, pick(THREADS)
+            case _:
+                return "react", who, chance.randrange(1, 8)
+
+    def mishap() -> Op:
+        anybody = pick(["hub", "hub", *PEOPLE, *AGENTS])
+        somebody = pick([*PEOPLE, *AGENTS])
+        match pick(
+            ["kill", "kill", "kill", "cut", "cut", "stall", "disk", "twice", "jump", "stop"]
+        ):
+            case "kill":
+                return "kill", anybody, chance.randrange(1, pick([10, 100, 400]))
+            case "cut":
+                return "cut", somebody, chance.random() < 0.3
+            case "stall":
+                return "stall", anybody, pick([0.5, 5.0, 30.0])
+            case "disk":
+                return "trouble", pick(["full", "broken"]), chance.randrange(1, 4)
+            case "twice":
+                return "twice", somebody
+            case "jump":
+                return "jump", pick([-200_000.0, -60.0, 300.0, 200_000.0])
+            case _:
+                return pick([("restart",), ("lag", pick(PEOPLE), 5)])
+
+    ops: list[Op] = []
+    for _ in range(chance.randrange(10, 40)):
+        ops.append(mishap() if chance.random() < violence else deed())
+        match pick(["go on", "go on", "steps", "steps", "wait"]):
+            case "steps":
+                ops.append(("steps", chance.randrange(1, pick([20, 200]))))
+            case "wait":
+                ops.append(("wait", pick([0.1, 1.0, 10.0, 50.0])))
+    return ops
+
+
+RARE = ["stop", "resume", "peek", "react"]
+
+
+def replay(seed: int, weather: Weather, history: Sequence[Op]) -> World:
+    """Let this happen. Raises what is wrong in the end; the seed is what chance has."""
+    world = World(seed, weather)
+    world.run(history, check)
+    return world
+
+
+def failure(seed: int, weather: Weather, history: Sequence[Op]) -> Failure | None:
+    try:
+        replay(seed, weather, history)
+    except Exception as error:  # noqa: BLE001  whatever goes wrong is what is looked for
+        return Failure(type(error).__name__, str(error))
+    return None
+
+
+def shortest(seed: int, weather: Weather, history: Sequence[Op]) -> list[Op]:
+    """The history without what its failure does not need."""
+    found = failure(seed, weather, history)
+    assert found is not None
+    left, size = list(history), len(history) // 2
+    while size:
+        start = 0
+        while start < len(left):
+            fewer = left[:start] + left[start + size :]
+            less = failure(seed, weather, fewer)
+            if less is not None and less.kind == found.kind:
+                left = fewer
+            else:
+                start += size
+        size //= 2
+    return left

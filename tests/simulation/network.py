@@ -1,0 +1,196 @@
+"""A network between clients and one hub: frames take their time, keep their order on a connection,
+and are lost with it. An end may hear of that at once, or not for a long time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from hubbub.client.transport import ABNORMAL, Wire
+from hubbub.errors import ConnectionLost
+from hubbub.protocol.wire import Inlet, Outlet
+from tests.simulation.loop import PROCESS, Process, VirtualLoop
+
+__all__ = ["VirtualNetwork"]
+
+UNNOTICED_S = 40.0
+"""Seconds until pings that come to nothing end a connection, at most."""
+
+Attach = Callable[[Outlet], Inlet]
+
+
+class VirtualNetwork:
+    """Where a hub listens, while it lives."""
+
+    def __init__(self, loop: VirtualLoop):
+        self.loop = loop
+        self.hub: tuple[Process, Attach] | None = None
+        self.lines: list[_Line] = []
+        self.twice: set[str] = set()
+        """Clients whose next call arrives twice."""
+
+    def listen(self, attach: Attach) -> None:
+        """The process that calls this takes connections from now on."""
+        process = PROCESS.get()
+        self.hub = process, attach
+        process.on_death.append(lambda: self.died(process))
+
+    def died(self, process: Process) -> None:
+        """The other ends of its connections hear of it: soon if its machine lives on, else late."""
+        if self.hub is not None and self.hub[0] is process:
+            self.hub = None
+        late = self.loop.random.random() < 0.2
+        for line in [line for line in self.lines if process in (line.client, line.hub)]:
+            line.cut(silently=late)
+
+    async def open(self, name: str) -> Wire:
+        """A new connection of the client `name`. Raises OSError while nobody listens."""
+        await asyncio.sleep(self.loop.random.uniform(0, self.loop.weather.network))
+        if self.hub is None:
+            raise ConnectionRefusedError("nobody listens")
+        hub, attach = self.hub
+        line = _Line(self, name, PROCESS.get(), hub)
+        self.lines.append(line)
+        line.to_hub.send(line.attach, attach)
+        return line.wire
+
+    def transport(self, name: str) -> _Transport:
+        return _Transport(self, name)
+
+
+class _Transport:
+    def __init__(self, network: VirtualNetwork, name: str):
+        self._network, self._name = network, name
+
+    async def open(self) -> Wire:
+        return await self._network.open(self._name)
+
+
+class _Way:
+    """One direction: what is sent arrives in order, unless the line is cut."""
+
+    def __init__(self, line: _Line, to: Process):
+        self._line, self._to, self._last = line, to, 0.0
+
+    def send(self, arrive: Callable[..., None], *args: Any) -> None:
+        loop = self._line.network.loop
+        delay = loop.random.uniform(0, loop.weather.network)
+        self._last = max(self._last, loop.time() + delay)
+        loop.deliver(self._to, self._last, self._arrive, arrive, args)
+
+    def _arrive(self, arrive: Callable[..., None], args: tuple[Any, ...]) -> None:
+        if not self._line.broken:
+            arrive(*args)
+
+
+class _Line:
+    """One connection: for the hub it is an `Outlet`."""
+
+    inlet: Inlet | None = None
+
+    def __init__(self, network: VirtualNetwork, name: str, client: Process, hub: Process):
+        self.network, self.name, self.client, self.hub = network, name, client, hub
+        self.to_hub, self.to_client = _Way(self, hub), _Way(self, client)
+        self.wire = _Wire(self)
+        self.broken = self.closed = False
+        """Whether nothing arrives any more, and whether the hub has closed it or lost it."""
+        self._unsent = 0
+        client.on_death.append(lambda: network.died(client))
+
+    # The hub's end ------------------------------------------------------------------------------
+
+    def attach(self, attach: Attach) -> None:
+        self.inlet = attach(self)
+
+    def write(self, frame: bytes) -> None:
+        if not self.closed:
+            self._unsent += len(frame)
+            self.to_client.send(self.wire.arrive, frame)
+
+    def close(self, code: int, reason: str) -> None:
+        if not self.closed:
+            self.to_client.send(self.wire.end, code, reason)
+            asyncio.get_running_loop().call_soon(self.lose)
+
+    def identified(self) -> None:
+        """Nobody counts connections here."""
+
+    def unsent(self) -> int:
+        return self._unsent
+
+    def receive(self, frame: bytes) -> None:
+        if not self.closed and self.inlet is not None:
+            self.inlet.receive(frame)
+
+    def taken(self, size: int, *, all: bool) -> None:
+        self._unsent -= size
+        if all and not self.closed and self.inlet is not None:
+            self.inlet.drained()
+
+    def lose(self) -> None:
+        """The hub learns that it is over."""
+        if not self.closed:
+            self.closed = True
+            if self in self.network.lines:
+                self.network.lines.remove(self)
+            if self.inlet is not None:
+                self.inlet.lost()
+
+    # What goes wrong ----------------------------------------------------------------------------
+
+    def cut(self, *, silently: bool) -> None:
+        """Nothing arrives any more. Each end hears of it in its own time."""
+        if self.broken:
+            return
+        self.broken = True
+        loop = self.network.loop
+        most = UNNOTICED_S if silently else max(loop.weather.network, 0.001)
+        now, chance = loop.time(), loop.random.uniform
+        loop.deliver(self.client, now + chance(0, most), self.wire.end, ABNORMAL, "")
+        loop.deliver(self.hub, now + chance(0, most), self.lose)
+
+
+class _Wire:
+    """The client's end."""
+
+    def __init__(self, line: _Line):
+        self._line = line
+        self._frames = deque[bytes]()
+        self._ended: tuple[int, str] | None = None
+        self._news = asyncio.Event()
+
+    def arrive(self, frame: bytes) -> None:
+        if self._ended is None:
+            self._frames.append(frame)
+            self._news.set()
+
+    def end(self, code: int, reason: str) -> None:
+        if self._ended is None:
+            self._ended = code, reason
+            self._news.set()
+
+    async def send(self, frame: str | bytes) -> None:
+        if self._ended is not None:
+            raise ConnectionLost(*self._ended)
+        line, data = self._line, frame.encode() if isinstance(frame, str) else frame
+        line.to_hub.send(line.receive, data)
+        if line.name in line.network.twice and b'"call"' in data[:40]:
+            line.network.twice.discard(line.name)
+            line.to_hub.send(line.receive, data)
+
+    async def recv(self) -> bytes:
+        while not self._frames:
+            if self._ended is not None:
+                raise ConnectionLost(*self._ended)
+            self._news.clear()
+            await self._news.wait()
+        frame = self._frames.popleft()
+        self._line.to_hub.send(partial(self._line.taken, len(frame), all=not self._frames))
+        return frame
+
+    async def close(self) -> None:
+        self.end(1000, "")
+        self._line.to_hub.send(self._line.lose)

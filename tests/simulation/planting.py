@@ -1,0 +1,104 @@
+"""Planted faults: a patch of `tests/mutants` is applied to a module as it is imported.
+
+`make simulate-mutants` says for each whether the simulation finds it, and at which seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import NamedTuple
+
+__all__ = ["MUTANTS", "Mutant", "found_by", "plant"]
+
+MUTANTS = Path(__file__).parent.parent / "mutants"
+MOST_SEEDS = 200
+"""A fault that needs more is not found."""
+
+
+class Mutant(NamedTuple):
+    """One place in one module."""
+
+    module: str
+    before: str
+    after: str
+
+    @classmethod
+    def read(cls, patch: Path) -> Mutant:
+        """As `git diff` writes it; what stands before the first `---` is what it does."""
+        lines = patch.read_text(encoding="utf-8").splitlines(keepends=True)
+        (file,) = (line[6:].strip() for line in lines if line.startswith("+++ b/"))
+        begin = next(n for n, line in enumerate(lines) if line.startswith("@@")) + 1
+        body = [line if line.strip("\n") else " \n" for line in lines[begin:]]
+        before = "".join(line[1:] for line in body if line[0] in " -")
+        after = "".join(line[1:] for line in body if line[0] in " +")
+        return cls(file.removesuffix(".py").replace("/", "."), before, after)
+
+
+class _Loader(SourceFileLoader):
+    mutant: Mutant
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_data(self.path).decode()
+        if source.count(self.mutant.before) != 1:
+            raise ImportError(f"{fullname} has changed: write its patch in tests/mutants anew")
+        return compile(source.replace(self.mutant.before, self.mutant.after), self.path, "exec")
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, mutant: Mutant):
+        self._mutant = mutant
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self._mutant.module:
+            return None
+        spec = PathFinder.find_spec(fullname, path)
+        assert spec is not None
+        assert spec.origin is not None
+        loader = spec.loader = _Loader(fullname, spec.origin)
+        loader.mutant = self._mutant
+        return spec
+
+
+def plant(patch: Path) -> None:
+    """Apply it in this process, which must not have imported the module yet."""
+    mutant = Mutant.read(patch)
+    assert mutant.module not in sys.modules
+    sys.meta_path.insert(0, _Finder(mutant))
+
+
+def found_by(patch: Path, seeds: int = MOST_SEEDS) -> str | None:
+    """What the simulation says of the first seed that finds the fault; None: none does."""
+    command = [sys.executable, "-m", "tests.simulation", str(seeds), "--plant", str(patch)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    found = re.search(r"^seed .*", done.stdout, re.MULTILINE)
+    assert found or not done.returncode, done.stdout + done.stderr
+    return found and found[0]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.planting")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("patches", nargs="*", type=Path, default=sorted(MUTANTS.glob("*.patch")))
+    args = parser.parse_args()
+    missed = 0
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for patch, found in zip(args.patches, pool.map(found_by, args.patches), strict=True):
+            print(f"{patch.stem:30} {(found or 'NOT FOUND')[:150]}", flush=True)
+            missed += found is None
+    print(f"{len(args.patches)} faults, {missed} not found")
+    return min(missed, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

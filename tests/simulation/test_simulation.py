@@ -1,0 +1,54 @@
+"""Whatever goes wrong, in whatever order: what README promises holds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.guarantees import check
+from tests.simulation.histories import history, weather
+from tests.simulation.planting import MUTANTS, Mutant, found_by
+from tests.simulation.world import World
+
+SEEDS = 100
+ROOT = MUTANTS.parent.parent
+SAMPLE = (
+    "answered-before-the-commit", "approvals-decided-twice", "budget-returned-twice",
+    "calls-lost-with-the-connection", "cursor-before-the-effect",
+)  # fmt: skip
+"""The others are for `make simulate-mutants`."""
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("R-12")
+def test_what_is_promised_holds_in_a_hundred_histories() -> None:
+    command = [sys.executable, "-m", "tests.simulation", str(SEEDS)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_history_repeats_itself_step_by_step() -> None:
+    def steps() -> list[tuple[str, float]]:
+        world, seen = World(7, weather(7)), list[tuple[str, float]]()
+        world.loop.trace = lambda process, _: seen.append((process.name, world.loop.time()))
+        world.run(history(7), check)
+        return seen
+
+    assert steps() == steps()
+
+
+@pytest.mark.slow
+@pytest.mark.behaviour("R-13")
+@pytest.mark.parametrize("fault", SAMPLE)
+def test_a_planted_fault_is_found(fault: str) -> None:
+    assert found_by(MUTANTS / f"{fault}.patch") is not None
+
+
+def test_every_planted_fault_fits_the_code() -> None:
+    for patch in MUTANTS.glob("*.patch"):
+        mutant = Mutant.read(patch)
+        source = Path(ROOT, *mutant.module.split(".")).with_suffix(".py").read_text()
+        assert source.count(mutant.before) == 1, f"{patch.name}: write it anew"

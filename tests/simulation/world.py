@@ -1,0 +1,446 @@
+"""A whole network in virtual time: the real hub, store, clients, agents and mods, and what is done
+to them, as a list of operations.
+
+An operation is a tuple, its name first: `("say", "ann", "bot", "t7 pay")`. Who is not there does
+nothing. None waits for what it sets going; `wait` and `steps` let time pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import structlog
+from pydantic import JsonValue
+from structlog.typing import EventDict
+
+from hubbub import ids
+from hubbub.agents import launch
+from hubbub.agents.program import Objects
+from hubbub.client import Client, ClientOptions
+from hubbub.client.backoff import Backoff
+from hubbub.client.snapshot import forget
+from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
+from hubbub.errors import ConnectionLost, OperationError, StoreUnavailable, UserError
+from hubbub.mods import guard
+from hubbub.mods.guard import Guard
+from hubbub.mods.loader import load_mods
+from hubbub.network.hub import Hub
+from hubbub.network.queries import PendingWakes
+from hubbub.network.store.place import Place
+from hubbub.network.store.sqlite import SqliteStore
+from hubbub.protocol.frames import Event, Ready
+from tests.simulation.disk import Disk, Trouble
+from tests.simulation.loop import PROCESS, Process, VirtualLoop, Weather
+from tests.simulation.model import ObedientModel, shop
+from tests.simulation.network import VirtualNetwork
+
+__all__ = ["AGENTS", "BUDGET", "FILE", "PEOPLE", "Asked", "Op", "Reader", "World"]
+
+Op = tuple[Any, ...]
+PEOPLE, AGENTS = ("ann", "bob", "eve"), ("bot", "calc")
+TRUSTING = "eve"
+"""Leaves it to the hub to know how far it has read."""
+BUDGET = 5000
+"""Tokens of an interaction."""
+EXPECTED = ConnectionLost | OSError | StoreUnavailable | UserError
+"""What a process may end with: it is started again."""
+DISK_TROUBLE = {"the store refuses to write"}
+"""What a hub may log."""
+EPOCH = 1_800_000_000.0
+CALM_S = 900.0
+"""In a calm of this length all that was begun comes to its end."""
+FILE = NetworkFile.model_validate(
+    {
+        "network": {
+            "auth": "open",
+            "store": "sqlite::memory:",
+            "budgets": {"tokens": BUDGET},
+            "approvals": {"expire": "200s"},
+            "limits": {"calls_per_second": 1000, "burst": 1000, "unacknowledged": 8},
+        },
+        "channels": {"desk": {"members": ["ann", "bob", "bot"]}},
+        "mods": ["reactions", "edits"],
+    }
+)
+AGENT = AgentConfig.model_validate(
+    {
+        "instruction": "Do what you are asked.",
+        "tools": ["sim:pay", "sim:look", "send_text_message"],
+        "turn_timeout": "300s",
+    }
+)
+MODELS = {"default": ModelConfig(model="obedient", max_output_tokens=100)}
+
+
+class Moment(NamedTuple):
+    step: int
+    head: int
+    """The end of the log."""
+
+
+@dataclass
+class Try:
+    """A call on its way: it may be carried out between these moments."""
+
+    sent: Moment
+    done: Moment | None = None
+    """None: nobody knows."""
+
+
+@dataclass
+class Asked:
+    """A call of a person's, each time it was made, and what it was answered."""
+
+    who: str
+    name: str
+    args: dict[str, JsonValue]
+    cid: str
+    tries: list[Try] = field(default_factory=list)
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    refusals: list[OperationError] = field(default_factory=list)
+
+
+@dataclass
+class Reader:
+    """What a person's machine keeps, whatever becomes of its program."""
+
+    seen: dict[int, bytes] = field(default_factory=dict)
+    """Its messages by position."""
+    lives: list[list[int]] = field(default_factory=list)
+    """The positions that each of its programs was handed."""
+    began: int | None = None
+    """The position after which it reads."""
+    cursor: Any = None
+    client: Client | None = None
+    lags: int = 0
+    """Events that it leaves unacknowledged."""
+
+
+class World:
+    def __init__(self, seed: object, weather: Weather):
+        self.loop = VirtualLoop(seed, weather)  # type: ignore[abstract]  # no sockets, no signals
+        self.network, self.disk = VirtualNetwork(self.loop), Disk(self.loop)
+        self.random = Random(f"{seed} clients")
+        self.readers = {who: Reader() for who in PEOPLE}
+        self.asked: list[Asked] = []
+        self.peeked: list[tuple[str, str]] = []
+        """Who has read a page of which thread."""
+        self.paid: list[str] = []
+        self.tools = shop(self.paid.append)
+        self.decided: list[tuple[str, str]] = []
+        """Approvals and what was said of them, as it was confirmed."""
+        self.failures: list[str] = []
+        """What came to light while it happened."""
+        self.violent = False
+        """Whether anything died, so that work may have been done twice."""
+        self.stepped = 0.0
+        self.processes: dict[str, Process] = {}
+        self.held: set[str] = set()
+        """What is not started again for now."""
+        self._cids = self._ulids = 0
+        self._unfinished: object = None
+
+    # Time of day --------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return EPOCH + self.loop.time() + self.stepped
+
+    def monotonic(self) -> float:
+        return self.loop.time()
+
+    # Lives --------------------------------------------------------------------------------------
+
+    def run(self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]) -> None:
+        """Let it all happen, then the calm, then `check`. Raises what that finds wrong."""
+        forget()
+        with (
+            patch.object(launch, "open_model", self._model),
+            patch.object(ids, "ULID", self._ulid),
+            patch.multiple(Guard, start=_nothing, stop=_nothing),  # a thread that looks at the loop
+            patch.object(guard, "monotonic", self.loop.time),
+        ):
+            structlog.configure(processors=[self._log])
+            try:
+                self.loop.run(self._whole(history, check))
+            finally:
+                structlog.reset_defaults()
+
+    def _log(self, logger: object, method: str, record: EventDict) -> EventDict:
+        serious = method in ("error", "exception") and record["event"] not in DISK_TROUBLE
+        if serious and PROCESS.get().alive:
+            self.failures.append(f"{PROCESS.get().name} logged: {record}")
+        raise structlog.DropEvent
+
+    async def _whole(
+        self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]
+    ) -> None:
+        self._driver = PROCESS.get()
+        for name in ("hub", *PEOPLE, *AGENTS):
+            self._keep_alive(name)
+        await asyncio.sleep(1)
+        for name, *args in history:
+            await getattr(self, name)(*args)
+        await self.calm()
+        await check(self)
+
+    def _keep_alive(self, name: str) -> None:
+        """Start a process, and again whenever it has died."""
+        process = self.processes[name] = Process(name)
+        work = self._hub if name == "hub" else self._person if name in PEOPLE else self._agent
+        life = self.loop.start(process, work(name))
+        life.add_done_callback(lambda done: self._ended(process, done))
+        process.on_death.append(lambda: self._again(process))
+
+    def _ended(self, process: Process, life: asyncio.Task[None]) -> None:
+        error = None if life.cancelled() else life.exception()
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        temporary = isinstance(error, OperationError) and error.temporary
+        if not (temporary or isinstance(error, EXPECTED | None)):
+            raise error
+        self.loop.kill(process)
+
+    def _again(self, process: Process) -> None:
+        if process.name in self.readers:
+            self.readers[process.name].client = None
+        if process.name == "hub":
+            self.disk.crash()
+        delay = self.random.uniform(0.1, 3)
+        driver = self._driver
+        self.loop.deliver(driver, self.loop.time() + delay, self._keep_alive, process.name)
+
+    async def _hub(self, name: str) -> None:
+        store = SqliteStore(Place(None), connect=self.disk.connect)
+        async with Hub(FILE, store, mods=load_mods(FILE.mods), clock=self) as hub:
+            self.hub, self.stop = hub, asyncio.Event()
+            self.network.listen(hub.gateway.attach)
+            await self.stop.wait()
+
+    async def _person(self, who: str) -> None:
+        reader = self.readers[who]
+        client = Client(
+            self.network.transport(who), who, "human", cursor=reader.cursor,
+            options=self._options(schemas=False),
+        )  # fmt: skip
+        async with client:
+            reader.client = client
+            reader.lives.append([])
+            first = True
+            async for item in client.events():
+                if isinstance(item, Ready):
+                    if not (item.resumed or (first and reader.cursor is None)):
+                        self.failures.append(f"{who} was told to start afresh")
+                    reader.began = item.cursor if reader.began is None else reader.began
+                    first = False
+                elif isinstance(item, Event):
+                    await asyncio.sleep(self.random.uniform(0, self.loop.weather.disk))
+                    self._see(who, item)
+                    if len(reader.seen) % (reader.lags + 1) == 0:
+                        await client.ack(item.seq)
+                if who != TRUSTING:
+                    reader.cursor = client.cursor
+
+    def _see(self, who: str, event: Event) -> None:
+        seen, body = self.readers[who].seen, event.message.model_dump_json().encode()
+        self.readers[who].lives[-1].append(event.seq)
+        if seen.setdefault(event.seq, body) != body:
+            self.failures.append(f"{who} was shown two messages at {event.seq}")
+
+    async def _agent(self, name: str) -> None:
+        transport = self.network.transport(name)
+        async with Client(
+            transport, name, turns=True, options=self._options(schemas=True)
+        ) as client:
+            objects = Objects(tools=self.tools)
+            await launch.run_agent(AGENT, name, client, Path(), MODELS, grace_s=0, objects=objects)
+
+    def _options(self, *, schemas: bool) -> ClientOptions:
+        backoff = Backoff(random=self.random.random)
+        return ClientOptions(schemas=schemas, backoff=backoff, clock=self)
+
+    def _model(self, config: ModelConfig, label: str = "") -> ObedientModel:
+        """The model of the agent whose process asks."""
+        colleague = AGENTS[PROCESS.get().name == AGENTS[0]]
+        return ObedientModel(colleague)
+
+    def _ulid(self) -> str:
+        self._ulids += 1
+        return f"{int(self.now() * 1000):013d}{self._ulids:013d}"
+
+    # What people do -----------------------------------------------------------------------------
+
+    async def call(self, who: str, name: str, args: dict[str, JsonValue]) -> None:
+        self._cids += 1
+        asked = Asked(who, name, args, f"cid{self._cids:05d}")
+        self.asked.append(asked)
+        self._ask(who, asked)
+
+    def _ask(self, who: str, asked: Asked) -> None:
+        if self.readers[who].client is not None:
+            self.loop.start(self.processes[who], self._answered(who, asked))
+
+    async def _answered(self, who: str, asked: Asked) -> None:
+        client = self.readers[who].client
+        assert client is not None
+        this = Try(self._moment())
+        asked.tries.append(this)
+        try:
+            answer = await client.call(asked.name, cid=asked.cid, **asked.args)
+        except OperationError as error:
+            asked.refusals.append(error)
+        except ConnectionLost:
+            return
+        else:
+            assert isinstance(answer, dict)
+            this.done = self._moment()
+            asked.answers.append(answer)
+
+    async def say(self, who: str, to: str, text: str) -> None:
+        await self.call(who, "send_text_message", {"to": to, "text": text})
+
+    async def post(self, who: str, text: str) -> None:
+        await self.call(who, "post_to_channel", {"channel": "desk", "text": text})
+
+    async def again(self, before: int) -> None:
+        """Somebody asks once more what it has asked."""
+        if before < len(self.asked):
+            asked = self.asked[-1 - before]
+            self._ask(asked.who, asked)
+
+    async def react(self, who: str, seq: int) -> None:
+        args: dict[str, JsonValue] = {"message_id": f"m{seq}", "emoji": "👍"}
+        await self.call(who, "add_reaction", args)
+
+    async def halt(self, who: str, agent: str) -> None:
+        await self.call(who, "stop", {"scope": "agent", "target": agent})
+
+    async def resume(self, who: str, agent: str) -> None:
+        await self.call(who, "resume", {"scope": "agent", "target": agent})
+
+    async def decide(self, who: str, how: str, state: str = "pending") -> None:
+        """Approve or deny the newest call, or the newest that waits for that."""
+        client = self.readers[who].client
+        if client is not None:
+            self.loop.start(self.processes[who], self._decide(client, how, state))
+
+    async def _decide(self, client: Client, how: str, state: str) -> None:
+        try:
+            found: Any = await client.call("list_approvals", state=state)
+            for approval in found["approvals"][:1]:
+                await client.call(how, id=approval["id"])
+                self.decided.append((approval["id"], how))
+        except (OperationError, ConnectionLost):
+            return
+
+    async def peek(self, who: str, thread: str) -> None:
+        client = self.readers[who].client
+        if client is not None:
+            self.loop.start(self.processes[who], self._peek(client, thread))
+
+    async def _peek(self, client: Client, thread: str) -> None:
+        try:
+            await client.call("read_thread", thread=thread)
+        except (OperationError, ConnectionLost):
+            return
+        self.peeked.append((client.participant, thread))
+
+    # What goes wrong ----------------------------------------------------------------------------
+
+    async def kill(self, name: str, steps: int) -> None:
+        """A process dies after so many of its steps, or soon, if it takes none."""
+        process = self.processes[name]
+        process.steps_to_live = steps
+        self.violent = True
+        self.loop.deliver(self._driver, self.loop.time() + 1, lambda: self._die(process))
+
+    def _die(self, process: Process) -> None:
+        self.loop.kill(process)
+
+    async def restart(self) -> None:
+        """The hub is stopped as an operator stops it."""
+        process = self.processes["hub"]
+        if self.network.hub is not None and process.alive:
+            self.loop.deliver(process, self.loop.time(), self.stop.set)
+
+    async def cut(self, name: str, silently: bool) -> None:
+        for line in [line for line in self.network.lines if line.name == name]:
+            line.cut(silently=silently)
+
+    async def stall(self, name: str, seconds: float) -> None:
+        """A process gets no time."""
+        self.processes[name].stalled_until = self.loop.time() + seconds
+
+    async def lag(self, who: str, events: int) -> None:
+        self.readers[who].lags = events
+
+    async def twice(self, name: str) -> None:
+        """The next call of this client arrives twice."""
+        self.network.twice.add(name)
+
+    async def trouble(self, what: Trouble, times: int) -> None:
+        """The disk refuses what it is asked next."""
+        self.disk.troubles += [what] * times
+
+    async def jump(self, seconds: float) -> None:
+        """Somebody sets the clock."""
+        self.stepped += seconds
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def steps(self, count: int) -> None:
+        """A few steps of whatever runs."""
+        until = self.loop.steps + count
+        while self.loop.steps < until:  # noqa: ASYNC110  they are counted, not announced
+            await asyncio.sleep(0)
+
+    # The end ------------------------------------------------------------------------------------
+
+    def _moment(self) -> Moment:
+        return Moment(self.loop.steps, self.head())
+
+    def head(self) -> int:
+        """The end of the log, as it would be after a crash."""
+        found = self.disk.sql("SELECT coalesce(max(seq), 0) FROM message")
+        return int(str(found[0][0]))
+
+    async def calm(self) -> None:
+        """Nothing goes wrong any more, people say yes or no, and everything comes to its end."""
+        self.disk.troubles.clear()
+        self.network.twice.clear()
+        for reader in self.readers.values():
+            reader.lags = 0
+        until = self.loop.time() + CALM_S
+        await asyncio.sleep(60)
+        for agent in AGENTS:
+            await self.resume("ann", agent)
+        for asked in self.asked:
+            if not (asked.answers or asked.refusals):
+                self._ask(asked.who, asked)
+        while not await self._quiet():
+            if self.loop.time() > until:
+                raise AssertionError(f"it never ends: {self._unfinished}")
+            await self.decide("ann", "deny")
+            await asyncio.sleep(20)
+
+    async def _quiet(self) -> bool:
+        if self.network.hub is None:
+            return False
+        waiting = [a for a in self.asked if not (a.answers or a.refusals)]
+        wakes = [
+            (agent, row.seq)
+            for agent in AGENTS
+            for row in await self.hub.store.read(PendingWakes(agent, self.head()))
+        ]
+        self._unfinished = waiting, wakes
+        return not (waiting or wakes)
+
+
+def _nothing(guard: Guard) -> None:
+    """Nobody looks whether a mod holds up the hub: here no time passes."""
