@@ -466,7 +466,7 @@ RELIABILITY = {
     "R-9": "An agent that hangs so that it answers no ping is killed and started again.",
     "R-10": "Who waits for an agent that its launcher has given up is told, and who writes later.",
     "R-11": "A message that is only overheard ends at most two processes of an agent.",
-    "R-12": "In histories of kills, cuts, refusing disks and clocks set, all of this holds at once.",
+    "R-12": "With kills, cuts, refusing disks and clocks set, all of this holds at once.",
     "R-13": "Faults that are planted in the core do not get past those histories.",
 }
 

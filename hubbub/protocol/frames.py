@@ -66,8 +66,8 @@ class Cursor(Model):
     """`hello.run` of the connection on which the client came there. It tells a log that was put
     back to an older state, and has grown again, from the one that the client knows."""
     received: int | None = Field(default=None, ge=0, le=MAX_SEQ)
-    """The last event that the client has seen, if it was beyond the position: what comes again takes
-    no room among the unacknowledged."""
+    """The last event that the client has seen, if it was beyond the position: what comes again
+    takes no room among the unacknowledged."""
 
 
 class LimitsInfo(Model):
