@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network.records import Batch
 from hubbub.network.store import SqliteStore
-from hubbub.network.store.connection import StoreConnection
+from hubbub.network.store.connection import Connection
 from hubbub.network.store.place import parse_url
 
 __all__ = ["MoodyStore"]
@@ -46,17 +46,17 @@ class MoodyStore(SqliteStore):
         self.batches.append(batch)
 
     @property
-    def reading(self) -> StoreConnection:
-        return cast(StoreConnection, _Reading(self, super().reading))
+    def reading(self) -> Connection:
+        return _Reading(self, super().reading)
 
 
 class _Reading:
     """The connection that reads, as the mood of its store is."""
 
-    def __init__(self, store: MoodyStore, connection: StoreConnection):
+    def __init__(self, store: MoodyStore, connection: Connection):
         self._store, self._connection = store, connection
 
-    async def run(self, work: Callable[..., Any], *args: Any) -> Any:
+    async def run(self, function: Callable[..., Any], *args: Any, **kw: Any) -> Any:
         store = self._store
         store.asked += 1
         if not store.reads.is_set():
@@ -64,4 +64,7 @@ class _Reading:
             await store.reads.wait()
         if store.deaf:
             raise StoreUnavailable("the disk does not answer")
-        return await self._connection.run(work, *args)
+        return await self._connection.run(function, *args, **kw)
+
+    async def close(self) -> None:
+        await self._connection.close()
