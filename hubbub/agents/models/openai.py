@@ -269,8 +269,8 @@ class OpenAIModel:
             config = config.with_settings(question.settings)
         tools = self._told(question.tools)
         if config.api == "responses":
-            return responses_request(config, question, tools)
-        return chat_request(config, question, tools)
+            return _untyped(responses_request(config, question, tools))
+        return _untyped(chat_request(config, question, tools), messages=())
 
     def _told(self, tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
         if self._tools[0] is not tools:
@@ -356,6 +356,15 @@ def _left_out(tool: ToolSpec, arguments: str) -> str:
     except ValueError:
         return arguments  # it is told as ever
     return json.dumps(without_nulls(tool.offered, given), ensure_ascii=False)
+
+
+def _untyped(request: Request, **required: object) -> Request:
+    """The same request with all that is in it as `extra_body`, which the `openai` package sends as
+    it is. All else it takes apart by its types, which takes as long as the rest of a request.
+    `required` are keywords without which it does nothing."""
+    own = {name: request.pop(name) for name in ("model", "extra_headers") if name in request}
+    extra = request.pop("extra_body", {})
+    return {**required, **own, "extra_body": {**request, **extra}}
 
 
 def _written(answer: Answer) -> str:
