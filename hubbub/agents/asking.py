@@ -183,6 +183,9 @@ class Asker:
     scratchpad: bool = False
     """Whether the model may think in `<scratchpad>`: what a dialect has read out of its text may
     have hidden thoughts, which are taken out here."""
+    _opening: dict[tuple[str, bool], Fitted] = field(default_factory=dict, init=False)
+    """The first question, which is recorded before it is asked: by its dialect, and whether the
+    endpoint takes forms."""
 
     @property
     def opening(self) -> str:
@@ -210,10 +213,17 @@ class Asker:
         return self._fitted(dialect, steps, project(steps, steering)).question
 
     def _fitted(self, dialect: Dialect, steps: Sequence[Step], shown: Sequence[Kept]) -> Fitted:
+        key = dialect.name, self.choice.takes_forms
+        if not shown and key in self._opening:
+            return self._opening[key]
         tools = offered(self.offers, dialect, steps)
         if self.fitting is None:
-            return Fitted(self._build(dialect, self.prompt, shown, tools))
-        return self.fitting.fit(partial(self._build, dialect), shown, tools)
+            fitted = Fitted(self._build(dialect, self.prompt, shown, tools))
+        else:
+            fitted = self.fitting.fit(partial(self._build, dialect), shown, tools)
+        if not shown:
+            self._opening[key] = fitted
+        return fitted
 
     def _build(
         self, dialect: Dialect, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]

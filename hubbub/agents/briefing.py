@@ -22,6 +22,7 @@ from hubbub.agents.prompt.context import (
     quoted,
     unshown,
 )
+from hubbub.agents.prompt.render import shown_id
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
 from hubbub.agents.skills import skills_of
 from hubbub.agents.tools.hub import Caller
@@ -29,7 +30,6 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
-from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.memory import Recalled
 
@@ -146,8 +146,8 @@ class Briefing:
             model=self.model,
             dialect=dialect.name,
             write_calls=dialect.calls if isinstance(dialect, WordDialect) else native_calls,
-            thread=thread_ids.relative(plan.thread_id, me),
-            threads=[thread_ids.relative(thread.id, me) for thread in shown],
+            thread=shown_id(plan.thread_id, me),
+            threads=[shown_id(thread.id, me) for thread in shown],
             participants=self._companions(ready),
             state=await self._state(toolbox, ready),
         )

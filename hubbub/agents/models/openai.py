@@ -273,7 +273,7 @@ class OpenAIModel:
         return _untyped(chat_request(config, question, tools), messages=())
 
     def _told(self, tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
-        if self._tools[0] is not tools:
+        if self._tools[0] != tools:  # of the same objects that costs nothing
             self._tools = (tools, [tool_of(tool, self._config) for tool in tools])
         return self._tools[1]
 

@@ -35,9 +35,10 @@ __all__ = [
     "first_that_fits",
     "in_parts",
     "select_history",
+    "shown_id",
 ]
 
-_shown_id = lru_cache(4096)(thread_ids.relative)
+shown_id = lru_cache(4096)(thread_ids.relative)
 _escaped_id = lru_cache(4096)(escaped)
 SHIPPED = Path(__file__).with_name("conversation.j2")
 """The template of the conversation that comes with Hubbub."""
@@ -72,7 +73,7 @@ def select_history(
                 m for m in messages if m.seq <= until and m.seq not in incoming and _fits(m, rules)
             )
         if messages:
-            id = _shown_id(thread.id, me)
+            id = shown_id(thread.id, me)
             views[id] = ThreadView(id, messages[-rules.messages :])
             if len(views) == rules.threads:
                 break

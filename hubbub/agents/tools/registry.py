@@ -116,6 +116,8 @@ class Registry:
             if tool.name in seen - {FINISH, SELECT}:
                 raise ValueError(f"{tool.name!r} is the name of a tool that every agent has")
             self._entries[tool.name] = _entry(tool, _UNTUNED)
+        self.stays = all(entry.coming is None for entry in self._entries.values())
+        """Whether none of them comes and goes."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries

@@ -148,6 +148,7 @@ class Toolbox:
     def _fill(self) -> None:
         """Take the tools as they are now."""
         self._told: set[str] = set()
+        self._described: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
         self._passing = tuple(self._source.tools()) if self._source else ()
         self.registry = self._all = self._registry(*self._always)
         grouped = {name for names in self._groups.values() for name in names}
@@ -222,6 +223,16 @@ class Toolbox:
         """What a model is told after `steps`: the tools that every turn has, and after them those
         that it has picked, so that what endpoints remember of a question stays its beginning.
         """
+        wanted = tuple(dict.fromkeys([*self._needed, *picked(steps, self._groups)]))
+        told = self._described.get(wanted)
+        if told is None:
+            told = self._specs(wanted)
+            if self.registry.stays:
+                self._described[wanted] = told
+        return told
+
+    def _specs(self, wanted: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """Of the tools that every turn has, and of the `wanted` ones."""
         definitions = self.registry.definitions()
         first = [s for s in definitions if s.name not in self._hidden and s.name != FINISH]
         if not any(tool.name == FINISH for tool in self._always):
@@ -229,9 +240,8 @@ class Toolbox:
         else:
             finish = next(spec for spec in definitions if spec.name == FINISH)
         listed = (self._select.spec,) if self._select is not None else ()
-        wanted = [*self._needed, *picked(steps, self._groups)]
         specs = {spec.name: spec for spec in definitions if spec.name in self._hidden}
-        more = [specs[name] for name in dict.fromkeys(wanted) if name in specs]
+        more = [specs[name] for name in wanted if name in specs]
         return (*first, finish, *listed, *more)
 
     def news(self) -> tuple[str, ...]:

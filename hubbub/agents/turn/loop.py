@@ -284,7 +284,7 @@ class Loop:
         self.steps.append(step.model_copy(update={"steered": given.asked.fresh}))
         if self._parent is not None:
             self._parent.apart += step.tokens_in + step.tokens_out
-        return [Record(self.steps[-1]), *self._next()]
+        return self._recorded()
 
     def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]:
         """The calls of the last `RunTools` have run: one result for each."""
@@ -295,10 +295,15 @@ class Loop:
         ran = len(self.steps) - 1
         if (parked := park(results, self.steps[ran].n)) is not None:
             return [Record(self.steps[ran]), parked]
+        return self._recorded()
+
+    def _recorded(self) -> list[Command]:
+        """The last step is to be recorded, and what follows from it."""
+        last = self.steps[-1]
         following = self._next()
-        if isinstance(following[0], Record) and following[0].step.n == self.steps[ran].n:
+        if isinstance(following[0], Record) and following[0].step.n == last.n:
             return following  # `finish` has been settled too: one record says it all
-        return [Record(self.steps[ran]), *following]
+        return [Record(last), *following]
 
     def _finished(self, answer: Answer) -> Answer:
         """The answer, with the call that its text stands for where that is to be sent."""
