@@ -362,7 +362,8 @@ def _untyped(request: Request, **required: object) -> Request:
     """The same request with all that is in it as `extra_body`, which the `openai` package sends as
     it is. All else it takes apart by its types, which takes as long as the rest of a request.
     `required` are keywords without which it does nothing."""
-    own = {name: request.pop(name) for name in ("model", "extra_headers") if name in request}
+    names = [name for name in ("model", "extra_headers") if name in request]
+    own: Request = {name: request.pop(name) for name in names}
     extra = request.pop("extra_body", {})
     return {**required, **own, "extra_body": {**request, **extra}}
 
