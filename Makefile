@@ -11,11 +11,10 @@ SEEDS ?= 1000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-npm test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-npm test-frameworks test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-
 run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for another one)
 	@exec $(BIN)/hubbub up $(CONFIG)
 
@@ -33,6 +32,9 @@ test-page: $(VENV)/.installed-dev ## the page in Chromium
 
 test-npm: $(VENV)/.installed-dev ## real coding agents and MCP hosts, which npm fetches
 	@sh scripts/test.sh $(BIN)/python $(JOBS) npm
+
+test-frameworks: .venv-frameworks/.installed ## agents of other frameworks, with the real packages
+	@sh scripts/test.sh .venv-frameworks/bin/python $(JOBS) frameworks
 
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model
@@ -73,7 +75,7 @@ screenshots: $(VENV)/.installed-dev ## take the pictures of the page in docs/scr
 	@$(BIN)/python scripts/screenshots.py
 
 clean: ## remove .venv, caches and build results
-	@rm -rf $(VENV) mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-frameworks mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is newer than what it was made from, so a second run starts at once.
@@ -91,6 +93,11 @@ $(VENV)/.installed-mutants: pyproject.toml constraints.txt scripts/install.sh
 
 $(VENV)/.installed-site: pyproject.toml constraints.txt scripts/install.sh
 	@sh scripts/install.sh $(VENV) '.[site]'
+	@touch $@
+
+# Some of them want other versions than constraints.txt has: an environment of their own.
+.venv-frameworks/.installed: pyproject.toml scripts/install.sh
+	@CONSTRAINTS=/dev/null sh scripts/install.sh .venv-frameworks '.[dev,frameworks]'
 	@touch $@
 
 $(VENV)/.installed-model: pyproject.toml constraints.txt scripts/install.sh scripts/weights.sh

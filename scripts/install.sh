@@ -1,10 +1,12 @@
 #!/bin/sh
 # install.sh VENV REQUIREMENT: make a virtual environment and install this project into it.
 # With uv where uv is there, else with venv and pip; both as this machine has them configured.
+# CONSTRAINTS names another file than constraints.txt; /dev/null: the newest that fit.
 set -eu
 
 venv=$1
 what=$2
+constraints=${CONSTRAINTS:-constraints.txt}
 wanted='import sys; sys.exit(sys.version_info < (3, 11))'
 
 say() { printf '%s\n' "$*" >&2; }
@@ -24,7 +26,7 @@ with_uv() {
     if [ ! -x "$venv/bin/python" ]; then
         uv venv --quiet --python "${python:-3.11}" "$venv" || return 1
     fi
-    uv pip install --quiet --python "$venv/bin/python" -c constraints.txt -e "$what"
+    uv pip install --quiet --python "$venv/bin/python" -c "$constraints" -e "$what"
 }
 
 with_pip() {
@@ -41,7 +43,7 @@ with_pip() {
         fi
     fi
     # The constraints also hold for what builds the project.
-    PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_CONSTRAINT=$constraints PIP_DISABLE_PIP_VERSION_CHECK=1 \
         "$venv/bin/python" -m pip install --quiet -e "$what"
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests, one part after the other: scripts/test.sh PYTHON JOBS PART...
-# PART is fast, slow, page or npm; the times are those of two cores with nothing beside.
+# PART is fast, slow, page, npm or frameworks; the times are those of two cores with nothing beside.
 set -eu
 python=$1 jobs=$2
 shift 2
@@ -9,22 +9,24 @@ parts=$# part=0 began=$(date +%s)
 
 for name; do
     part=$((part + 1))
-    profile=fast prepare= workers=$((jobs + 1)) # each waits for threads and processes half its time
+    profile=fast prepare= warnings=error workers=$((jobs + 1)) # each waits for threads and processes half its time
     case $name in
-    fast) markers="not slow and not browser" what="what runs within one process" time="a minute" ;;
+    fast) markers="not slow and not browser and not frameworks" what="what runs within one process" time="a minute" ;;
     slow) markers="(slow or hypothesis) and not browser and not npm" what="processes, and properties at length" time="2 minutes and a half" \
         profile=full prepare=tests.interaction.nginx ;;
     page) markers=browser what="the page in Chromium" time="2 minutes and a half" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
     npm) markers=npm what="coding agents and MCP hosts from npm" time="2 minutes" workers=$jobs \
         prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients" ;;
-    *) echo "no such part: $name (fast, slow, page, npm)" >&2 && exit 2 ;;
+    frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
+        warnings=ignore ;; # theirs
+    *) echo "no such part: $name (fast, slow, page, npm, frameworks)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"
     for each in $prepare; do "$python" -m "$each"; done # says what is missing, and how to get it
     status=0
     HYPOTHESIS_PROFILE=${HYPOTHESIS_PROFILE:-$profile} \
-        "$python" -m pytest -q -n "$workers" --dist worksteal -m "$markers" || status=$?
+        "$python" -m pytest -q -n "$workers" --dist worksteal -W "$warnings" -m "$markers" || status=$?
     if [ "$status" -ne 0 ]; then
         [ "$part" -eq "$parts" ] || printf '\nPart %s of %s failed; what comes after it was not run.\n' "$part" "$parts"
         exit "$status"

@@ -175,7 +175,8 @@ async def run_python_agent(
     inbox = inbox_of(config, client.participant)
     link = Link(Voice(client, inbox), inbox)
     agent._join(link, config.settings)
-    brain = HandlerBrain(agent, link, timeout=config.turn_timeout)
+    brain = agent._brain(client, inbox, config)
+    brain = brain or HandlerBrain(agent, link, timeout=config.turn_timeout)
     await run_brain(client, inbox, brain, config, grace_s, greet_cid, program=program)
 
 

@@ -69,12 +69,13 @@ class HttpSide:
             return _response(HTTPStatus.FORBIDDEN, f"{reason}\n".encode(), TEXT)
         if "websocket" in request.headers.get("Upgrade", "").lower():
             return None
-        if request.method not in ("GET", "HEAD"):
+        method = getattr(request, "method", "GET")  # websockets 16 lets nothing else pass
+        if method not in ("GET", "HEAD"):
             response = _response(HTTPStatus.METHOD_NOT_ALLOWED, b"Only GET and HEAD\n", TEXT)
             response.headers["Allow"] = "GET, HEAD"
             return response
         response = await self._answer(request)
-        if request.method == "HEAD":
+        if method == "HEAD":
             response.body = b""  # its length stays in the headers
         return response
 

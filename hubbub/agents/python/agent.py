@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import JsonValue
 
+from hubbub.agents.brain import Brain
+from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import current_scope
 from hubbub.agents.turn.voice import DEFAULT_DEADLINE_S, marks
+from hubbub.client import Client
+from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
@@ -246,6 +250,10 @@ class Agent:
         """Called by the runtime before `on_start`."""
         self.name, self.settings, self._link = link.me, settings, link
         self.log = get_logger("hubbub.agent").bind(agent=link.me)
+
+    def _brain(self, client: Client, inbox: Inbox, config: AgentConfig) -> Brain | None:
+        """What takes its turns in place of its handlers; None: they do."""
+        return None
 
     @property
     def _linked(self) -> Link:

@@ -9,7 +9,6 @@ permission  from what it asks permission for to an approval of the hub
 prompting   one prompt under way, and who waits in it
 network     the network's tools, which the program has as those of an MCP server
 sessions    which session a turn works in, also after restarts
-answer      what a turn ends with, and the files that it links
 turn        what a turn decides: prompt, wait for a person, answer, end
 agent       the agent: from its YAML to its turns
 """

@@ -30,11 +30,11 @@ from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
-from hubbub.interop.acp.answer import ANSWER, AnswerTool
 from hubbub.interop.acp.network import NetworkTools, OfferedTool
 from hubbub.interop.acp.program import Program, Server
 from hubbub.interop.acp.sessions import Sessions
 from hubbub.interop.acp.turn import AcpTurn, Workplace
+from hubbub.interop.answer import ANSWER, AnswerTool
 from hubbub.interop.tools import offered
 from hubbub.protocol.frames import Ready
 

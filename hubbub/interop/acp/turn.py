@@ -26,12 +26,12 @@ from hubbub.agents.turn.recording import with_result
 from hubbub.agents.turn.reservations import Terms
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ModelError
-from hubbub.interop.acp.answer import ANSWER, MOST_FILES
 from hubbub.interop.acp.network import NetworkTools
 from hubbub.interop.acp.program import ProgramFailed
 from hubbub.interop.acp.progress import Progress
 from hubbub.interop.acp.prompting import Prompting
 from hubbub.interop.acp.sessions import Sessions
+from hubbub.interop.answer import ANSWER, MOST_FILES, cut
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
 from hubbub.waiting import done_within
 
@@ -156,7 +156,7 @@ class AcpTurn:
         if self._has_spoken() and task is None:
             return None
         assert self._prompting is not None, "it has ended just now"
-        arguments: dict[str, JsonValue] = {"text": _cut(step.text, self._place.text_bytes)}
+        arguments: dict[str, JsonValue] = {"text": cut(step.text, self._place.text_bytes)}
         if task is not None:
             arguments["request"] = task
         if files := list(self._prompting.progress.touched)[:MOST_FILES]:
@@ -280,13 +280,3 @@ def _over(answer: ToolCallRecord) -> End:
         return End("finished")
     text = answer.arguments.get("text") if isinstance(answer.arguments, dict) else None
     return End("no_action", f"its answer was refused: {answer.result}", str(text or ""))
-
-
-def _cut(text: str, most: int) -> str:
-    """The beginning of a text that is too long for a message."""
-    if len(text.encode()) <= most:
-        return text
-    return text.encode()[: most - len(_REST.encode())].decode(errors="ignore") + _REST
-
-
-_REST = "…\n(the rest stands in the turn's record)"

@@ -17,7 +17,7 @@ from hubbub.errors import OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import Permission
 
-__all__ = ["ANSWER", "MOST_FILES", "AnswerTool"]
+__all__ = ["ANSWER", "MOST_FILES", "AnswerTool", "cut"]
 
 ANSWER = "answer"
 """What the last call of a turn is recorded as; no program is offered it."""
@@ -116,3 +116,13 @@ def _text(file: Path) -> str | None:
         return file.read_text("utf-8") if file.stat().st_size <= _MOST_BYTES else None
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text that is too long for a message of `most` bytes."""
+    if len(text.encode()) <= most:
+        return text
+    return text.encode()[: most - len(_REST.encode())].decode(errors="ignore") + _REST
+
+
+_REST = "…\n(the rest stands in the turn's record)"

@@ -1,0 +1,1 @@
+"""Agents of other frameworks with their real packages: `make test-frameworks`."""

@@ -1,0 +1,85 @@
+"""The same agent in each framework: it knows prices, and asks a scripted model over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from hubbub.adapters.guest import GuestAgent
+from hubbub.testing.model_server import ModelServer
+
+__all__ = ["GUESTS", "Make"]
+
+Make = Callable[[ModelServer], GuestAgent]
+"""Makes the agent `clerk` with its tool `price`, and a model at this server."""
+
+
+def price(of: str) -> int:
+    """What a thing costs."""
+    return 7
+
+
+def of_pydantic_ai(model: ModelServer) -> GuestAgent:
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    from hubbub.adapters.pydantic_ai import PydanticAiAgent
+
+    provider = OpenAIProvider(base_url=model.base_url, api_key="none")
+    agent = pydantic_ai.Agent(OpenAIChatModel("m", provider=provider), tools=[price], retries=0)
+    return PydanticAiAgent(agent, "clerk")
+
+
+def of_openai_agents(model: ModelServer) -> GuestAgent:
+    agents = pytest.importorskip("agents")
+    from openai import AsyncOpenAI
+
+    from hubbub.adapters.openai_agents import OpenAiAgent
+
+    agents.set_tracing_disabled(True)
+    endpoint = AsyncOpenAI(base_url=model.base_url, api_key="none", max_retries=0)
+    chat = agents.OpenAIChatCompletionsModel("m", endpoint)
+    tools = [agents.function_tool(price)]
+    return OpenAiAgent(agents.Agent("clerk", tools=tools, model=chat))
+
+
+def of_langgraph(model: ModelServer) -> GuestAgent:
+    langchain = pytest.importorskip("langchain.agents")
+    from langchain_openai import ChatOpenAI
+
+    from hubbub.adapters.langgraph import LangGraphAgent
+
+    chat = ChatOpenAI(
+        model="m",
+        base_url=model.base_url,
+        api_key="none",
+        max_retries=0,
+        streaming=True,
+        stream_usage=True,
+    )
+
+    def graph(network: Sequence[Any]) -> Any:
+        return langchain.create_agent(chat, [price, *network])
+
+    return LangGraphAgent(graph, "clerk")
+
+
+def of_agent_framework(model: ModelServer) -> GuestAgent:
+    agent_framework = pytest.importorskip("agent_framework")
+    from agent_framework.openai import OpenAIChatCompletionClient
+
+    from hubbub.adapters.agent_framework import AgentFrameworkAgent
+
+    client = OpenAIChatCompletionClient("m", api_key="none", base_url=model.base_url)
+    return AgentFrameworkAgent(agent_framework.Agent(client, name="clerk", tools=[price]))
+
+
+GUESTS: dict[str, Make] = {
+    "pydantic-ai": of_pydantic_ai,
+    "openai-agents": of_openai_agents,
+    "langgraph": of_langgraph,
+    "agent-framework": of_agent_framework,
+}

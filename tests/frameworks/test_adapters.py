@@ -1,0 +1,142 @@
+"""Agents of other frameworks take turns in a network: the same guarantees, the same records."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hubbub import Client, Network, NoAnswer
+from hubbub.protocol.frames import Event, Signal
+from hubbub.protocol.operations import ThreadPage
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_script import Answer, AnyAnswer, Call, Refusal, Script
+from hubbub.testing.model_server import ModelServer
+from tests.frameworks.guests import GUESTS, Make
+
+pytestmark = [pytest.mark.frameworks, pytest.mark.behaviour("I-24")]
+
+
+@pytest.fixture(params=GUESTS)
+def make(request: pytest.FixtureRequest) -> Make:
+    return GUESTS[request.param]
+
+
+def calls(*named: tuple[str, dict[str, str]]) -> Answer:
+    return Answer(calls=[Call(tool=name, arguments={**said}) for name, said in named])
+
+
+def playing(*answers: AnyAnswer) -> ModelServer:
+    return ModelServer(Script(answers=[*answers]))
+
+
+def tools_of(turn: Turn) -> list[tuple[int, str, str | None]]:
+    return [(step.n, call.name, call.error) for step in turn.steps for call in step.calls]
+
+
+async def test_its_run_is_a_turn_with_all_that_it_did_on_record(make: Make) -> None:
+    first = calls(("price", {"of": "tea"}), ("send_text_message", {"to": "bob", "text": "tea: 7"}))
+    async with (
+        playing(first, Answer(text="It costs 7."), Answer(text="Seven.")) as model,
+        Network(make(model), people=["ann", "bob"]) as net,
+    ):
+        bob = await net.join("bob")
+        answer = await net.ask("clerk", "what is tea?", by="ann")
+        again = await net.ask("clerk", "how much?", by="ann")
+        message = await anext(e async for e in bob.events() if isinstance(e, Event))
+    assert (answer.text, again.text) == ("It costs 7.", "Seven.")
+    turn = answer.turn
+    sent = (2, "answer", None)
+    assert tools_of(turn) == [(1, "price", None), (1, "send_text_message", None), sent]
+    assert turn.steps[0].calls[0].result == "7"
+    assert turn.steps[0].untrusted == ("price",), "what its own functions bring is from outside"
+    assert all(step.tokens_in and step.tokens_out for step in turn.steps)
+    assert turn.end is not None
+    assert turn.end.outcome == "finished"
+    assert (message.message.text, message.message.sender_id) == ("tea: 7", "clerk")
+    assert message.message.interaction_id == answer.messages[0].interaction_id
+    prompt = str(model.requests[-1].messages)
+    assert "how much?" in prompt
+    assert "what is tea?" in prompt, "it is shown the thread"
+
+
+async def test_people_see_what_it_writes_and_what_it_is_at(make: Make) -> None:
+    written = Answer(text="It costs seven. " * 8, hold="end", hold_after=6)
+    async with playing(written) as model, Network(make(model), people=["ann"]) as net:
+        ann = await net.join("ann")
+        await ann.call("send_text_message", to="clerk", text="what is tea?")
+        told = []
+        async for item in ann.events():
+            if isinstance(item, Signal):
+                told.append(item)
+            if told and told[-1].type == "partial":
+                break
+        model.release("end")
+    assert any("thinking" in str(signal.data) for signal in told if signal.type == "activity")
+    assert "It costs" in str(told[-1].data)
+
+
+async def test_a_model_that_refuses_ends_the_turn_with_its_reason(make: Make) -> None:
+    async with (
+        playing(Refusal(status=400, message="no such model")) as model,
+        Network(make(model), people=["ann"]) as net,
+    ):
+        with pytest.raises(NoAnswer, match="no such model") as raised:
+            await net.ask("clerk", "what is tea?")
+    assert raised.value.outcome in ("model_error", "handler_error")
+
+
+async def test_a_stop_cancels_its_run(make: Make) -> None:
+    async with (
+        playing(Answer(text="late", hold="never")) as model,
+        Network(make(model), people=["ann"]) as net,
+    ):
+        question = asyncio.ensure_future(net.ask("clerk", "what is tea?"))
+        await model.held("never")
+        ann = await net.join("ann")
+        await ann.call("stop", scope="agent", target="clerk")
+        with pytest.raises(NoAnswer) as raised:
+            await question
+    assert raised.value.outcome == "cancelled"
+
+
+async def test_a_process_that_dies_in_a_turn_is_followed_by_one_that_answers_once(
+    make: Make,
+) -> None:
+    held = Answer(text="late", hold="never")
+    said = calls(("send_text_message", {"to": "bob", "text": "wait"}))
+    async with (
+        playing(said, held, said, Answer(text="It costs 7.")) as model,
+        Network(people=["ann", "bob"]) as net,
+    ):
+        url = await net.serve(page=False)
+        ann = await net.join("ann")
+        first = asyncio.create_task(make(model).served(url))
+        await _arrived(ann, "clerk")
+        await ann.call("send_text_message", to="clerk", text="what is tea?")
+        await model.held("never")
+        first.cancel()
+        await asyncio.wait({first})
+        second = asyncio.create_task(make(model).served(url))
+        answer = await anext(
+            e.message
+            async for e in ann.events()
+            if isinstance(e, Event) and e.message.sender_id == "clerk"
+        )
+        bob = await net.join("bob")
+        threads = (await _texts(ann), await _texts(bob))
+        second.cancel()
+        await asyncio.wait({second})
+    assert answer.text == "It costs 7."
+    assert threads == (["what is tea?", "It costs 7."], ["wait"])
+
+
+async def _texts(client: Client) -> list[str]:
+    page = await client.call("read_thread", thread="direct_clerk")
+    return [message.text for message in ThreadPage.model_validate(page).messages]
+
+
+async def _arrived(client: Client, name: str) -> None:
+    async for item in client.events():
+        if isinstance(item, Signal) and item.type == "presence" and name in str(item):
+            return
