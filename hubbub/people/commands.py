@@ -98,9 +98,11 @@ class Command:
     @property
     def short(self) -> str:
         """The same for a list: as far as it is needed."""
-        if len(self.help) <= SHORT:
-            return self.help
-        return re.split(r"[:;,] ", self.help)[0].removesuffix(".") + "."
+        short = self.help
+        for end in ("[:;] ", "[:;,] "):  # a comma may also stand in a list
+            if len(short) > SHORT:
+                short = re.split(end, short)[0].removesuffix(".") + "."
+        return short
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -11,7 +11,7 @@ def approve(call: ApprovalRequest) -> bool:
     return input(f"{call.tool} {call.arguments}? ") == "yes"
 
 
-desk = LlmAgent("desk", model="gpt-5-mini", instruction="You answer customers.")
+desk = LlmAgent("desk", model="gpt-5-mini", instruction="You serve customers; ask payer to refund.")
 payer = LlmAgent("payer", model="gpt-5-mini", instruction="You pay refunds.", tools=[refund])
 net = Network(desk, payer, approve=approve)
 print(net.ask_sync("desk", "Order 7 came broken. I want my 19 euros back."))
