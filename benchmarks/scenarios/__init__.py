@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.bench import Scenario
-from benchmarks.scenarios import direct, fanout, log_size, memory, mods, prompt, start, turn, wake
+from benchmarks.scenarios import (
+    direct,
+    doors,
+    fanout,
+    log_size,
+    memory,
+    mods,
+    prompt,
+    start,
+    turn,
+    wake,
+)
 
 __all__ = ["SCENARIOS"]
 
@@ -19,4 +30,5 @@ SCENARIOS: Mapping[str, Scenario] = {
     "prompt": prompt.run,
     "turn": turn.run,
     "start": start.run,
+    "doors": doors.run,
 }

@@ -1,0 +1,193 @@
+"""Questions through the doors beside those of native participants: rate, and the hub's CPU.
+
+Eight askers each ask an agent that answers at once, and wait for its answer. A question and its
+answer are two messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from statistics import median
+from uuid import uuid4
+
+import httpx2
+from mcp import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure, Goal, at_most
+from benchmarks.fill import admit
+from benchmarks.hubs import write_config
+from benchmarks.servers import Server, start_network
+from benchmarks.sides import token_of
+from hubbub.client import Client, ClientOptions, WebSocketTransport
+from hubbub.network.store import open_store
+from hubbub.protocol.frames import Event
+
+__all__ = ["run"]
+
+ASKERS, ECHO = 8, "echo"
+_SCENARIO = f"questions of {ASKERS} askers at once, through a door"
+_TEXT = "the quick brown fox jumps over the lazy dog and writes a message about it"
+_RATE = Goal("at least", 200, of="value")
+Ask = Callable[[], Awaitable[object]]
+
+
+async def run(bench: Bench) -> Sequence[Figure]:
+    bench.say("doors")
+    each, rounds = (20, 3) if bench.quick else (50, 5)
+    async with _network(bench) as server, _echo(server), AsyncExitStack() as stack:
+        doors = {"native": _native, "MCP over HTTP": _mcp, "the OpenAI API": _openai}
+        sides = {
+            name: [await stack.enter_async_context(door(server, n)) for n in range(ASKERS)]
+            for name, door in doors.items()
+        }
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
+        before = 0.0
+        for number in range(rounds + 1):
+            for name, asks in sides.items():
+                taken = await _round(server, asks, each)
+                if number:  # the first one warms up
+                    found[name].append(taken)
+            before = before or server.rss_kib() / 1024
+        grown = server.rss_kib() / 1024 - before
+    native = [cpu for _, cpu in found.pop("native")]
+    figures = [Figure(_SCENARIO, "memory of the hub since the first round", "MiB", ours=grown)]
+    for name, several in found.items():
+        rates, cpus = [rate for rate, _ in several], [cpu for _, cpu in several]
+        ratio = median(ours / theirs for ours, theirs in zip(cpus, native, strict=True))
+        figures += [
+            Figure(_SCENARIO, name, "messages/s", median(rates), goal=_RATE, ours_rounds=rates),
+            Figure(
+                _SCENARIO,
+                f"{name}: CPU per message",
+                "us",
+                median(cpus),
+                median(native),
+                ratio,
+                at_most(1.3),
+                cpus,
+                native,
+            ),
+        ]
+    return figures
+
+
+async def _round(server: Server, asks: Sequence[Ask], each: int) -> tuple[float, float]:
+    """Messages a second, and the hub's microseconds for each."""
+
+    async def asking(ask: Ask) -> None:
+        for _ in range(each):
+            await ask()
+
+    began, cpu = time.perf_counter(), server.cpu_s()
+    await asyncio.gather(*map(asking, asks))
+    messages = 2 * each * len(asks)
+    return messages / (time.perf_counter() - began), (server.cpu_s() - cpu) / messages * 1e6
+
+
+@asynccontextmanager
+async def _network(bench: Bench) -> AsyncIterator[Server]:
+    """`hubbub up` with both doors, for the askers of each and the agent."""
+    store = bench.scratch / f"{uuid4().hex[:8]}.db"
+    names = [ECHO, *(f"{kind}{n}" for kind in ("native", "mcp", "openai") for n in range(ASKERS))]
+    opened = open_store(f"sqlite:{store}")
+    await opened.open()
+    try:
+        await admit(opened, [(name, token_of(name)) for name in names])
+    finally:
+        await opened.close()
+    path = write_config(store)
+    config = json.loads(path.read_text())
+    config["network"] |= {"mcp": True, "openai": True}
+    path.write_text(json.dumps(config))
+    async with start_network(path) as server:
+        yield server
+
+
+def _client(server: Server, name: str, kind: str) -> Client:
+    return Client(
+        WebSocketTransport(f"ws://127.0.0.1:{server.port}"),
+        name,
+        "human" if kind == "human" else "agent",
+        token=token_of(name),
+        options=ClientOptions(schemas=False),
+    )
+
+
+@asynccontextmanager
+async def _echo(server: Server) -> AsyncIterator[None]:
+    """An agent that answers with what it was told."""
+
+    async def answers(client: Client) -> None:
+        async for item in client.events():
+            if isinstance(item, Event) and item.wake is not None:
+                said = item.message
+                to = {"to": said.thread_id, "cause": said.id}
+                client.post("send_text_message", text=said.text, **to)
+                await client.ack(item.seq)
+
+    async with _client(server, ECHO, "agent") as client:
+        task = asyncio.create_task(answers(client))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+
+@asynccontextmanager
+async def _native(server: Server, number: int) -> AsyncIterator[Ask]:
+    async with _client(server, f"native{number}", "human") as client:
+        events = client.events()
+
+        async def ask() -> None:
+            await client.call("send_text_message", to=ECHO, text=_TEXT)
+            while True:
+                item = await anext(events)
+                if isinstance(item, Event):
+                    await client.ack(item.seq)
+                    if item.message.sender_id == ECHO:
+                        return
+
+        yield ask
+
+
+@asynccontextmanager
+async def _mcp(server: Server, number: int) -> AsyncIterator[Ask]:
+    name = f"mcp{number}"
+    key = {"Authorization": f"Bearer {token_of(name)}"}
+    async with create_mcp_http_client(key) as http:
+        url = f"http://127.0.0.1:{server.port}/mcp/{name}"
+        async with McpClient(streamable_http_client(url, http_client=http), mode="auto") as client:
+            cursor: dict[str, int] = {}
+
+            async def ask() -> None:
+                await client.call_tool("send_text_message", {"to": ECHO, "text": _TEXT})
+                heard = await client.call_tool("wait_for_messages", {**cursor, "timeout_s": 30})
+                told = heard.structured_content
+                if not told or not told["messages"]:
+                    raise RuntimeError("an answer has not come")
+                cursor["cursor"] = told["cursor"]
+
+            yield ask
+
+
+@asynccontextmanager
+async def _openai(server: Server, number: int) -> AsyncIterator[Ask]:
+    key = {"Authorization": f"Bearer {token_of(f'openai{number}')}"}
+    asked = {"model": ECHO, "user": "bench", "messages": [{"role": "user", "content": _TEXT}]}
+    async with httpx2.AsyncClient(headers=key, timeout=60) as http:
+
+        async def ask() -> None:
+            url = f"http://127.0.0.1:{server.port}/v1/chat/completions"
+            answer = await http.post(url, json=asked)
+            if answer.json()["choices"][0]["message"]["content"] != _TEXT:
+                raise RuntimeError("an answer is another one's")
+
+        yield ask
