@@ -20,8 +20,8 @@ from hubbub.testing.model_script import Answer, Call, Rule, Script, When
 from hubbub.testing.model_server import ModelServer
 from tests.e2e.support.agents import all_present
 from tests.e2e.support.config_network import environment, run_here
+from tests.e2e.support.conformance import INSPECTOR, command
 from tests.e2e.support.conformance import MISSING as NO_SUITE
-from tests.e2e.support.conformance import command
 from tests.e2e.support.opencode import MISSING, find
 from tests.unit.configs.people import Person
 
@@ -231,3 +231,31 @@ async def test_the_protocols_own_suite_is_content(tmp_path: Path) -> None:
             out, _ = await process.communicate()
             assert process.returncode == 0, out.decode()
             assert " 0 failed, 0 warnings" in out.decode(), out.decode()
+
+
+@pytest.mark.npm
+@pytest.mark.skipif(not INSPECTOR.there(), reason=INSPECTOR.missing)
+@pytest.mark.behaviour("I-12", "I-14")
+async def test_the_protocols_inspector_sees_tools_and_resources_and_calls_one(
+    tmp_path: Path,
+) -> None:
+    async with over_http(tmp_path) as (me, url):
+
+        async def inspected(*words: str) -> Any:
+            process = await asyncio.create_subprocess_exec(
+                str(INSPECTOR.node), str(INSPECTOR.modules / ".bin" / "mcp-inspector"), "--cli",
+                url, "--transport", "http", "--header", f"Authorization: Bearer {TOKEN}", *words,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=tmp_path,
+                stdin=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+            out, err = await process.communicate()
+            assert process.returncode == 0, err.decode()
+            return json.loads(out)
+
+        tools = await inspected("--method", "tools/list")
+        assert {"wait_for_messages", "send_text_message"} <= {t["name"] for t in tools["tools"]}
+        found = await inspected("--method", "resources/list")
+        assert "hubbub://inbox" in {each["uri"] for each in found["resources"]}
+        call = ("--method", "tools/call", "--tool-name", "send_text_message")
+        await inspected(*call, "--tool-arg", "to=me", "--tool-arg", "text=hello")
+        assert (await me.hears("claude")).text == "hello"

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -225,7 +226,7 @@ async def test_responses_stream_texts_and_calls_and_take_results() -> None:
 
 
 @pytest.mark.behaviour("I-19")
-async def test_pictures_and_files_are_attached(tmp_path: Any) -> None:
+async def test_pictures_and_files_are_attached(tmp_path: Path) -> None:
     pixel = (
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
         "DwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -471,3 +472,26 @@ async def test_wrong_keys_wait_and_hold_up_nobody_who_has_the_right_one() -> Non
             for each in wrong:
                 each.cancel()
             await asyncio.wait(wrong)
+
+
+@pytest.mark.behaviour("I-16", "I-21")
+async def test_after_a_restart_conversations_go_on_and_keys_still_ask_once(tmp_path: Path) -> None:
+    store, key = f"sqlite:{tmp_path / 'net.db'}", {"Idempotency-Key": "k1"}
+    both = ("hello", "you said: hello", "and now?")
+    for life in (1, 2):
+        async with door(Echo(), store=store) as there, there.client() as ann:
+            ask = ann.chat.completions.create
+            once = await ask(model="echo", messages=asks("once"), extra_headers=key)
+            assert once.choices[0].message.content == "you said: once"
+            await ask(model="echo", messages=asks(f"number {life}"), user="desk")
+            if life == 1:
+                await ask(model="echo", messages=asks("hello"))
+            else:
+                again = await ask(model="echo", messages=asks(*both))
+                assert again.choices[0].message.content == "you said: and now?"
+                asked = asks(*both, "you said: and now?", "bye")
+                await ask(model="echo", messages=asked, extra_headers={"Idempotency-Key": "k2"})
+            questions = [[t for t in texts if "said" not in t] for texts in await there.threads()]
+            numbers = [f"number {n}" for n in range(1, life + 1)]
+            talk = ["hello", "and now?", "bye"][: 1 if life == 1 else 3]
+            assert questions == [["once"], numbers, talk]

@@ -1,17 +1,18 @@
-"""The Model Context Protocol's own conformance suite, where npm can be had.
+"""The Model Context Protocol's own conformance suite and inspector, where npm can be had.
 
-`python -m tests.e2e.support.conformance` has npm install it into `.venv`, with a Node that it runs
-on, and otherwise says in one line what is missing.
+`python -m tests.e2e.support.conformance` has npm install them into `.venv`, with a Node of their
+own, and otherwise says in one line what is missing.
 """
 
 from __future__ import annotations
 
 from tests.e2e.support.npm import NpmPackages
 
-__all__ = ["MISSING", "command"]
+__all__ = ["INSPECTOR", "MISSING", "command"]
 
 _SUITE = NpmPackages("mcp-conformance", ("@modelcontextprotocol/conformance@0.2.0-alpha.12",))
 MISSING = _SUITE.missing
+INSPECTOR = NpmPackages("mcp-inspector", ("@modelcontextprotocol/inspector@2.12.0",))
 
 
 def command() -> list[str] | None:
@@ -22,3 +23,4 @@ def command() -> list[str] | None:
 
 if __name__ == "__main__":
     _SUITE.install()
+    INSPECTOR.install()
