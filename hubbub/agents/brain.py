@@ -28,6 +28,10 @@ class Brain:
     async def start(self) -> None:
         """Called once, when the agent has joined."""
 
+    async def prepare(self) -> None:
+        """Called after `start`, when turns may begin: what the first one would have to make, in
+        pieces of a few milliseconds."""
+
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
         """Whether somebody waits for just this message: then it starts no turn of its own.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -47,9 +48,18 @@ from hubbub.config.models import AgentConfig
 from hubbub.errors import OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.external_tools import results_in, tools_in
-from hubbub.protocol.frames import Ready
+from hubbub.protocol.frames import Ready, Signal
 from hubbub.protocol.messages import Message
-from hubbub.protocol.turns import Step
+from hubbub.protocol.spending import Reservation
+from hubbub.protocol.turns import (
+    Layer,
+    PromptParts,
+    Step,
+    ToolCallRecord,
+    TurnEnd,
+    TurnStart,
+    Window,
+)
 
 __all__ = ["LlmBrain"]
 
@@ -97,6 +107,12 @@ class LlmBrain(Brain):
     async def ready(self, ready: Ready) -> None:
         self._ready, self._tools = ready, self._make_tools(ready)
         await self._activities.repeat()
+
+    async def prepare(self) -> None:
+        for record in _RECORDS:
+            record.model_rebuild()
+            await asyncio.sleep(0)
+        await self._tools.prepare()
 
     async def dropped(self, turn: str) -> None:
         await self._activities.drop(turn)
@@ -265,6 +281,12 @@ def _ends_request(message: Message) -> bool:
 def _structured(plan: TurnPlan) -> bool:
     """Whether what has come in may bring more than words."""
     return any(isinstance(message.content, dict) for message in plan.incoming)
+
+
+_RECORDS = (
+    Reservation, TurnStart, PromptParts, Layer, Window, Signal, ToolCallRecord, Step, TurnEnd,
+)  # fmt: skip
+"""What every turn makes; what reads and writes one takes a few milliseconds to make."""
 
 
 def _needed(plan: TurnPlan) -> Sequence[str]:

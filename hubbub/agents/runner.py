@@ -208,6 +208,7 @@ class AgentRunner:
         await self._brain.start()
         self._open = True
         self._start_turns()
+        await self._brain.prepare()
 
     async def _pump(self) -> None:
         try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, Tool, ToolSource
+from hubbub.agents.tools.base import CallSite, Tool, ToolFailed, ToolSource
 from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.policy import NeedsApproval, decide
 from hubbub.agents.tools.registry import (
@@ -208,6 +209,14 @@ class Toolbox:
         turn._always = (*(tool for tool in self._always if tool.name != FINISH), finish)
         turn._fill()
         return turn
+
+    async def prepare(self) -> None:
+        """Make the checks of the arguments of tools that most turns call."""
+        for spec in self.specs:
+            if spec.name in ALWAYS:
+                with contextlib.suppress(ToolFailed):  # it is told to the model that calls it
+                    self._checks.of(spec)
+                await asyncio.sleep(0)
 
     @property
     def names(self) -> tuple[str, ...]:

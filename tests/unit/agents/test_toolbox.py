@@ -136,6 +136,16 @@ async def test_a_refusal_or_a_lost_connection_is_the_result() -> None:
     assert told["error"] == "connection_lost"
 
 
+async def test_a_schema_that_is_none_is_told_to_who_calls_the_tool_and_not_before() -> None:
+    text: JsonValue = {"type": "nothing"}
+    schema: dict[str, JsonValue] = {"properties": {"text": text}, "required": []}
+    name = "send_text_message"
+    info = OperationInfo(name=name, description="", permission="write", input_schema=schema)
+    box = hub(Telephone(), info)
+    await box.prepare()
+    assert (await failed(box, name, text="hi"))["error"] == "invalid_schema"
+
+
 @pytest.mark.behaviour("A-9")
 async def test_calls_run_side_by_side_and_results_come_in_their_order() -> None:
     meeting = asyncio.Barrier(3)
