@@ -81,7 +81,8 @@ def _roles(framework: str) -> Script:
             {"id": 2, "goal": "clock", "executor": "price", "arguments": {"article": "clock"}},
             {"id": 3, "goal": "sum", "executor": "add", "arguments": {"amounts": SUMMANDS}},
         ]
-        judged: dict[str, JsonValue] = {"score": 5, "verdict": "accept", "reason": "all there"}
+        scores = dict.fromkeys(("completeness", "correctness", "format"), 5)
+        judged: dict[str, JsonValue] = {"scores": scores, "verdict": "accept", "reasoning": "ok"}
         return Script(
             answers=[
                 _call("route", target="make_plan", confidence=0.9),

@@ -151,8 +151,15 @@ class RolesConfig(Section):
 
     min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.6
     """A router that is less sure than this asks the person."""
-    min_score: Annotated[int, Field(ge=1, le=5)] = 3
+    min_score: Annotated[float, Field(ge=1, le=5)] = 3
     """A reflector accepts no results to which it gives less than this, of 5."""
+    criteria: Annotated[
+        dict[Id, Annotated[float, Field(gt=0, allow_inf_nan=False)]], Field(min_length=1)
+    ] = {"completeness": 0.4, "correctness": 0.4, "format": 0.2}
+    """What a reflector gives scores for, and how much each weighs."""
+    judge_simple: bool = False
+    """Whether a pipeline judges what its router gave to one tool or agent, too; else it says what
+    came of it, unless that has failed."""
     max_plan_steps: Annotated[int, Field(ge=1, le=50)] = 8
     """Steps of a plan."""
     max_retries: Annotated[int, Field(ge=0, le=20)] = 3

@@ -29,8 +29,13 @@ def plan(steps: list[JsonValue]) -> Answer:
     return says(call("submit_plan", steps=steps))
 
 
-def judge(verdict: str, score: int = 4, reason: str = "because", **more: JsonValue) -> Answer:
-    return says(call("judge", verdict=verdict, score=score, reason=reason, **more))
+def judge(verdict: str, score: int = 4, why: str = "because", **more: JsonValue) -> Answer:
+    return says(call("judge", verdict=verdict, scores=scores(score), reasoning=why, **more))
+
+
+def scores(score: int) -> dict[str, JsonValue]:
+    """The same for each criterion."""
+    return dict.fromkeys(("completeness", "correctness", "format"), score)
 
 
 def roles(turn: Turn) -> list[str]:

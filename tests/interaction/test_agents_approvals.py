@@ -17,6 +17,7 @@ from tests.interaction.agent_rig import Rig, call, ended, finish, heard, playing
 from tests.interaction.approval_rig import Shop, asked, parked, replies, script, the_call
 from tests.interaction.injection import Points
 from tests.interaction.peers import Networks, Peer, config, soon
+from tests.interaction.role_rig import scores
 
 PAY = says(call("pay", amount=7))
 MOST_POINTS = 400
@@ -274,7 +275,15 @@ async def test_the_steps_of_a_plan_wait_for_a_person(in_memory: Networks, tmp_pa
     played = [
         says(call("route", target="make_plan", confidence=0.9)),
         says(call("submit_plan", steps=steps)),
-        says(call("judge", verdict="accept", score=5, reason="fine", answer="$step_1_result")),
+        says(
+            call(
+                "judge",
+                verdict="accept",
+                scores=scores(5),
+                reasoning="fine",
+                answer="$step_1_result",
+            )
+        ),
     ]
     async with playing(*played) as model, rig(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path, kind="pipeline")

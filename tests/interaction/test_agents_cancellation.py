@@ -20,6 +20,7 @@ from hubbub.testing.model_server import Answer, ModelServer, Script
 from tests.interaction.agent_rig import Rig, call, ended, finish, heard, rig, says, send
 from tests.interaction.injection import Points
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
+from tests.interaction.role_rig import scores
 
 TOOLS = '''
 import asyncio
@@ -112,7 +113,7 @@ STEPS: list[JsonValue] = [
 
 def judged(verdict: str, pattern: str, **more: JsonValue) -> Rule:
     when = When.model_validate({"tools": ["judge"], "prompt": pattern})
-    judgement = call("judge", score=3, verdict=verdict, reason="so", **more)
+    judgement = call("judge", scores=scores(3), verdict=verdict, reasoning="so", **more)
     return Rule(when=when, answer=says(judgement))
 
 

@@ -17,7 +17,7 @@ from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.function import as_tool
 from hubbub.agents.tools.registry import SelectTool
-from hubbub.config.agents import AgentConfig, ForkConfig
+from hubbub.config.agents import AgentConfig, ForkConfig, RolesConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.mods.loader import BUILT_IN, load_mods
 from hubbub.testing.network import LocalNetwork
@@ -119,7 +119,7 @@ async def _of_agents(folder: Path) -> list[ToolSpec]:
 
 def _of_roles() -> list[ToolSpec]:
     executors = ["add", "helper"]
-    return [route_spec(executors), plan_spec(executors, 8), judge_spec(3)]
+    return [route_spec(executors), plan_spec(executors, 8), judge_spec(RolesConfig().criteria, 3)]
 
 
 class Address(BaseModel):

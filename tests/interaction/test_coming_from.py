@@ -10,6 +10,7 @@ from hubbub.testing.model_script import AnyAnswer, Rule, Script, When
 from hubbub.testing.model_server import Answer, ModelServer
 from tests.doc_pages import ROOT, blocks, example
 from tests.interaction.agent_rig import call, playing, says
+from tests.interaction.role_rig import scores
 from tests.programs import printed
 
 PAGES = "docs/how-to/coming-from"
@@ -89,9 +90,13 @@ async def test_roles_plan_work_and_judge_with_models_of_their_own(tmp_path: Path
             "arguments": {"amounts": ["$step_1_result", "$step_2_result"]},
         },
     ]  # fmt: skip
-    again = call("judge", verdict="retry_step", step=1, score=1, reason="no price yet")
+    again = call("judge", verdict="retry_step", step=1, scores=scores(1), reasoning="no price yet")
     accepted = call(
-        "judge", verdict="accept", score=5, reason="all there", answer="$step_3_result euros."
+        "judge",
+        verdict="accept",
+        scores=scores(5),
+        reasoning="all there",
+        answer="$step_3_result euros.",
     )
     async with playing(
         says(call("route", target="make_plan", confidence=0.9)),

@@ -82,8 +82,8 @@ async def test_what_fails_is_run_again_and_another_plan_knows_what_came_of_the_f
     }  # fmt: skip
     answers = [
         route("make_plan"), plan([first, *BOTH[1:]]),
-        judge("retry_step", step=2, reason="it may be open now"),
-        judge("replan", reason="no boats here"),
+        judge("retry_step", step=2, why="it may be open now"),
+        judge("replan", why="no boats here"),
         plan(BOTH), judge("accept", answer="$step_3_result"),
     ]  # fmt: skip
     async with at_work(in_memory, *answers) as s:
@@ -270,7 +270,6 @@ class TestInvalidAnswers:
         answers = [
             TALK, route("price_of", request="the lamp"),
             says(call("price_of", artikel="lamp")), says(LAMP),
-            judge("accept", answer="$step_1_result"),
             route("price_off"), route("answer", request="Sorry."),
         ]  # fmt: skip
         async with at_work(in_memory, *answers) as s:
@@ -281,6 +280,33 @@ class TestInvalidAnswers:
             await s.turn("and?")
             assert await s.heard() == "Sorry."
             assert "did you mean 'price_of'" in s.told()
+
+
+async def test_a_judge_weighs_its_criteria_also_for_a_simple_route_where_that_is_wanted(
+    in_memory: Networks, shop: trade.Shop
+) -> None:
+    roles: JsonValue = {
+        "criteria": {"truth": 3, "tone": 1}, "min_score": 4, "judge_simple": True,
+    }  # fmt: skip
+
+    def judged(truth: int, tone: int) -> Answer:
+        scores: JsonValue = {"truth": truth, "tone": tone}
+        return says(
+            call("judge", verdict="accept", scores=scores, reasoning="so", answer="$step_1_result")
+        )
+
+    first = route("price_of", request="the lamp", reasoning="a price is wanted")
+    async with at_work(in_memory, first, says(LAMP), judged(3, 5), judged(4, 4), roles=roles) as s:
+        turn = await s.turn("the lamp?")
+        assert await s.heard() == "24.5"
+        assert "3.5 together is not good enough to accept, which takes 4" in s.told()
+    assert [step.reasoning for step in turn.steps if step.role != "executor" and step.role] == [
+        "a price is wanted", "so", "so",
+    ]  # fmt: skip
+    offered = s.model.requests[-1].body.tools[0].function
+    assert "truth 3, tone 1" in offered.description
+    rated: Any = offered.parameters
+    assert list(rated["properties"]["scores"]["properties"]) == ["truth", "tone"]
 
 
 async def test_who_needs_no_answer_may_get_none(in_memory: Networks) -> None:
@@ -438,7 +464,7 @@ class TestSteering:
         answers = [
             route("make_plan"),
             holding(plan([BOTH[0]]), "planning"),
-            judge("replan", reason="the clock is wanted, too"),
+            judge("replan", why="the clock is wanted, too"),
             plan(BOTH),
             judge("accept", answer="$step_3_result"),
         ]

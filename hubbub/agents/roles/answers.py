@@ -48,6 +48,8 @@ class _Arguments(Documented):
 class Route(_Arguments):
     """Who does what was asked."""
 
+    reasoning: str = ""
+    """Why, in a sentence, before you choose."""
     target: str
     """Who or what does it."""
     confidence: Annotated[float, Field(ge=0, le=1)]
@@ -69,13 +71,13 @@ class Route(_Arguments):
 class Judgement(_Arguments):
     """How good the results are, and what comes next."""
 
-    score: Annotated[int, Field(ge=1, le=5)]
-    """5: all that was asked for is there; 1: nothing of it."""
+    reasoning: Annotated[str, Field(min_length=1)]
+    """Why, in a sentence, before you judge."""
+    scores: dict[str, Annotated[int, Field(ge=1, le=5)]]
+    """For each criterion 5: all is as it should be, to 1: nothing is."""
     verdict: Verdict
     """accept: it is good enough; retry_step: run one step again; replan: another plan is needed;
     escalate: a person must decide."""
-    reason: Annotated[str, Field(min_length=1)]
-    """Why, in a sentence."""
     answer: str = ""
     """accept: what the person is told. `$step_1_result` stands for the result of step 1."""
     step: StepId | None = None
@@ -94,6 +96,13 @@ class Judgement(_Arguments):
         if self.verdict == "escalate" and not self.question.strip():
             raise ValueError("the verdict escalate needs `question`")
         return self
+
+    def score(self, criteria: Mapping[str, float]) -> float:
+        """What the scores come to by the criteria's weights, from 1 to 5. Raises `WrongAnswer`."""
+        if self.scores.keys() != criteria.keys():
+            raise WrongAnswer(f"scores: give one for each criterion: {', '.join(criteria)}")
+        whole = sum(weight * self.scores[name] for name, weight in criteria.items())
+        return round(whole / sum(criteria.values()), 1)
 
 
 def read(model: type[Read], arguments: JsonValue) -> Read:
@@ -123,10 +132,29 @@ def plan_spec(executors: Collection[str], most: int) -> ToolSpec:
     return ToolSpec(SUBMIT_PLAN, f"Say what is to be done, in at most {most} steps.", schema)
 
 
-def judge_spec(least: int) -> ToolSpec:
-    """The tool of a reflector that accepts what it gives a score of `least`."""
+def judge_spec(criteria: Mapping[str, float], least: float) -> ToolSpec:
+    """The tool of a reflector that accepts what has a score of `least` by these criteria."""
     schema = without_titles(Judgement.model_json_schema())
-    return ToolSpec(JUDGE, f"{_JUDGING} To accept takes a score of {least}.", schema)
+    one: dict[str, JsonValue] = {"type": "integer", "minimum": 1, "maximum": 5}
+    _property(schema, "scores").update(
+        properties={name: _criterion(one, name) for name in criteria},
+        required=[*criteria],
+        additionalProperties=False,
+    )
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in criteria.items())
+    told = f"{_JUDGING} To accept takes {least:g} of 5 together; the weights are {weights}."
+    return ToolSpec(JUDGE, told, schema)
+
+
+_ABOUT = {
+    "completeness": "All that was asked for is there.",
+    "correctness": "What is there is right.",
+    "format": "It has the form that was asked for.",
+}
+
+
+def _criterion(schema: Mapping[str, JsonValue], name: str) -> JsonValue:
+    return {**schema, "description": _ABOUT[name]} if name in _ABOUT else {**schema}
 
 
 def _property(schema: Mapping[str, JsonValue], name: str) -> dict[str, JsonValue]:

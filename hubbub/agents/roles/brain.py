@@ -143,7 +143,12 @@ class RoleBrain(Brain):
     def _rules(self, plan: TurnPlan) -> Rules:
         roles = self._config.roles
         bounds = Bounds(
-            roles.min_confidence, roles.min_score, roles.max_plan_steps, roles.max_retries
+            roles.min_confidence,
+            roles.min_score,
+            roles.criteria,
+            roles.judge_simple,
+            roles.max_plan_steps,
+            roles.max_retries,
         )
         return Rules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
 

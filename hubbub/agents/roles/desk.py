@@ -241,7 +241,7 @@ class Desk:
             case "planner":
                 spec = plan_spec(self.executors.names, self.config.max_plan_steps)
             case "reflector":
-                spec = judge_spec(self.config.min_score)
+                spec = judge_spec(self.config.criteria, self.config.min_score)
             case "executor" if plan is not None and consult.number is not None:
                 spec = self.specs[plan.step(consult.number).executor]
             case "executor":

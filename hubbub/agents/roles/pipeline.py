@@ -13,7 +13,8 @@ taken up again, or goes on in the next one after a question, goes on where the r
     planner      plan; say the plan
     executor     one call; say what came of it
     reflector    judge; say the judgement
-    pipeline     route; plan; run what is ready, side by side, until nothing is; judge:
+    pipeline     route; plan; run what is ready, side by side, until nothing is; judge, but for
+                 one executor that the router has chosen and that has succeeded:
                  accept -> say the answer, retry_step -> run it again, replan -> plan,
                  escalate -> ask the person, and judge again in the turn that the answer begins
 
@@ -214,7 +215,9 @@ class Pipeline:
             return self._work_on(work, work.plan)
         route, kind = work.route, self._rules.kind
         if kind == "reflector" and work.judgement is not None:
-            return self._say(_as_text(work.judgement))
+            score = work.judgement.score(self._rules.bounds.criteria)
+            told = f"{score:g} of 5, {work.judgement.verdict}: {work.judgement.reasoning}"
+            return self._say(told)
         if route is None and not work.given_up:
             return self._consult(work, _FIRST[kind])
         if route is not None and route.confidence < self._rules.bounds.min_confidence:
@@ -235,7 +238,9 @@ class Pipeline:
             return [Consult(n + i, "executor", work, id) for i, id in enumerate(empty)]
         if ready:
             return self._run(work, ready)
-        if self._rules.kind != "pipeline":
+        simple = work.route is not None and work.route.target in self._executors.names
+        skips = simple and not self._rules.bounds.judge_simple and _succeeded(work)
+        if self._rules.kind != "pipeline" or skips:
             return self._say(_outcome(work))
         judgement = work.judgement
         if judgement is None:
@@ -243,7 +248,7 @@ class Pipeline:
         if judgement.verdict == "accept":
             answer = fill_text(judgement.answer, work.texts).strip()
             return self._say(answer or _outcome(work))
-        question = judgement.question or f"I could not get it done: {judgement.reason}"
+        question = judgement.question or f"I could not get it done: {judgement.reasoning}"
         return self._ask(
             fill_text(question, work.texts),
             [fill_text(option, work.texts) for option in judgement.options],
@@ -314,6 +319,8 @@ class Pipeline:
         step = step_of(given.answer, consult.n, self.names(consult), given.at_ms, given.duration_ms)
         calls = tuple(self._verdict(call, len(step.calls), consult) for call in step.calls)
         whose = {"role": consult.role, "plan_step": consult.number}
+        if step.reasoning is None and consult.role != "executor":
+            step = step.model_copy(update={"reasoning": _reasoning(calls)})
         return step.model_copy(update={"calls": calls, **whose})
 
     def _verdict(self, call: ToolCallRecord, calls: int, consult: Consult) -> ToolCallRecord:
@@ -362,13 +369,14 @@ class Pipeline:
             return  # the schema is none: what comes of the call says so
 
     def _check_judgement(self, judgement: Judgement, work: Work) -> None:
-        said = (judgement.answer, judgement.question, judgement.reason, *judgement.options)
+        said = (judgement.answer, judgement.question, judgement.reasoning, *judgement.options)
         _check_references(said, work.texts)
-        least, accepted = self._rules.bounds.min_score, judgement.verdict == "accept"
-        if accepted and judgement.score < least:
+        bounds, accepted = self._rules.bounds, judgement.verdict == "accept"
+        score = judgement.score(bounds.criteria)
+        if accepted and score < bounds.min_score:
             raise WrongAnswer(
-                f"score: {judgement.score} is not good enough to accept, which takes {least}; "
-                "give another verdict, or the score that the results deserve"
+                f"scores: {score:g} together is not good enough to accept, which takes"
+                f" {bounds.min_score:g}; give another verdict, or the scores that are deserved"
             )
         plan = work.plan
         if plan is None:
@@ -432,5 +440,12 @@ def _line(plan: Plan, step: PlanStep) -> str:
     return f"{step.id}. {fill_text(step.goal, results)} ({step.executor}{after})"
 
 
-def _as_text(judgement: Judgement) -> str:
-    return f"{judgement.score} of 5, {judgement.verdict}: {judgement.reason}"
+def _reasoning(calls: Iterable[ToolCallRecord]) -> str | None:
+    """Why a role has answered as it did, in its own words."""
+    given = (call.arguments for call in calls)
+    said = (each.get("reasoning") for each in given if isinstance(each, dict))
+    return next((text for text in said if isinstance(text, str) and text), None)
+
+
+def _succeeded(work: Work) -> bool:
+    return all(result.error is None for result in work.results.values())

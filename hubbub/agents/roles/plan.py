@@ -66,6 +66,8 @@ class PlanStep(_Part):
 class Plan(_Part):
     """Steps that may run as soon as what they depend on has succeeded."""
 
+    reasoning: str = ""
+    """Why these, in a sentence or two, before you list them."""
     steps: Annotated[tuple[PlanStep, ...], Field(min_length=1)]
     """What is to be done."""
 

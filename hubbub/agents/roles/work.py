@@ -12,7 +12,7 @@ Each step says by its fields what it is:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -21,6 +21,7 @@ from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
 from hubbub.agents.roles.plan import Plan, PlanStep
 from hubbub.agents.turn.chat import told_changes
 from hubbub.agents.turn.loop import FINISH
+from hubbub.config.agents import RolesConfig
 from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
 
 __all__ = [
@@ -45,8 +46,12 @@ class Bounds:
 
     min_confidence: float = 0.6
     """Below it the router's choice is a question to the person."""
-    min_score: int = 3
+    min_score: float = 3
     """Below it nothing is accepted."""
+    criteria: Mapping[str, float] = field(default_factory=lambda: RolesConfig().criteria)
+    """Weights of what a score is made of."""
+    judge_simple: bool = False
+    """Whether what the router has given to one executor is judged, too, when it has succeeded."""
     max_plan_steps: int = 8
     max_retries: int = 3
     """Steps and plans that are tried again, before a person is asked."""
@@ -191,7 +196,7 @@ def _judged(work: Work, judgement: Judgement, bounds: Bounds) -> None:
         work.judgement = judgement
         return
     work.retries += 1
-    work.lessons.append(judgement.reason)
+    work.lessons.append(judgement.reasoning)
     if judgement.verdict == "replan":
         work.given_up.append((work.plan, work.results))
         work.plan, work.results, work.proposals = None, {}, {}

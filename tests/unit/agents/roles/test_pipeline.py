@@ -42,8 +42,16 @@ def route(target: str, confidence: float = 1.0, **more: JsonValue) -> Answer:
     return answer("route", target=target, confidence=confidence, **more)
 
 
+SCORES: dict[str, JsonValue] = {"completeness": 3, "correctness": 3, "format": 3}
+
+
+def rates(*scores: int) -> Answer:
+    given: dict[str, JsonValue] = dict(zip(SCORES, scores, strict=True))
+    return answer("judge", verdict="accept", scores=given, reasoning="so", answer="ok")
+
+
 def judge(verdict: str, **more: JsonValue) -> Answer:
-    return answer("judge", verdict=verdict, score=3, reason="so", **more)
+    return answer("judge", verdict=verdict, scores=SCORES, reasoning="so", **more)
 
 
 class Driver:
@@ -238,7 +246,12 @@ class TestInvalid:
             (judge("accept", answer="It is ${step_1_result}."), "`${step_1_result` stands for no"),
             (judge("escalate", question="$step_1_output?"), "`$step_1_output` stands for no"),
             (judge("retry_step", step=1, arguments={"q": "$step_9_result"}), "`$step_9_result`"),
-            (answer("judge", verdict="accept", score=1, reason="so", answer="ok"), "score: 1 is"),
+            (rates(1, 1, 1), "scores: 1 together is not good"),
+            (rates(3, 3, 1), "scores: 2.6 together"),
+            (
+                answer("judge", verdict="accept", scores={"tone": 5}, reasoning="so", answer="ok"),
+                "one for each criterion: completeness, correctness, format",
+            ),
         ]
         for wrong, told in cases:
             driver = planned()

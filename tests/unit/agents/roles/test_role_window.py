@@ -20,7 +20,7 @@ from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan
 from hubbub.agents.roles.telling import LEVELS, RoleMessage
 from hubbub.agents.roles.work import Result, Work
-from hubbub.config.agents import ModelConfig
+from hubbub.config.agents import ModelConfig, RolesConfig
 from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
 from tests.examples import examples
 from tests.unit.agents.builders import message
@@ -60,7 +60,7 @@ def shown(
 TOOLS: dict[str, ToolSpec] = {
     "router": route_spec(["look", "helper1"]),
     "planner": plan_spec(["look", "helper1"], 8),
-    "reflector": judge_spec(3),
+    "reflector": judge_spec(RolesConfig().criteria, 3),
 }
 
 
