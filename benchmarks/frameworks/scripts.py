@@ -81,7 +81,7 @@ def _roles(framework: str) -> Script:
             {"id": 2, "goal": "clock", "executor": "price", "arguments": {"article": "clock"}},
             {"id": 3, "goal": "sum", "executor": "add", "arguments": {"amounts": SUMMANDS}},
         ]
-        scores = dict.fromkeys(("completeness", "correctness", "format"), 5)
+        scores: JsonValue = dict.fromkeys(("completeness", "correctness", "format"), 5)
         judged: dict[str, JsonValue] = {"scores": scores, "verdict": "accept", "reasoning": "ok"}
         return Script(
             answers=[
