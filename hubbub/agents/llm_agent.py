@@ -184,6 +184,8 @@ class LlmAgent:
         self, given: Sequence[ToolLike]
     ) -> list[tuple[str, FunctionTool[..., object] | None]]:
         """What stands for each in the config, and the tool if that is no name."""
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise ConfigError(f"{self._place}: tools: {given!r} is no list: write [{given!r}]")
         found: list[tuple[str, FunctionTool[..., object] | None]] = []
         for one in given:
             if isinstance(one, str):

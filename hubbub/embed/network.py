@@ -154,6 +154,7 @@ class Network:
         _check(self.file, self._folder)
         self._asker = next(iter(self.file.humans), SOMEBODY)
         self._stack = AsyncExitStack()
+        self._entered = False
 
     async def __aenter__(self) -> Self:
         mods = [
@@ -175,9 +176,11 @@ class Network:
         except BaseException:
             await self._stack.aclose()
             raise
+        self._entered = True
         return self
 
     async def __aexit__(self, *exc: Any) -> bool | None:  # what the stack takes
+        self._entered = False
         return await self._stack.__aexit__(*exc)
 
     # People -------------------------------------------------------------------------------------
@@ -230,6 +233,9 @@ class Network:
         wanted: Output[Any] | None = Output(output) if output is not None else None
         if wanted is None and isinstance(named := self._agents[agent], LlmAgent):
             wanted = named.objects.output
+        if not self._entered:
+            what = "the network does not run: write `async with Network(...) as net:` around it"
+            raise UserError(f"ask: {what}, or `ask_sync` in a script without a loop")
         person = by or self._asker
 
         async def run(tell: Tell) -> tuple[Any, Answer]:
@@ -262,14 +268,21 @@ class Network:
         """Start the network, ask one question as `ask` does, and end it: for scripts without a
         loop. With a file as the store the next question goes on where this one ended.
 
-        Raises what `ask` raises, and `RuntimeError` where a loop runs already: `await` it there.
+        Raises what `ask` raises, and `UserError` where a loop runs already, as in a notebook.
         """
 
         async def run() -> Any:
             async with self:
                 return await self.ask(agent, text, **how)
 
-        return asyncio.run(run())
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(run())
+        raise UserError(
+            "ask_sync: a loop runs here already, as in a notebook; "
+            "write `async with Network(...) as net:` and `await net.ask(...)`"
+        )
 
     async def join(self, name: str, kind: Kind = "human", *, observe: bool = False) -> Client:
         """A client that has joined under this name, for whatever the hub can do; it is closed with
@@ -343,6 +356,10 @@ _PYTHON = AgentConfig(kind="python")
 
 
 def _name_of(agent: Member) -> str:
+    kinds = (LlmAgent, Agent)
+    if not isinstance(agent, kinds) and not (isinstance(agent, type) and issubclass(agent, Agent)):
+        what = "give each LlmAgent, Agent or class of Agents as an argument of its own"
+        raise ConfigError(f"Network: {agent!r} is no agent: {what}")
     if isinstance(agent, LlmAgent) or agent.name:
         return agent.name
     kind = agent if isinstance(agent, type) else type(agent)

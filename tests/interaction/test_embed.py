@@ -558,6 +558,10 @@ async def test_what_cannot_be_is_told_in_a_sentence(snapshot: SnapshotAssertion)
         "nobody": lambda: _asks(Network(agent), "clark"),
         "question": lambda: _asks(Network(agent), "clerk", output=Strange),
         "both": lambda: Network(agent, models={"clerk": {"model": "m"}}),
+        "no list": lambda: LlmAgent("clerk", tools="shop.py:refund"),
+        "no agent": lambda: Network([agent]),  # type: ignore[arg-type]
+        "not entered": lambda: _asks(Network(agent), "clerk"),
+        "loop": lambda: Network(agent).ask_sync("clerk", "hello"),
         "file": network(LlmAgent("clerk", tools=["shop.py:refund"], base_url="http://x/v1")),
     }
     said = {}
