@@ -16,6 +16,7 @@ from hubbub.network.stored import (
     PendingRow,
     Prompts,
     Settled,
+    SpentInTurns,
     StoredInteraction,
     StoredLedger,
     StoredMemory,
@@ -47,6 +48,7 @@ __all__ = [
     "RequestAt",
     "SettledCall",
     "SpendingSince",
+    "SpentInTurnsSince",
     "TokenHashes",
     "TokenOwner",
     "TokensByParticipant",
@@ -210,6 +212,14 @@ class SpendingSince(Query[Sequence[StoredSpending]]):
     since: str
     agent: str | None = None
     thread: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpentInTurnsSince(Query[Sequence[SpentInTurns]]):
+    """What turns that began at `since` or later have spent, by model and person."""
+
+    since: int
+    """Seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

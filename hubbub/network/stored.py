@@ -14,6 +14,7 @@ __all__ = [
     "PendingRow",
     "Prompts",
     "Settled",
+    "SpentInTurns",
     "StoreState",
     "StoredChannel",
     "StoredEvent",
@@ -121,6 +122,17 @@ class StoredLedger(NamedTuple):
     usd: float
     agents: tuple[str, ...]
     reached: tuple[str, ...]
+
+
+class SpentInTurns(NamedTuple):
+    """What turns spent that one model answered and one participant's message set in motion."""
+
+    model: str
+    person: str
+    turns: int
+    tokens_in: int
+    tokens_out: int
+    usd: float
 
 
 class StoredSpending(NamedTuple):

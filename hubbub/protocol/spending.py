@@ -24,6 +24,7 @@ __all__ = [
     "ReserveBudget",
     "Spending",
     "SpendingRow",
+    "SpentBy",
     "Sums",
 ]
 
@@ -99,6 +100,11 @@ class BudgetState(Model):
     """Whether turns of it run or wait."""
 
 
+class SpentBy(Model):
+    name: str
+    sums: Sums
+
+
 class ReadSpending(Input):
     agent: Id | None = None
     """Only what this agent has spent."""
@@ -106,6 +112,8 @@ class ReadSpending(Input):
     """Only what was spent on turns in this thread."""
     days: Annotated[int, Field(ge=1, le=366)] = 1
     """So many days back, today (UTC) included."""
+    turns: bool = False
+    """Also by model and by person, from the records of turns. For owners, of everything."""
 
 
 class SpendingRow(Model):
@@ -126,3 +134,7 @@ class Spending(Model):
     total: Sums
     today: tuple[Left, ...] = ()
     """The day's limits of the network, and of the agent or thread that was asked for."""
+    models: tuple[SpentBy, ...] = ()
+    """By model, as its endpoint calls it, the dearest first."""
+    people: tuple[SpentBy, ...] = ()
+    """By who said what the work was set in motion by."""

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
 from tests.browser.support.accessibility import audit
-from tests.browser.support.desk import Desks
+from tests.browser.support.desk import Desk, Desks
 from tests.e2e.support.config_network import run_config
 
 SENTENCE = "a reviewer who reads diffs and is blunt"
@@ -44,6 +44,18 @@ def script() -> Script:
     )
 
 
+async def _costs_and_another_try(desk: Desk) -> None:
+    await desk.message("Bluntly").get_by_role("link", name="Try it again").click()
+    await desk.main.get_by_label("System prompt").fill("You read diffs kindly, always.")
+    await desk.main.get_by_role("button", name="Try", exact=True).click()
+    sides = desk.main.locator(".side-by-side")
+    await expect(sides).to_contain_text("Bluntly: no.")
+    await expect(sides).to_contain_text("Kindly: no.")
+    await desk.visit("costs")
+    for name, title in (("Model", "scripted"), ("Asked by", "ann"), ("Agent", "reviewer")):
+        await expect(desk.main.get_by_role("table").filter(has_text=name)).to_contain_text(title)
+
+
 @pytest.mark.behaviour("U-17")
 async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_and_rolled_back(
     desks: Desks, tmp_path: Path
@@ -56,11 +68,14 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await main.get_by_role("button", name="Make an agent of your own").click()
             await expect(main.get_by_label("What should it do?")).to_be_focused()
             await page.keyboard.type(SENTENCE)
+            await audit(page)
             await main.get_by_role("button", name="Make it and talk to it").click()
             await expect(desk.composer).to_have_attribute("aria-label", "Message reviewer")
             await desk.composer.fill("What of this diff?")
             await page.get_by_role("button", name="Send").click()
             await desk.sees("Bluntly: no.")
+            await expect(main.get_by_role("button", name="Spent here today: $")).to_be_visible()
+            await _costs_and_another_try(desk)
 
             await desk.visit("agents")
             await audit(page)

@@ -32,6 +32,7 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
     queries.MissingParts: turns.missing_parts,
     queries.LedgerOf: control.ledger,
     queries.SpendingSince: control.spending,
+    queries.SpentInTurnsSince: control.spent_in_turns,
     queries.ApprovalById: control.approval,
     queries.LatestApprovals: control.approvals,
     queries.RequestAt: control.request,

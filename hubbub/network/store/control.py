@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from hubbub.network.store.connection import snapshot
-from hubbub.network.stored import StoredLedger, StoredSpending, StoredStop, StoredTakeover
+from hubbub.network.stored import (
+    SpentInTurns,
+    StoredLedger,
+    StoredSpending,
+    StoredStop,
+    StoredTakeover,
+)
 
 __all__ = [
     "ControlState",
@@ -18,6 +24,7 @@ __all__ = [
     "request",
     "requests",
     "spending",
+    "spent_in_turns",
 ]
 
 
@@ -91,6 +98,30 @@ def spending(
 ) -> Sequence[StoredSpending]:
     rows = db.execute(SPENDING_QUERY, {"since": since, "agent": agent, "thread": thread})
     return [StoredSpending._make(row) for row in rows]
+
+
+SPENT_IN_TURNS_QUERY = """
+WITH spent AS (
+    SELECT turn.id AS id,
+        coalesce(json_extract(step, '$.model'), json_extract(turn.start, '$.model'), '') AS model,
+        CAST(substr(json_extract(turn.start, '$.messages[0]'), 2) AS INTEGER) AS woken_by,
+        json_extract(step, '$.tokens_in') AS tokens_in,
+        json_extract(step, '$.tokens_out') AS tokens_out,
+        json_extract(step, '$.cost_usd') AS usd
+    FROM turn JOIN turn_step ON turn_step.turn = turn.id WHERE turn.started_at >= :since
+)
+SELECT model, coalesce(opening.sender, ''), count(DISTINCT id),
+    coalesce(sum(tokens_in), 0), coalesce(sum(tokens_out), 0), total(usd)
+FROM spent LEFT JOIN message ON message.seq = woken_by
+LEFT JOIN message AS opening ON opening.seq = CAST(
+    substr(json_extract(CAST(message.body AS TEXT), '$.interaction_id'), 2) AS INTEGER)
+GROUP BY 1, 2
+"""
+
+
+def spent_in_turns(db: sqlite3.Connection, since: int) -> Sequence[SpentInTurns]:
+    rows = db.execute(SPENT_IN_TURNS_QUERY, {"since": since})
+    return [SpentInTurns._make(row) for row in rows]
 
 
 # Approvals ------------------------------------------------------------------------------------

@@ -248,6 +248,8 @@ export const later = {
     tokensN: (n) => `${n} tokens`,
     agent: "Agent",
     thread: "Thread",
+    model: "Model",
+    person: "Asked by",
     turns: "Turns",
     tokens: "Tokens",
     cost: "Cost",

@@ -170,6 +170,8 @@ export const t = {
     stop: "Stop…",
     stopHint: "reason",
     stopKeys: "Stop agents (Ctrl .)",
+    spent: "Spent here today",
+    tokens: (n) => `${n} tokens`,
     held: "Stops and takeovers",
     costs: "Costs",
     modes: {

@@ -24,7 +24,14 @@ from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.policy import Gate
-from hubbub.network.queries import InteractionMessages, SpendingSince, TurnsById, WakeOf, WakesAt
+from hubbub.network.queries import (
+    InteractionMessages,
+    SpendingSince,
+    SpentInTurnsSince,
+    TurnsById,
+    WakeOf,
+    WakesAt,
+)
 from hubbub.network.records import Record
 from hubbub.network.routing import cause_position, own_turn, unknown_turn
 from hubbub.network.service import Service
@@ -38,7 +45,7 @@ from hubbub.network.services.budgets.turn_account import TurnAccount
 from hubbub.network.services.budgets.turn_accounts import TurnAccounts
 from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.services.threads import find_thread
-from hubbub.network.stored import StoredSpending
+from hubbub.network.stored import SpentInTurns, StoredSpending
 from hubbub.network.trace_context import Ancestor
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.codes import ErrorCode
@@ -53,6 +60,7 @@ from hubbub.protocol.spending import (
     ReserveBudget,
     Spending,
     SpendingRow,
+    SpentBy,
     Sums,
 )
 
@@ -374,7 +382,13 @@ class BudgetService(Service, Gate):
         mine.sort(key=lambda row: (row.usd, row.tokens_in + row.tokens_out), reverse=True)
         mine.sort(key=lambda row: row.day, reverse=True)
         today = self.daily.used(args.agent, thread_no) if self.daily.limited else ()
+        turns: Sequence[SpentInTurns] = ()
+        if args.turns and call.owner:
+            midnight = since.replace(hour=0, minute=0, second=0, microsecond=0)
+            turns = await self.store.read(SpentInTurnsSince(int(midnight.timestamp())))
         return Spending(
+            models=_spent_by(turns, lambda row: row.model),
+            people=_spent_by(turns, lambda row: row.person),
             rows=tuple(self._row(row) for row in mine),
             total=_sums(*mine),
             today=tuple(
@@ -393,10 +407,20 @@ class BudgetService(Service, Gate):
         return SpendingRow(day=row.day, agent=row.agent, thread_id=thread.id, sums=_sums(row))
 
 
-def _sums(*rows: StoredSpending) -> Sums:
+def _spent_by(
+    rows: Sequence[SpentInTurns], key: Callable[[SpentInTurns], str]
+) -> tuple[SpentBy, ...]:
+    """Sums by what `key` says, the dearest first."""
+    names = {key(row) for row in rows} - {""}
+    found = [SpentBy(name=n, sums=_sums(*(r for r in rows if key(r) == n))) for n in sorted(names)]
+    found.sort(key=lambda by: (by.sums.usd, by.sums.tokens_in + by.sums.tokens_out), reverse=True)
+    return tuple(found)
+
+
+def _sums(*rows: StoredSpending | SpentInTurns) -> Sums:
     return Sums(
         turns=sum(row.turns for row in rows),
-        wakes=sum(row.wakes for row in rows),
+        wakes=sum(row.wakes for row in rows if isinstance(row, StoredSpending)),
         tokens_in=sum(row.tokens_in for row in rows),
         tokens_out=sum(row.tokens_out for row in rows),
         usd=round(sum(row.usd for row in rows), 9),

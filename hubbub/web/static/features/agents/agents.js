@@ -25,10 +25,10 @@ export function Agents({ app }) {
   const agents = all.sort((a, b) => (a.id < b.id ? -1 : 1));
   return html`
     <header class="title"><h1 tabindex="-1" data-focus>${t.agents.title}</h1>
-      <div class="tools"><a class="button" href=${app.router.href("models", [])}>${t.agents.models}</a>
-        <a class="button" href=${app.router.href("costs", [])}><${Icon} name="poll" size=${16} />${t.control.costs}</a>
-        <a class="button primary" href=${app.router.href("agent", [])}><${Icon} name="plus" size=${16} />${t.agents.make}</a></div></header>
+      <div class="tools"><a class="button primary" href=${app.router.href("agent", [])}><${Icon} name="plus" size=${16} />${t.agents.make}</a></div></header>
     <div class="page agents-page">
+      <p class="agent-links"><a href=${app.router.href("models", [])}>${t.agents.models}</a>
+        <a href=${app.router.href("costs", [])}>${t.control.costs}</a></p>
       ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
       <ul>${agents.map(({ id }) => html`<${Agent} key=${id} app=${app} id=${id} about=${value?.found.get(id) ?? {}}
         edit=${value?.editable.has(id)} again=${() => again((n) => n + 1)} />`)}</ul>

@@ -45,6 +45,7 @@ function Form({ app, agent, choices, definition, again }) {
   const [draft, setDraft] = useState(definition ? draftOf(definition.fields) : { ...NEW, model: choices.models[0] ?? "" });
   const [name, setName] = useState(agent);
   const [sentence, setSentence] = useState("");
+  const [opened, setOpened] = useState(Boolean(agent));
   const [{ problems, note, busy }, setState] = useState({ problems: [], note: null, busy: null });
   const put = (more) => setState((state) => ({ ...state, ...more }));
   const isNew = !definition;
@@ -64,11 +65,11 @@ function Form({ app, agent, choices, definition, again }) {
 
   const drafted = async () => {
     const found = await app.client.call("draft_agent", { sentence });
-    const made = { ...draft, ...draftOf({ ...fields, ...found.fields }) };
-    setDraft(made);
+    change(found.fields); // what was filled in meanwhile stays
     setName((before) => before || found.agent);
+    setOpened(true);
     put({ note: found.note ?? null });
-    return { agent: name || found.agent, fields: fieldsOf(made) };
+    return { agent: name || found.agent, fields: { ...fields, ...found.fields } };
   };
   const during = (what, work) => async (event) => {
     event?.preventDefault();
@@ -98,16 +99,12 @@ function Form({ app, agent, choices, definition, again }) {
     <form onSubmit=${save} novalidate>
       ${isNew && html`<label class="field">${words.sentence}
         <input ref=${first} name="sentence" autocomplete="off" maxlength="2000" dir="auto" value=${sentence}
-          onInput=${(event) => setSentence(event.target.value)} /><small>${words.sentenceHint}</small></label>
-      <div class="actions">
-        <button type="submit" class="primary" disabled=${busy || !(sentence.trim() || draft.instruction.trim())}>
-          <${Icon} name="plus" size=${16} />${words.saveNew}</button>
-        <button type="button" disabled=${busy || !sentence.trim()} onClick=${during("draft", drafted)}>${words.draft}</button>
-        ${busy === "draft" && html`<span class="quiet" role="status">${words.drafting}</span>`}
-      </div>`}
+          onInput=${(event) => setSentence(event.target.value)} /><small>${words.sentenceHint}</small></label>`}
       ${note && html`<p class="note warn" role="status">${note}</p>`}
       ${others && html`<p class="note danger" role="alert">${others}</p>`}
       ${!choices.models.length && html`<p class="note warn">${words.noModel}</p>`}
+      <details class="folded" open=${opened || problems.length > 0} onToggle=${(event) => setOpened(event.target.open)}>
+      <summary>${words.more}</summary>
       ${isNew && html`<${Field} label=${words.name} hint=${words.nameHint} problem=${said("agent")}
         view=${(more) => html`<input name="agent" autocomplete="off" spellcheck=${false} maxlength="64" value=${name}
           onInput=${(event) => setName(event.target.value.trim())} ...${more} />`} />`}
@@ -124,6 +121,12 @@ function Form({ app, agent, choices, definition, again }) {
         <${Number} name="daily_tokens" hint=${words.noLimit} ...${input} />
         <${Number} name="max_steps" hint=${words.usualSteps} ...${input} />
       </div>
+      </details>
+      ${isNew && html`<div class="actions">
+        <button type="submit" class="primary" disabled=${busy || !(sentence.trim() || draft.instruction.trim())}>
+          <${Icon} name="plus" size=${16} />${words.saveNew}</button>
+        <button type="button" disabled=${busy || !sentence.trim()} onClick=${during("draft", drafted)}>${words.draft}</button>
+        ${busy === "draft" && html`<span class="quiet" role="status">${words.drafting}</span>`}</div>`}
       ${!isNew && html`<div class="actions">
         <button type="submit" class="primary" disabled=${busy || !changed}>${words.save}</button>
         <a class="button" href=${app.router.href("turns", [agent])}>${words.recorded}</a>

@@ -22,7 +22,7 @@ export const words = {
   everybody: (channels) => `It joins ${channels} in any case.`,
   permission_mode: "Permissions",
   permissions: {
-    "": "Makes changes by itself", ask: "Asks a person before each change", read_only: "Reads only",
+    "": "Full", ask: "Asks first", read_only: "Reads only",
   },
   daily_usd: "Dollars a day",
   daily_tokens: "Tokens a day",
@@ -63,7 +63,7 @@ export const words = {
   testAll: "Test all",
   question: "Answer with one word: what is the capital of France?",
   testing: "Asking…",
-  took: (seconds) => `${seconds.toFixed(1)} s`,
+  took: (seconds) => `${seconds.toFixed(2)} s`,
   price: (read, written) => `$${read} in, $${written} out, for a million tokens`,
   noPrice: "No price: set one in the YAML, price: {input: 0.25, output: 2.00}",
   window: (tokens) => `${tokens} tokens at once`,

@@ -4,6 +4,7 @@ import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { doings, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
+import { t } from "../../texts.js";
 import { Spans, summed, Table, Today } from "./spending.js";
 
 const words = later.spending;
@@ -12,7 +13,7 @@ const DAY_MS = 86_400_000;
 
 export function Costs({ app }) {
   const [days, setDays] = useState(7);
-  const { value, error } = useWatched(() => app.client.call("read_spending", { days }), {
+  const { value, error } = useWatched(() => app.client.call("read_spending", { days, turns: true }), {
     key: `${days}`, signs: () => doings(app, null), goesOn: () => false,
   });
   return html`
@@ -30,13 +31,18 @@ function All({ app, value, days }) {
   const { usd, tokens_in, tokens_out } = value.total;
   return html`
     <p class="totals"><b>${usd ? dollars(usd) : words.noPrice}</b> · ${words.tokensIn(count(tokens_in), count(tokens_out))}</p>
-    ${tokens_in + tokens_out > 0 && !usd && html`<p class="note">${words.setPrice}</p>`}
+    ${tokens_in + tokens_out > 0 && !usd && html`<p class="note">${words.setPrice}
+      <a href=${app.router.href("models", [])}>${t.agents.models}</a></p>`}
     <${Today} today=${value.today ?? []} />
     ${days > 1 && html`<${Chart} rows=${summed(value.rows, "day")} days=${days} />`}
     <${Table} app=${app} rows=${summed(value.rows, "agent")} total=${value.total} of=${words.agent} most=${MOST} />
+    ${named(value.models).length > 0 && html`<${Table} app=${app} rows=${named(value.models)} total=${value.total} of=${words.model} most=${MOST} />`}
+    ${named(value.people).length > 0 && html`<${Table} app=${app} rows=${named(value.people)} total=${value.total} of=${words.person} most=${MOST} />`}
     <${Table} app=${app} rows=${summed(value.rows, "thread_id")} total=${value.total} of=${words.thread} most=${MOST} />
   `;
 }
+
+const named = (found = []) => found.map(({ name, sums }) => ({ id: name, sums }));
 
 /** A bar a day: money, or tokens where nothing has a price. */
 function Chart({ rows, days }) {

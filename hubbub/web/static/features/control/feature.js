@@ -1,10 +1,12 @@
 // People in charge: approvals, stops, take-over, how a word reaches who works, and what work costs.
 // All but this file is fetched when there is something of the kind.
-import { membersOf } from "../../core/ids.js";
+import { kindOf, membersOf } from "../../core/ids.js";
+import { count, dollars } from "../../core/numbers.js";
 import { retry } from "../../core/retry.js";
 import { html, signal } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
+import { doings, useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 
 const SHEET = "control.css";
@@ -120,6 +122,7 @@ function isOpen(app, turn) {
 const isAgent = (app, id) => app.state.participant(id)?.kind === "agent";
 
 function addToThreads(app) {
+  app.add.tools.add({ order: 80, view: Spent });
   app.add.tools.add({ order: 90, view: StopTool });
   app.add.notes.add({
     order: 20, view: ({ thread }) => isHeld(app, thread.id) && html`<${Banners} app=${app} thread=${thread} />`,
@@ -171,6 +174,20 @@ function Held({ app }) {
   if (!n) return null;
   return html`<a class="button danger small" href=${app.router.href("control")} title=${t.control.held}
     aria-label=${`${t.control.held}: ${n}`}><${Icon} name="stop" size=${14} />${n}</a>`;
+}
+
+/** In a thread's head: what turns there have cost today, or read and written where nothing has a price. */
+function Spent({ app, thread }) {
+  const spends = () => kindOf(thread.root) !== "direct" || agentIn(app, thread.id) !== null;
+  const { value } = useWatched(async () => spends() && app.client.call("read_spending", { thread: thread.id }), {
+    key: thread.id, goesOn: () => false, after: 300,
+    signs: () => [app.state.arrived.value?.thread_id === thread.id && app.state.arrived.value, ...doings(app, null)],
+  });
+  const { usd = 0, tokens_in: read = 0, tokens_out: written = 0 } = value?.total ?? {};
+  if (!(usd || read + written)) return null;
+  const says = usd ? dollars(usd) : t.control.tokens(count(read + written));
+  return html`<button type="button" class="small spent" title=${t.control.spent} aria-label=${`${t.control.spent}: ${says}`}
+    onClick=${() => app.open("thread", thread.id)}>${says}</button>`;
 }
 
 /** In a thread's head. It is there as long as an agent could be at work there. */

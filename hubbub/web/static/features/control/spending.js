@@ -50,7 +50,7 @@ export function summed(rows, key) {
 }
 
 export function Table({ app, rows, total, of, most = SHOWN }) {
-  const title = (id) => (of === words.thread ? threadTitle(app, id) : app.state.nameOf(id));
+  const title = (id) => (of === words.thread ? threadTitle(app, id) : of === words.model ? id : app.state.nameOf(id));
   const href = (id) => of === words.thread && app.router.href("thread", [id]);
   const rest = rows.length - most;
   return html`<table>

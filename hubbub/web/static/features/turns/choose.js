@@ -1,6 +1,6 @@
 // What can be done with a turn. "Compare with…" opens to the agent's other turns, newest first;
 // "Try it again…" to what its model would do with another prompt.
-import { html, useState } from "../../core/ui.js";
+import { html, useEffect, useState } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { Outcome } from "../../parts/outcome.js";
 import { Moment } from "../../parts/moment.js";
@@ -21,12 +21,12 @@ export function CompareWith({ app, turn }) {
   `;
 }
 
-/** For owners, of turns that a model was asked in. */
-export function TryAgain({ app, turn }) {
+/** For owners, of turns that a model was asked in. `now`: it is what one came for. */
+export function TryAgain({ app, turn, now = false }) {
   const trial = trialOf(app, turn);
   const { open } = trial.value;
-  const { model, prompt } = turn.start;
-  if (!app.state.owner.value || model == null || prompt == null) return null;
+  useEffect(() => now && change(trial, { open: true }), [turn.start.id, now]);
+  if (!app.state.owner.value || turn.start.model == null || turn.prompt == null) return null;
   return html`
     <details class="choose" open=${open}
       onToggle=${(event) => change(trial, { open: event.currentTarget.open })}>

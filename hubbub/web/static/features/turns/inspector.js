@@ -18,22 +18,22 @@ export function TurnPanel({ app, id }) {
   return html`<div class="turn"><${Inspector} app=${app} id=${id} wide=${false} /></div>`;
 }
 
-/** In the middle, `#/turn/<id>`. */
-export function TurnView({ app, args: [id = ""] }) {
+/** In the middle, `#/turn/<id>`; with `/try`, to try it again. */
+export function TurnView({ app, args: [id = "", what] }) {
   return html`
     <header class="title"><h1>${t.turns.title(id)}</h1></header>
-    <div class="page turn"><${Inspector} app=${app} id=${id} wide=${true} /></div>
+    <div class="page turn"><${Inspector} app=${app} id=${id} wide=${true} trying=${what === "try"} /></div>
   `;
 }
 
-function Inspector({ app, id, wide }) {
+function Inspector({ app, id, wide, trying = false }) {
   const { value: turn, error } = useTurn(app, id);
   if (error) return html`<${Problem} app=${app} error=${error} />`;
   if (!turn) return html`<p class="quiet" role="status">${t.turns.loading}</p>`;
-  return html`<${Record} app=${app} turn=${turn} wide=${wide} />`;
+  return html`<${Record} app=${app} turn=${turn} wide=${wide} trying=${trying} />`;
 }
 
-function Record({ app, turn, wide }) {
+function Record({ app, turn, wide, trying }) {
   const { start } = turn;
   const list = useRef(null);
   const names = stepNames(turn.steps);
@@ -47,7 +47,7 @@ function Record({ app, turn, wide }) {
     <div class="turn-tools">
       ${!wide && html`<a href=${app.router.href("turn", [start.id])}>${t.turns.moreRoom}</a>`}
       <${CompareWith} app=${app} turn=${turn} />
-      <${TryAgain} app=${app} turn=${turn} />
+      <${TryAgain} app=${app} turn=${turn} now=${trying} />
     </div>
     <dl class="facts">
       ${factsOf(turn, app.state).map(
