@@ -124,7 +124,7 @@ class AgentEditorService(Service):
             tools=() if refused else tuple(self._tools()),
             channels=tuple(name for name in file.channels if name not in everybody),
             everybody=tuple(everybody),
-            agents=tuple(name for name in file.agents if self._made_here(name)),
+            agents=() if refused else tuple(filter(self._made_here, file.agents)),
             refused=refused,
         )
 
