@@ -16,7 +16,6 @@ from hubbub.agents.tools.approval import ApprovalRequest, Approved, Verdict
 from hubbub.config.models import McpServerConfig
 from hubbub.errors import ConfigError
 from hubbub.loading import load_module
-from tests.interaction import mcp_server
 from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks, soon
 from tests.interaction.scripted import Config, Scene, ending, scene
@@ -329,7 +328,7 @@ async def test_tools_of_a_server_and_its_death_stand_in_the_record(
 ) -> None:
     answers = (says(call("shop_add", a=1)), says(call("shop_die")), OK)
     async with scene(in_memory, *answers, base=shop, started=False) as s:
-        command = [sys.executable, str(Path(mcp_server.__file__))]
+        command = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
         s.servers = {"shop": McpServerConfig(command=command)}
         await s.start(mcp=["shop"])
         turn = await s.turn()

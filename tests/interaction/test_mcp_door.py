@@ -14,6 +14,7 @@ from tests.interaction.agent_rig import Rig, rig, said_to
 from tests.interaction.peers import Networks, config
 
 mcp = pytest.importorskip("mcp", reason="needs the extra `mcp`")
+pytestmark = pytest.mark.slow  # reading the SDK takes longer than running all of this
 
 
 @asynccontextmanager

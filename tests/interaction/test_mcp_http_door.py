@@ -13,7 +13,8 @@ from hubbub import Network
 from hubbub.network.auth import AT_ONCE
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
-pytestmark = pytest.mark.behaviour("I-14")
+# Reading the SDK takes longer than running all of this.
+pytestmark = [pytest.mark.slow, pytest.mark.behaviour("I-14")]
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 TAKES = {"accept": "application/json, text/event-stream"}

@@ -22,6 +22,8 @@ from hubbub.agents.tools.mcp.servers import McpServers, spec_of, text_of, tool_n
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
 
+pytestmark = pytest.mark.slow  # the SDK alone takes a tenth of the time of reading all tests
+
 
 @given(st.text(min_size=1, max_size=20), st.text(max_size=200))
 def test_a_name_is_one_that_every_endpoint_takes(server: str, tool: str) -> None:
