@@ -13,6 +13,7 @@ from hubbub.agents.asking import offered
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.inbox import Thread, TurnPlan
+from hubbub.agents.knowledge.tool import SEARCH_KNOWLEDGE, SearchKnowledge
 from hubbub.agents.prompt.context import (
     Companion,
     Note,
@@ -22,10 +23,13 @@ from hubbub.agents.prompt.context import (
     quoted,
     unshown,
 )
+from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.render import shown_id
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
+from hubbub.agents.prompt.tokens import counter_for
 from hubbub.agents.skills import skills_of
 from hubbub.agents.tools.hub import Caller
+from hubbub.agents.tools.results import fit
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
@@ -150,7 +154,26 @@ class Briefing:
             threads=[shown_id(thread.id, me) for thread in shown],
             participants=self._companions(ready),
             state=await self._state(toolbox, ready),
+            knowledge=await self._knowledge(plan, toolbox),
         )
+
+    async def _knowledge(self, plan: TurnPlan, toolbox: Toolbox) -> Sequence[str]:
+        """The passages that match what has come in, as far as there is room."""
+        said, entry = self.config.knowledge, toolbox.registry.get(SEARCH_KNOWLEDGE)
+        if not said.auto or entry is None or not isinstance(entry.tool, SearchKnowledge):
+            return ()
+        words, counter = " ".join(m.text for m in plan.incoming), counter_for(self.model)
+        shown, room = list[str](), said.auto_tokens
+        for hit in await entry.tool.best(words, said.auto):
+            source = escaped(f"{hit.file}:{hit.line} {hit.heading}".strip())
+            passage = (
+                f'<passage source="{source}">{escaped(fit(hit.text, room, counter))}</passage>'
+            )
+            shown.append(passage)
+            room -= counter.count(passage)
+            if room <= 0:
+                break
+        return shown
 
     async def _state(self, toolbox: Toolbox, ready: Ready) -> Mapping[str, str]:
         """What the agent remembers, if it has a tool that has to do with it."""

@@ -17,7 +17,7 @@ from hubbub.agents.asking import (
     quiet_tools,
 )
 from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Briefing
+from hubbub.agents.briefing import Briefing, shows_outside
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.fork import ForkTool, Host
 from hubbub.agents.inbox import Inbox, TurnPlan
@@ -169,7 +169,8 @@ class LlmBrain(Brain):
         loop = Loop(rules, names, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, self._inbox.me, hear=self._hear)
         journal.before_end = hooks.turn_ended
-        taint = Taint(bool(carriers(conversation.in_thread)), loop.steps)
+        shown = shows_outside("knowledge" in system.components, toolbox)
+        taint = Taint(shown or bool(carriers(conversation.in_thread)), loop.steps)
         calls = Calls(toolbox, journal, hooks.wraps, taint)
 
         async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:

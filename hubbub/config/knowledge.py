@@ -27,6 +27,11 @@ class KnowledgeConfig(Section):
     """Files in all."""
     max_size: Size = 64 * 1024 * 1024
     """Bytes of all files together."""
+    auto: Annotated[int, Field(ge=0, le=20)] = 0
+    """Passages that every prompt shows: those that match best what has come in. The tool
+    `search_knowledge` gives more."""
+    auto_tokens: Size = 800
+    """Of these passages together; what has no room is left out."""
 
     def joined(self, other: KnowledgeConfig) -> KnowledgeConfig:
         """Both: all folders, each once, and of each limit the greater."""
@@ -35,6 +40,8 @@ class KnowledgeConfig(Section):
             max_file=max(self.max_file, other.max_file),
             max_files=max(self.max_files, other.max_files),
             max_size=max(self.max_size, other.max_size),
+            auto=max(self.auto, other.auto),
+            auto_tokens=max(self.auto_tokens, other.auto_tokens),
         )
 
 

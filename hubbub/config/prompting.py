@@ -41,6 +41,7 @@ COMPONENTS: Mapping[str, str] = MappingProxyType(
         "permission_mode": "what `permission_mode` allows, unless it is `full`",
         "scratchpad": "where it may think, with `scratchpad: true`",
         "examples": "`examples`",
+        "knowledge": "passages of documents that match what has come in: `knowledge.auto`",
         "memory": "what it remembers, if it has something to remember with",
         "dialect.tool_call": "its tools, and how to call them in the dialect `tool_call`",
         "dialect.final_output": "its tools, and how to call them in the dialect `final_output`",

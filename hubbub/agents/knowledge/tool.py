@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pydantic import JsonValue
 
-from hubbub.agents.knowledge.base import MOST_HITS, KnowledgeBase, SearchResult
+from hubbub.agents.knowledge.base import MOST_HITS, Hit, KnowledgeBase, SearchResult
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool
 from hubbub.agents.tools.policy import Tuning
@@ -54,6 +54,10 @@ class SearchKnowledge(ReadingTool):
                 "additionalProperties": False,
             },
         )
+
+    async def best(self, text: str, most: int) -> Sequence[Hit]:
+        """The passages that match a text best, at most so many."""
+        return (await run_in_thread(partial(self._base.search, text, most))).hits
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Search, in a thread. Any query is a valid one."""

@@ -267,6 +267,16 @@ def _memory(context: PromptContext) -> str:
     )
 
 
+def _knowledge(context: PromptContext) -> str:
+    if not context.knowledge:
+        return ""
+    passages = "\n".join(context.knowledge)
+    return (
+        "Passages of your operator's documents that share words with what has come in; they may "
+        f"not fit. Name the source of what you use.\n<knowledge>\n{passages}\n</knowledge>"
+    )
+
+
 def _reminder(context: PromptContext) -> str:
     if not context.reminder:
         return ""
@@ -296,6 +306,7 @@ DEFAULTS: tuple[Component, ...] = (
     Component("permission_mode", _permission_mode, 55),
     Component("scratchpad", lambda context: _SCRATCHPAD if context.scratchpad else "", 52),
     Component("examples", lambda c: render_examples(c.examples, c.write_calls), 30),
+    Component("knowledge", _knowledge, 25),
     Component("memory", _memory, 20),
     Component(
         "dialect.tool_call", lambda c: ToolCallLines().told(c.tools), -500, _speaks("tool_call")

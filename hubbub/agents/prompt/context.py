@@ -131,6 +131,8 @@ class PromptContext:
     """The others in the network."""
     state: Mapping[str, str] = field(default_factory=dict)
     """What the agent remembers, by key, as `quoted`; of long values only that they are there."""
+    knowledge: Sequence[str] = ()
+    """Passages of the operator's documents that match what has come in, as elements."""
     examples: Sequence[ExampleConfig] = ()
     """Messages and what to do about them."""
     reminder: Sequence[str] = ()
