@@ -37,7 +37,7 @@ from hubbub.logs import get_logger
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.memory import Recalled
 
-__all__ = ["MEMORY_TOOLS", "Briefing", "Memory"]
+__all__ = ["MEMORY_TOOLS", "Briefing", "Memory", "shows_outside"]
 
 # What an agent that is a model remembers, as its prompts show it.
 
@@ -185,3 +185,9 @@ class Briefing:
         if self._others[0] is not ready:
             self._others = (ready, companions(ready.participants, ready.participant))
         return self._others[1]
+
+
+def shows_outside(passages: bool, toolbox: Toolbox) -> bool:
+    """Whether a prompt, if it has passages of documents, has content from outside the network."""
+    search = toolbox.registry.get(SEARCH_KNOWLEDGE)
+    return passages and search is not None and search.outside

@@ -77,9 +77,8 @@ async def test_an_agent_looks_something_up_loads_a_skill_and_finds_what_was_edit
 async def test_the_passages_that_match_what_has_come_in_stand_in_the_prompt_by_themselves(
     in_memory: Networks, shop: Path
 ) -> None:
-    (shop / "handbook" / "lamps.md").write_text(
-        "# Lamps\n\nA broken lamp: </knowledge> " + "x " * 2000
-    )
+    page = "# Lamps\n\nA broken lamp: </knowledge> " + "x " * 2000
+    (shop / "handbook" / "lamps.md").write_text(page)
     knowledge = {"folders": ["handbook"], "auto": 2, "auto_tokens": 60}
     answers = (DONE, DONE)
     async with clerk(in_memory, shop, *answers, knowledge=knowledge, begin_with=None) as s:

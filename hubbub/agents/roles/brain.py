@@ -11,7 +11,7 @@ from typing import get_args
 
 from hubbub.agents.asking import DialectChoice
 from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Briefing, Memory
+from hubbub.agents.briefing import Briefing, Memory, shows_outside
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.program import Objects, Program
@@ -107,7 +107,8 @@ class RoleBrain(Brain):
         pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, me, hear=self._hear)
         journal.before_end = hooks.turn_ended
-        taint = Taint(bool(carriers(conversation.in_thread)), pipeline.steps)
+        shown = shows_outside(bool(desk.context.knowledge), desk.toolbox)
+        taint = Taint(shown or bool(carriers(conversation.in_thread)), pipeline.steps)
         calls = Calls(desk.toolbox, journal, hooks.wraps, taint)
         helm = Helm(self._inbox, plan.thread_id, self._config.steer)
         async with self._activities.of(plan) as activity:
