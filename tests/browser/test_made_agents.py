@@ -44,6 +44,25 @@ def script() -> Script:
     )
 
 
+async def _stopped_and_started(desk: Desk) -> None:
+    reviewer = desk.main.get_by_role("listitem", name="reviewer")
+    await expect(reviewer).to_contain_text("Running")
+    await reviewer.get_by_role("button", name="Log reviewer").click()
+    await audit(desk.page)
+    await reviewer.get_by_role("button", name="Stop reviewer").click()
+    await expect(reviewer).to_contain_text("Stopped")
+    await expect(reviewer).to_contain_text("ann has stopped it")
+    await desk.visit("thread", "dm.ann.reviewer")
+    await desk.says("Are you there?")
+    await desk.sees("reviewer does not run: ann has stopped it")
+    await desk.visit("agents")
+    await reviewer.get_by_role("button", name="Start reviewer").click()
+    await expect(reviewer).to_contain_text("Running")
+    await desk.visit("thread", "dm.ann.reviewer")
+    await expect(desk.message("Bluntly: no.")).to_have_count(2)
+    await desk.visit("agents")
+
+
 async def _costs_and_another_try(desk: Desk) -> None:
     await desk.message("Bluntly").get_by_role("link", name="Try it again").click()
     await desk.main.get_by_label("System prompt").fill("You read diffs kindly, always.")
@@ -56,7 +75,7 @@ async def _costs_and_another_try(desk: Desk) -> None:
         await expect(desk.main.get_by_role("table").filter(has_text=name)).to_contain_text(title)
 
 
-@pytest.mark.behaviour("U-17")
+@pytest.mark.behaviour("U-16", "U-17")
 async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_and_rolled_back(
     desks: Desks, tmp_path: Path
 ) -> None:
@@ -78,7 +97,7 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await _costs_and_another_try(desk)
 
             await desk.visit("agents")
-            await audit(page)
+            await _stopped_and_started(desk)
             await main.get_by_role("link", name="Change reviewer").click()
             instruction = main.get_by_label("Instruction")
             await instruction.fill("You read diffs kindly.")

@@ -1,0 +1,74 @@
+"""What a hub does with agents that owners make, where files and store do as they like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.app.agent_folder import AgentFiles
+from hubbub.app.supervisor import Supervisor, Unit
+from hubbub.config.loader import load
+from tests.interaction.peers import Networks
+from tests.interaction.stores import MoodyStore
+
+NETWORK = """\
+network: {name: made, auth: open, store: "sqlite::memory:"%s}
+models: {default: {model: scripted, base_url: "http://127.0.0.1:9/v1"}}
+"""
+FOLDER = ", agent_folder: {}"
+
+
+@pytest.mark.behaviour("U-17")
+async def test_a_record_that_cannot_be_stored_takes_the_file_back_and_nothing_starts(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    (config := tmp_path / "net.yaml").write_text(NETWORK % FOLDER)
+    loaded, file = load(config), tmp_path / "agents.d" / "rev.yaml"
+    supervisor = Supervisor([], lambda event: None)  # it does not run: nothing is started
+    store = MoodyStore()
+    async with in_memory.start(loaded.file, store=store) as network:
+        files = AgentFiles(loaded, supervisor, lambda agent, token: Unit((agent,), ()))
+        network.hub.services.agent_editor.files = files
+        ann = await network.join("ann")
+        store.failing = 1
+        error = await ann.ask("add_agent", agent="rev", instruction="Be.")
+        assert error["code"] == "store_unavailable"
+        assert not file.exists()
+        assert supervisor.processes() == []
+        await ann.call("add_agent", agent="rev", instruction="Be.")
+        assert [each.agent for each in supervisor.processes()] == ["rev"]
+        before = file.read_bytes()
+        for operation in ("edit_agent", "remove_agent"):
+            store.failing = 1
+            more = {"instruction": "Other."} if operation == "edit_agent" else {}
+            error = await ann.ask(operation, agent="rev", **more)
+            assert error["code"] == "store_unavailable"
+            assert file.read_bytes() == before
+        read = await ann.call("read_agent", agent="rev")
+        assert [each["version"] for each in read["versions"]] == [1]
+
+
+@pytest.mark.behaviour("U-17")
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ("", "no folder for agents"),
+        (FOLDER + ", hosts: [news.example.org]", "others can reach this open network"),
+    ],
+)
+async def test_agents_are_not_made_where_the_operator_has_no_folder_or_anybody_is_an_owner(
+    in_memory: Networks, tmp_path: Path, settings: str, why: str
+) -> None:
+    (config := tmp_path / "net.yaml").write_text(NETWORK % settings)
+    loaded = load(config)
+    async with in_memory.start(loaded.file) as network:
+        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        network.hub.services.agent_editor.files = files
+        ann = await network.join("ann")
+        choices = await ann.call("agent_choices")
+        assert why in choices["refused"]
+        assert (choices["agents"], choices["tools"]) == ([], [])
+        error = await ann.ask("add_agent", agent="rev", instruction="Be.")
+        assert error["code"] == "forbidden"
+    assert load(config).file.agents == {}
