@@ -86,6 +86,18 @@ async def test_a_model_that_refuses_ends_the_turn_with_its_reason(make: Make) ->
     assert raised.value.outcome in ("model_error", "handler_error")
 
 
+async def test_a_budget_that_is_spent_ends_its_run_before_the_next_question(make: Make) -> None:
+    first = calls(("price", {"of": "tea"}))
+    async with (
+        playing(first, Answer(text="It costs 7.")) as model,
+        Network(make(model), people=["ann"], budgets={"tokens": 2000}) as net,
+    ):
+        with pytest.raises(NoAnswer) as raised:
+            await net.ask("clerk", "what is tea? " * 200)
+    assert raised.value.outcome == "budget_exhausted"
+    assert len(model.requests) < 2, "it was not asked what it could not pay"
+
+
 async def test_a_stop_cancels_its_run(make: Make) -> None:
     async with (
         playing(Answer(text="late", hold="never")) as model,
