@@ -12,6 +12,7 @@ import shutil
 import ssl
 import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -81,17 +82,20 @@ async def running(nginx: str, server: str, name: str, folder: Path) -> AsyncIter
     )
     config = folder / "nginx.conf"
     config.write_text(
-        f"daemon off; master_process off; pid {folder}/pid; error_log stderr;\n"
+        f"daemon off; master_process off; pid {folder}/pid; error_log stderr notice;\n"
         f"events {{}}\nhttp {{ access_log off;\n{temporary}{server}\n}}\n"
     )
     process = await asyncio.create_subprocess_exec(
-        nginx, "-p", str(folder), "-e", "stderr", "-c", str(config)
+        nginx, "-p", str(folder), "-e", "stderr", "-c", str(config), stderr=PIPE
     )
+    assert process.stderr is not None
     try:
         async with asyncio.timeout(_TIMEOUT_S):
-            while not socket.exists():  # nginx tells in no other way that it listens
-                assert process.returncode is None, "nginx did not start"
-                await asyncio.sleep(0.01)
+            said = b""
+            while b" event method" not in said:  # the first that it says when it listens
+                line = await process.stderr.readline()
+                assert line, f"nginx did not start: {said.decode()}"
+                said += line
         yield Proxy(socket, name, ssl.create_default_context(cafile=str(certificate)))
     finally:
         if process.returncode is None:
