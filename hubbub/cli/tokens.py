@@ -54,15 +54,8 @@ def add(
         token = NewToken.model_validate(value).token
     else:
         token = _add_offline(_config(config), participant)
-    if as_json:
-        emit_json({"participant": participant, "token": token})
-        return
-    typer.echo(token)
-    typer.echo(
-        f"This token proves {participant}; it is not shown again. Use it with --token, or set "
-        "HUBBUB_TOKEN.",
-        err=True,
-    )
+    about = "; it is not shown again. Use it with --token, or set HUBBUB_TOKEN."
+    _print(participant, token, about, as_json)
 
 
 @group.command()
@@ -74,15 +67,8 @@ def show(
     """Print the token that a network you run here has made for a participant."""
     _check_name(participant)
     token = _of_this_run(participant, address)
-    if as_json:
-        emit_json({"participant": participant, "token": token})
-        return
-    typer.echo(token)
-    typer.echo(
-        f"This token proves {participant} until the network stops. The page asks for it, or use it "
-        "with --token.",
-        err=True,
-    )
+    about = " until the network stops. The page asks for it, or use it with --token."
+    _print(participant, token, about, as_json)
 
 
 @group.command(name="list")
@@ -120,6 +106,14 @@ def revoke(
         emit_json({"participant": participant, "revoked": True})
     else:
         typer.echo(f"the tokens of {participant} are useless from now on")
+
+
+def _print(participant: str, token: str, about: str, as_json: bool) -> None:
+    if as_json:
+        emit_json({"participant": participant, "token": token})
+    else:
+        typer.echo(token)
+        typer.echo(f"This token proves {participant}{about}", err=True)
 
 
 def _check_name(participant: str) -> None:

@@ -45,9 +45,9 @@ def listed(values: Iterable[int | str]) -> str:
     return json.dumps(list(values))
 
 
-def page_of(found: Iterable[T], limit: int) -> tuple[list[T], bool]:
+def page_of(found: Iterable[T], limit: int) -> tuple[tuple[T, ...], bool]:
     """The first `limit` of what was found, and whether there is more."""
-    page = list(islice(found, limit + 1))
+    page = tuple(islice(found, limit + 1))
     return page[:limit], len(page) > limit
 
 
@@ -100,8 +100,7 @@ class Repository:
         self, kind: Callable[..., T], sql: str, *values: Value, limit: int
     ) -> tuple[tuple[T, ...], bool]:
         """The first `limit` rows, and whether there are more. The statement ends with LIMIT ?."""
-        page, more = page_of(await self.all(kind, sql, *values, limit + 1), limit)
-        return tuple(page), more
+        return page_of(await self.all(kind, sql, *values, limit + 1), limit)
 
     async def one(self, kind: Callable[..., T], sql: str, *values: Value) -> T | None:
         """The first row; None if there is none."""

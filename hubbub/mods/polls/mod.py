@@ -307,9 +307,9 @@ class PollsMod(Mod):
     async def list_polls(self, call: Calling, args: ListPolls) -> Polls:
         """List the polls that you may read and vote in."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
-        rows = await self._store.of_threads(threads, args.state, before, args.limit + 1)
-        page, more = page_of(rows, args.limit)
-        return Polls(polls=tuple(page), more=more)
+        found = await self._store.of_threads(threads, args.state, before, args.limit + 1)
+        polls, more = page_of(found, args.limit)
+        return Polls(polls=polls, more=more)
 
     @operation()
     async def read_poll(self, call: Calling, args: PollOf) -> Poll:

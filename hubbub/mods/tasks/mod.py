@@ -201,9 +201,9 @@ class TasksMod(Mod):
     async def list_boards(self, call: Calling, args: ListBoards) -> Boards:
         """List the task boards that you may read."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
-        boards = await self._store.boards(threads, before, args.limit + 1)
-        page, more = page_of(boards, args.limit)
-        return Boards(boards=tuple(page), more=more)
+        found = await self._store.boards(threads, before, args.limit + 1)
+        boards, more = page_of(found, args.limit)
+        return Boards(boards=boards, more=more)
 
     @operation()
     async def list_tasks(self, call: Calling, args: ListTasks) -> Tasks:
@@ -218,8 +218,8 @@ class TasksMod(Mod):
         which = Filter(args.board, "open" if args.ready else args.state, args.owner)
         before = number_before(args.before)
         found = await self._store.tasks(threads, which, before, args.limit + 1)
-        page, more = page_of(found, args.limit)
-        return Tasks(tasks=tuple(page), more=more)
+        tasks, more = page_of(found, args.limit)
+        return Tasks(tasks=tasks, more=more)
 
     @operation()
     async def read_task(self, call: Calling, args: ReadTask) -> TaskDetails:
@@ -229,7 +229,7 @@ class TasksMod(Mod):
         changes = await self._store.history(task.id, args.before or BEYOND, args.limit + 1)
         history, more = page_of(changes, args.limit)
         return TaskDetails(
-            task=task, description=description, result=result, history=tuple(history), more=more
+            task=task, description=description, result=result, history=history, more=more
         )
 
     @operation()
