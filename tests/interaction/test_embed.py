@@ -361,6 +361,10 @@ async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_the
     assert counted.text == "2"
     assert answer.text == "three", "the boss has handed it on, and answers in a turn of its own"
     assert [turn.agent for turn in answer.turns] == ["boss", "word-counter", "boss"]
+    (handing_on,) = [
+        t.function for t in model.requests[0].body.tools if t.function.name == "delegate"
+    ]
+    assert handing_on.description.endswith("Agents here: word-counter.")
     assert answer.turn == answer.turns[-1]
     assert answer.tokens == sum(turn.tokens_in + turn.tokens_out for turn in answer.turns)
     assert [answer.text for answer in both] == ["1", "3", "4"]

@@ -82,7 +82,10 @@ def _tuning(said: ToolConfig) -> Tuning:
 
 _NAME = re.compile(r"`([a-z_]+)`|\b([a-z]+(?:_[a-z]+)+)\b")
 """A tool that a text speaks of: one of a single word stands between backticks."""
-_WORK = {"delegate", "report"}
+DELEGATE = "delegate"
+MOST_NAMED = 20
+"""Agents that the description of `delegate` names; where there are more, they are listed."""
+_WORK = {DELEGATE, "report"}
 _GROUPS: Groups = MappingProxyType(
     {
         "asking": (ASK_HUMAN, DECLINE),
@@ -90,7 +93,7 @@ _GROUPS: Groups = MappingProxyType(
             "list_channels", "create_channel", "join_channel", "leave_channel", "post_to_channel",
         ),
         "memory": ("remember", "recall", "forget"),
-        "others": ("list_participants", "delegate", "report"),
+        "others": ("list_participants", DELEGATE, "report"),
         "sending": ("reply", "broadcast_text_message", "send_message"),
         "threads": ("list_threads", "read_thread", "read_message", "list_mentions"),
     }
@@ -151,6 +154,10 @@ class ToolKit:
         """The tools by what the hub offers. Raises `ConfigError` for names that nothing has."""
         offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
         self._check_names(offered)
+        others = self._other_agents(ready)
+        if DELEGATE in offered and 0 < len(others) <= MOST_NAMED:
+            told = f"{offered[DELEGATE].description} Agents here: {', '.join(others)}."
+            offered[DELEGATE] = offered[DELEGATE].model_copy(update={"description": told})
         chosen = self._config.tools if self._config.tools is not None else list(offered)
         given = {tool.name for tool in self._more}
         given |= (given_names(self._config) | ALWAYS) - set(offered)
@@ -175,12 +182,14 @@ class ToolKit:
         except ValueError as exc:
             raise ConfigError(f"agents.{self._name}.tools: {exc}") from exc
 
+    def _other_agents(self, ready: Ready) -> Sequence[str]:
+        return [p.id for p in ready.participants if p.kind == "agent" and p.id != self._name]
+
     def _groups(self, ready: Ready) -> dict[str, Sequence[str]]:
         """The tools that are described when the model picks them: those that the operator names
         nowhere.
         """
-        others = [p for p in ready.participants if p.kind == "agent" and p.id != self._name]
-        named = self._named | (_WORK if others else set())
+        named = self._named | (_WORK if self._other_agents(ready) else set())
         rest = ((g, [n for n in names if n not in named]) for g, names in _GROUPS.items())
         return {group: names for group, names in rest if names}
 
