@@ -94,6 +94,7 @@ class LlmAgent:
         skills: Sequence[str] | None = None,
         fork: ForkConfig | Settings | None = None,
         approvers: Sequence[str] | None = None,
+        channels: Sequence[str] | None = None,
         hooks: Sequence[Hooks | str] | None = None,
         # How its turns go
         mode: Literal["auto", "interactive"] | None = None,
