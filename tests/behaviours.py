@@ -656,6 +656,7 @@ INTEROP = {
     "I-21": "Nothing is asked twice through the OpenAI API; who leaves stops its turn.",
     "I-22": "Approvals, budgets and failures are told through the OpenAI API while one waits.",
     "I-24": "Agents of other frameworks take turns: recorded, shown, stopped, answered once.",
+    "I-23": "An editor prompts an agent by ACP, decides its approvals, cancels and comes back.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

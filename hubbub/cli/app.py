@@ -46,6 +46,7 @@ OWN: Mapping[str, tuple[str, str, str]] = {
     "messages": ("Talk", "transcripts", GROUPS["messages"].about),
     "agents": ("Look", "agents", GROUPS["agents"].about),
     "mcp": ("Run", "mcp", "Let Claude Code, Cursor, opencode, VS Code and the like join."),
+    "acp": ("Talk", "acp", "Serve an agent to an editor: Zed, JetBrains, Neovim and the like."),
     "webhooks": ("Workplace", "webhooks", GROUPS["webhooks"].about),
     "prompts": ("Build", "prompts", "List, show, compare, check and test prompts."),
     "mods": ("Build", "mods", "List and show mods, create your own, reload settings."),

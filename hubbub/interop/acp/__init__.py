@@ -11,4 +11,8 @@ network     the network's tools, which the program has as those of an MCP server
 sessions    which session a turn works in, also after restarts
 turn        what a turn decides: prompt, wait for a person, answer, end
 agent       the agent: from its YAML to its turns
+
+The other way round, an agent of the network is the agent of an editor:
+
+editor      `hubbub acp`: sessions, prompts and permissions of an editor
 """

@@ -15,10 +15,10 @@ from typing import TypeAlias
 from pydantic import JsonValue, ValidationError
 
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
+from hubbub.interop.asking.asker import Asker, unknown_model
+from hubbub.interop.asking.question import Failed, Question
 from hubbub.interop.guests import Attach, Guests, bearer
 from hubbub.interop.openai.http import BadRequest, HttpServer, Request, Response
-from hubbub.interop.openai.participant import Asker, unknown_model
-from hubbub.interop.openai.question import Failed, Question
 from hubbub.interop.openai.replies import ChatReply, Reply, ResponsesReply, error_body, model
 from hubbub.interop.openai.requests import ChatRequest, ResponsesRequest, Unsupported
 from hubbub.network.http import refusal
@@ -120,14 +120,12 @@ class OpenAiDoor:
             reply = asks[1](question, int(time.time()))
             left = asyncio.create_task(response.left())
             try:
-                with question.listening():
+                async with asker.waiting(question):
                     follow = _stream if asked.stream else _whole
-                    took = await _unless(left, follow(question, reply, response, headers))
-                if took:
-                    await asker.taken(question)
+                    if await _unless(left, follow(question, reply, response, headers)):
+                        await asker.taken(question)
             finally:
                 left.cancel()
-                await asker.left(question)
 
     async def _asker(self, request: Request) -> Asker:
         """Who asks. Raises `Failed`, `OperationError` and `ConnectionLost`."""

@@ -9,7 +9,7 @@ from itertools import count
 
 from pydantic import JsonValue
 
-from hubbub.interop.openai.question import Failed, Question
+from hubbub.interop.asking.question import Failed, Question
 from hubbub.protocol.external_tools import ExternalCall
 
 __all__ = ["ChatReply", "Reply", "ResponsesReply", "error_body", "model"]

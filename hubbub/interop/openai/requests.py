@@ -1,7 +1,6 @@
 """What a request says: of chat completions and of responses, in one form.
 
-A conversation is told as groups that take turns: what the asker says until the agent answers, and
-that answer. What decides about the form of an answer and cannot be had is refused; how a model
+What decides about the form of an answer and cannot be had is refused; how a model
 samples is the agent's business, and passed over.
 """
 
@@ -16,9 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from hubbub.interop.asking.words import Answered, Asked, File, Said
 from hubbub.protocol.external_tools import MOST_TOOLS, ExternalResult, ExternalTool
 
-__all__ = ["Answered", "Asked", "ChatRequest", "File", "ResponsesRequest", "Said", "Unsupported"]
+__all__ = ["ChatRequest", "ResponsesRequest", "Unsupported"]
 
 
 class Unsupported(Exception):
@@ -27,68 +27,6 @@ class Unsupported(Exception):
     def __init__(self, param: str, why: str):
         self.param = param
         super().__init__(f"{param}: {why}")
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """Something that is attached."""
-
-    name: str
-    media_type: str = "application/octet-stream"
-    data: bytes = b""
-    uri: str = ""
-    """Where it is, if it was not sent along."""
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What the asker says at once."""
-
-    text: str
-    instructions: str = ""
-    results: tuple[ExternalResult, ...] = ()
-    files: tuple[File, ...] = ()
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Equal for the same words."""
-        return "asker", self.text, *(result.id for result in self.results)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What the agent has said."""
-
-    text: str
-    calls: tuple[str, ...] = ()
-    """Ids of the calls that it has handed over."""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Equal for the same words."""
-        return "agent", self.text, *self.calls
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request."""
-
-    model: str
-    groups: Sequence[Said | Answered]
-    """They take turns, and the last one is `Said`."""
-    tools: tuple[ExternalTool, ...] = ()
-    stream: bool = False
-    include_usage: bool = False
-    user: str = ""
-    """The conversation that it belongs to, as the asker calls it."""
-    previous: str = ""
-    """The question whose conversation it goes on with (m42)."""
-
-    @property
-    def new(self) -> Said:
-        last = self.groups[-1]
-        assert isinstance(last, Said), "seen to when it was made"
-        return last
 
 
 class _Model(BaseModel):

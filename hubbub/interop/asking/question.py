@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 
 from hubbub.errors import HubbubError, OperationError
 from hubbub.ids import new_ulid
-from hubbub.interop.openai.conversations import Conversation
-from hubbub.interop.openai.requests import Asked
+from hubbub.interop.asking.conversations import Conversation
+from hubbub.interop.asking.words import Asked
 from hubbub.protocol.external_tools import ExternalCall, call_in
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Receipt
@@ -71,6 +71,8 @@ class Question:
         """The answer as far as it is told: it only grows."""
         self.state = ""
         """What it waits for, in words; empty: for the agent's work."""
+        self.approval = ""
+        """The approval that it waits for, or has last waited for."""
         self.receipt: Receipt | None = None
         self.failure: Failed | None = None
         self.over = asyncio.Event()
@@ -163,8 +165,8 @@ class Question:
             case {"messages": list(about)} if id in about:
                 self._why = message.text
                 self._notice.set()
-            case {"code": "approval", "agent": self.asked.model}:
-                self.state = message.text
+            case {"code": "approval", "agent": self.asked.model, "approval": str(approval)}:
+                self.state, self.approval = message.text, approval
                 self.told()
 
     async def silent(self) -> None:

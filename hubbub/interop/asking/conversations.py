@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from hubbub.interop.openai.requests import Answered, Asked, Said
+from hubbub.interop.asking.words import Answered, Asked, Said
 from hubbub.protocol import thread_ids
 from hubbub.protocol.external_tools import ExternalResult, call_in
 from hubbub.protocol.messages import Message, ThreadSummary

@@ -1,4 +1,4 @@
-"""One participant of the door: what it asks, and what comes of that.
+"""One participant who asks: what it asks, and what comes of that.
 
 A question is one message in the conversation's thread, and its answer what the agent says because
 of it until its turn has ended. In one thread one question waits at a time.
@@ -17,16 +17,16 @@ from pydantic import JsonValue
 
 from hubbub.client import Client, Disconnected
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
-from hubbub.interop.guests import Guest
-from hubbub.interop.openai.conversations import (
+from hubbub.interop.asking.conversations import (
     Conversation,
     Conversations,
     content_of,
     said,
     text_of,
 )
-from hubbub.interop.openai.question import Failed, Question
-from hubbub.interop.openai.requests import Asked, File
+from hubbub.interop.asking.question import Failed, Question
+from hubbub.interop.asking.words import Asked, File, Said
+from hubbub.interop.guests import Guest
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event, Ready, Signal
@@ -36,6 +36,7 @@ from hubbub.wording import near, shortened
 
 __all__ = ["Asker", "unknown_model"]
 
+_OTHER = "this key (Idempotency-Key) was used for another request"
 MOST_KEYS = 1000
 """Idempotency keys that are remembered with their questions; the hub knows all."""
 
@@ -104,9 +105,7 @@ class Asker(Guest):
         once = _digest(self._me, key) if key else ""
         if (known := self._keys.get(once)) is not None:
             if known.asked != asked:
-                raise Failed(
-                    409, "cid_conflict", "this Idempotency-Key was used for another request"
-                )
+                raise Failed(409, "cid_conflict", _OTHER)
             return known
         conversation = await self._conversation(asked, thread, once)
         question = Question(asked, conversation, once)
@@ -194,16 +193,16 @@ class Asker(Guest):
         """Begin a conversation: its title stands beside the others, its messages hang under it."""
         asked = question.asked
         first = asked.new.text.splitlines()[0] if asked.new.text else "a conversation"
-        title = asked.user or first
         named = _digest(self._me, asked.model, asked.user) if asked.user else question.key
-        value = await self.client.call(
+        sent = await self._once(
             "send_text_message",
-            cid=f"openai:{named}:open",
-            to=asked.model,
-            text=f"New conversation: {shortened(title, 100)}",
-            silent=True,
+            f"asked:{named}:open",
+            {
+                "to": asked.model,
+                "text": f"New conversation: {shortened(first, 100)}",
+                "silent": True,
+            },
         )
-        sent = SendResult.model_validate(value)
         thread_id = thread_ids.reply_thread(sent.thread_id, sent.seq)
         if asked.user:
             self._users[asked.model, asked.user] = thread_id
@@ -244,25 +243,29 @@ class Asker(Guest):
 
     async def _sent(self, question: Question, name: str, message: dict[str, object]) -> SendResult:
         """The message; the one that was sent before with the same key, if it says the same."""
-        try:
-            value = await self.client.call(name, cid=f"openai:{question.key}:say", **message)
-        except OperationError as error:
-            first = error.details.get("first")
-            if error.code != ErrorCode.CID_CONFLICT or not isinstance(first, dict):
-                raise
-            sent = SendResult.model_validate(first)
-            if said(sent.message).key != question.asked.new.key:
-                raise
+        sent = await self._once(name, f"asked:{question.key}:say", message)
+        if said(sent.message).key != question.asked.new.key:
+            raise Failed(409, "cid_conflict", _OTHER)
+        if sent.thread_id != question.conversation.thread_id:
             del self._running[question.conversation.thread_id]
             self._running[sent.thread_id] = question
             question.conversation = self._conversations.of(question.asked.model, sent.thread_id)
-            return sent
+        return sent
+
+    async def _once(self, name: str, cid: str, message: Mapping[str, object]) -> SendResult:
+        """The message; the one that was sent before with this `cid`, whatever it says."""
+        try:
+            value = await self.client.call(name, cid=cid, **message)
+        except OperationError as error:
+            if error.code != ErrorCode.CID_CONFLICT or "first" not in error.details:
+                raise
+            return SendResult.model_validate(error.details["first"])
         return SendResult.model_validate(value)
 
     async def _attached(self, question: Question) -> list[JsonValue]:
         found: list[JsonValue] = []
         for number, file in enumerate(question.asked.new.files):
-            uri = file.uri or await self._upload(file, f"openai:{question.key}:{number}")
+            uri = file.uri or await self._upload(file, f"asked:{question.key}:{number}")
             found.append({"name": file.name, "media_type": file.media_type, "uri": uri})
         return found
 
@@ -305,6 +308,29 @@ class Asker(Guest):
             question.conversation.read = max(question.conversation.read, last.tseq)
             with suppress(HubbubError):
                 await self.client.call("mark_read", thread=last.thread_id, upto=last.tseq)
+
+    @asynccontextmanager
+    async def waiting(self, question: Question) -> AsyncIterator[None]:
+        """Within, somebody waits for the answer."""
+        try:
+            with question.listening():
+                yield
+        finally:
+            await self.left(question)
+
+    async def history(self, agent: str, user: str) -> Sequence[Message]:
+        """The last messages of the conversation that `user` names, oldest first. Raises
+        `OperationError` if there are none."""
+        asked = Asked(agent, [Said("a conversation")], user=user)
+        question = Question(asked, Conversation(agent), "")
+        await self._open(question)
+        question.conversation.busy = False
+        thread = question.conversation.thread_id
+        page = await self.client.call("read_thread", thread=thread, limit=100)
+        found = ThreadPage.model_validate(page).messages
+        for message in found:
+            self._conversations.take(message)
+        return [message for message in found if message.sender_kind != "system"]
 
     async def left(self, question: Question) -> None:
         """Somebody waits for it no more: if nobody does, its turn is stopped."""

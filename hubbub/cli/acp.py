@@ -1,0 +1,62 @@
+"""`acp`: an agent of a network in an editor that speaks the Agent Client Protocol."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.connection import (
+    AddressOption,
+    AsOption,
+    NetworkTarget,
+    TokenOption,
+    default_person,
+    run_async,
+)
+from hubbub.cli.operations import complete_agent
+from hubbub.errors import OperationError, UserError
+
+__all__ = ["acp", "register"]
+
+
+def register(app: typer.Typer, word: str) -> None:
+    app.command(word)(acp)
+
+
+def acp(
+    agent: Annotated[
+        str,
+        typer.Option("--agent", help="The agent to talk to.", autocompletion=complete_agent),
+    ],
+    as_: AsOption = None,
+    address: AddressOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Serve an agent of the network to an editor on stdin and stdout."""
+    from hubbub.interop.extra import missing
+
+    if (wrong := missing("acp")) is not None:
+        raise UserError(wrong)
+    target = NetworkTarget(address, token)
+    run_async(_serve(target, default_person(target, as_), agent))
+
+
+async def _serve(target: NetworkTarget, person: str, agent: str) -> None:
+    from hubbub.client import Client, ClientOptions, WebSocketTransport, find_network
+    from hubbub.interop.acp.editor import serve_editor
+    from hubbub.interop.asking.question import Failed
+
+    found = find_network(target.address)
+    client = Client(
+        WebSocketTransport(found.url),
+        person,
+        "human",
+        token=target.token or found.tokens.get(person),
+        cursor="latest",
+        options=ClientOptions(schemas=False),
+    )
+    try:
+        await serve_editor(client, agent)
+    except (Failed, OperationError) as error:
+        raise UserError(error.message) from error

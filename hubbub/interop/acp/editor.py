@@ -1,0 +1,212 @@
+"""An agent of the network as the agent of an editor that speaks ACP: `hubbub acp`.
+
+A session of the editor is a conversation of its person with the agent: a prompt is a question, its
+answer streams, and an approval that the person may decide is a request for permission.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from typing import Any, cast
+
+import acp
+from acp.interfaces import Client as Editor
+from acp.schema import (
+    AgentCapabilities,
+    EmbeddedResourceContentBlock,
+    ImageContentBlock,
+    Implementation,
+    PermissionOption,
+    PromptCapabilities,
+    ResourceContentBlock,
+    TextContentBlock,
+    TextResourceContents,
+    ToolCallUpdate,
+)
+
+from hubbub.client import Client
+from hubbub.errors import HubbubError
+from hubbub.ids import new_ulid
+from hubbub.interop.asking.asker import Asker
+from hubbub.interop.asking.question import Failed, Question
+from hubbub.interop.asking.words import Asked, File, Said
+from hubbub.protocol.control import Approval, Approvals
+
+__all__ = ["serve_editor"]
+
+_OPTIONS = (
+    PermissionOption(option_id="allow", name="Allow", kind="allow_once"),
+    PermissionOption(option_id="deny", name="Refuse", kind="reject_once"),
+)
+_STOPS = {"max_steps": "max_turn_requests", "cancelled": "cancelled"}
+QUIET_S = 60.0
+"""Between two looks while nothing comes."""
+
+
+async def serve_editor(client: Client, agent: str) -> None:
+    """Serve on stdin and stdout until the editor closes them. Raises `OperationError`, `Failed`
+    if there is no such agent, and `ConnectionLost`."""
+    asker = Asker(client)
+    try:
+        await asker.joined()
+        await asker.check(agent)
+        # It has those methods whose capabilities it tells; the library's protocol has all.
+        await acp.run_agent(cast(acp.Agent, EditorAgent(asker, agent)))
+    finally:
+        await asker.leave()
+
+
+class EditorAgent:
+    """`acp.Agent` for an editor. The editor's MCP servers are not passed on: the agent runs
+    elsewhere."""
+
+    _editor: Editor
+
+    def __init__(self, asker: Asker, agent: str):
+        self._asker, self._agent = asker, agent
+        self._prompts: dict[str, asyncio.Event] = {}
+        """By session: set when the prompt that runs is cancelled."""
+
+    def on_connect(self, conn: Editor) -> None:
+        self._editor = conn
+
+    async def initialize(
+        self, protocol_version: int, *args: Any, **kwargs: Any
+    ) -> acp.InitializeResponse:
+        return acp.InitializeResponse(
+            protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
+            agent_capabilities=AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
+            ),
+            agent_info=Implementation(name=self._agent, version=version("hubbub")),
+            auth_methods=[],
+        )
+
+    async def new_session(self, cwd: str, *args: Any, **kwargs: Any) -> acp.NewSessionResponse:
+        return acp.NewSessionResponse(session_id=new_ulid())
+
+    async def load_session(
+        self, cwd: str, session_id: str, *args: Any, **kwargs: Any
+    ) -> acp.LoadSessionResponse:
+        for message in await self._asker.history(self._agent, session_id):
+            mine = message.sender_id != self._agent
+            update = acp.update_user_message_text if mine else acp.update_agent_message_text
+            await self._editor.session_update(session_id, update(message.text))
+        return acp.LoadSessionResponse()
+
+    async def prompt(
+        self, session_id: str, prompt: Sequence[object], **kwargs: Any
+    ) -> acp.PromptResponse:
+        cancelled = self._prompts[session_id] = asyncio.Event()
+        try:
+            asked = Asked(self._agent, [_said(prompt)], user=session_id)
+            question = await self._asker.ask(asked, "", "")
+            async with self._asker.waiting(question), _until(cancelled.wait()) as given_up:
+                await self._follow(session_id, question, given_up)
+            if cancelled.is_set():
+                return acp.PromptResponse(stop_reason="cancelled")
+            await self._asker.taken(question)
+        except HubbubError as error:
+            failure = Failed.of(error)
+            raise acp.RequestError(-32603, failure.message, {"code": failure.code}) from error
+        stop: Any = _STOPS.get(question.outcome or "", "end_turn")
+        return acp.PromptResponse(stop_reason=stop)
+
+    async def _follow(
+        self, session: str, question: Question, given_up: asyncio.Task[object]
+    ) -> None:
+        """Tell the editor what comes, until it is over or given up."""
+        told, state = 0, ""
+        while not given_up.done():
+            over = question.over.is_set()
+            if question.state != state:
+                state = question.state
+                await self._waits(session, question, given_up)
+            elif len(question.written) > told:
+                fresh, told = question.written[told:], len(question.written)
+                await self._editor.session_update(session, acp.update_agent_message_text(fresh))
+            elif over:
+                break
+            else:
+                changed = asyncio.ensure_future(question.changed(QUIET_S))
+                await asyncio.wait({changed, given_up}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+        if question.failure is not None and not given_up.done():
+            raise question.failure
+
+    async def _waits(
+        self, session: str, question: Question, given_up: asyncio.Task[object]
+    ) -> None:
+        """The agent waits for something: ask the person, if it is theirs to decide."""
+        if not question.state:
+            return
+        approval = await self._approval(question)
+        if approval is None:
+            thought = acp.update_agent_thought_text(question.state)
+            await self._editor.session_update(session, thought)
+            return
+        call = ToolCallUpdate(
+            tool_call_id=approval.id,
+            title=f"{approval.tool}: {approval.reason}" if approval.reason else approval.tool,
+            status="pending",
+            raw_input=approval.arguments,
+        )
+        asking = asyncio.ensure_future(
+            self._editor.request_permission(session, call, list(_OPTIONS))
+        )
+        await asyncio.wait({asking, given_up}, return_when=asyncio.FIRST_COMPLETED)
+        if not asking.done():
+            asking.cancel()
+            return
+        allowed = getattr(asking.result().outcome, "option_id", None) == "allow"
+        with suppress(HubbubError):  # somebody else has decided meanwhile
+            if allowed:
+                await self._asker.client.call("approve", id=approval.id, hash=approval.hash)
+            else:
+                await self._asker.client.call("deny", id=approval.id)
+
+    async def _approval(self, question: Question) -> Approval | None:
+        """What is to be approved, if this person may see it."""
+        if not question.approval:
+            return None
+        value = await self._asker.client.call("list_approvals", state="pending")
+        found = Approvals.model_validate(value).approvals
+        return next((a for a in found if a.id == question.approval and a.may_decide), None)
+
+    async def cancel(self, session_id: str, **kwargs: Any) -> None:
+        if (prompt := self._prompts.get(session_id)) is not None:
+            prompt.set()
+
+
+@asynccontextmanager
+async def _until(event: Any) -> AsyncIterator[asyncio.Task[object]]:
+    """Within, somebody may give up: what it gives is done then."""
+    task = asyncio.ensure_future(event)
+    try:
+        yield task
+    finally:
+        task.cancel()
+
+
+def _said(prompt: Sequence[object]) -> Said:
+    """A prompt as a question."""
+    texts, files = [], []
+    for number, block in enumerate(prompt, 1):
+        match block:
+            case TextContentBlock(text=text):
+                texts.append(text)
+            case ResourceContentBlock(name=name, uri=uri):
+                texts.append(f"[{name}]({uri})")
+            case EmbeddedResourceContentBlock(resource=TextResourceContents(uri=uri, text=text)):
+                texts.append(f"{uri}:\n```\n{text}\n```")
+            case ImageContentBlock(data=data, mime_type=kind):
+                name = f"image{number}.{kind.rpartition('/')[2]}"
+                files.append(File(name, kind, base64.b64decode(data)))
+            case _:
+                raise Failed(400, "unsupported", "the agent takes texts, links and pictures")
+    return Said("\n\n".join(texts), files=tuple(files))
