@@ -18,6 +18,9 @@ from hubbub.testing.network import LocalNetwork
 PACKAGE = Path(hubbub.__file__).parent
 PAGE = PACKAGE.parent / "docs/explanation/architecture.md"
 IN, OUT = "## The path in\n", "## The path out\n"
+CALLS = 48
+"""Of functions of the package that a text between two people takes. A call is what most of its cost
+is made of that can be counted on any machine: who needs more of them says why here."""
 Step = tuple[str, str]
 """A module, and the function that is called in it."""
 
@@ -88,8 +91,10 @@ async def test_a_message_passes_few_modules_and_the_page_shows_which() -> None:
     first = next(n for n, step in enumerate(steps) if step[0] == "network/connection.py")
     way_in = rooms(steps[first : stored + 1])
     way_out = ["network/log.py", *rooms(steps[durable : written[1] + 1])]
-    print("\n".join(["in", *way_in, "", "out", *way_out]))
+    calls = stored - first + written[1] - durable
+    print("\n".join(["in", *way_in, "", "out", *way_out, "", f"{calls} calls"]))
     assert way_in == drawn(IN)
     assert way_out == drawn(OUT)
     assert len(way_in) <= 12
     assert len(way_out) <= 6
+    assert calls <= CALLS
