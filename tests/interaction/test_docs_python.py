@@ -62,6 +62,7 @@ def test_readmes_program_has_few_lines() -> None:
     assert len([x for x in example("README.md", "ask.py").splitlines() if x.strip()]) <= 10
 
 
+@pytest.mark.slow  # the Python is tried in a process of its own
 async def test_yaml_may_name_an_agent_of_python_and_say_more_of_it(
     tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:

@@ -82,6 +82,7 @@ async def test_what_a_function_does_wrong_is_told_with_its_part(
     assert told == snapshot
 
 
+@pytest.mark.slow  # the Python is tried in a process of its own
 def test_yaml_names_a_builder_and_functions(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     (tmp_path / "shop.py").write_text(_SHOP)
     config = tmp_path / "net.yaml"

@@ -117,6 +117,7 @@ def test_the_missing_extra_of_mcp_is_told_once_with_its_line(
     load_valid(write("net.yaml", f"{SERVERS}{CLERK}    model: default\n"))
 
 
+@pytest.mark.slow  # the SDK of ACP takes as long to read as twenty tests to run
 @pytest.mark.behaviour("I-10")
 def test_what_a_coding_agent_lacks_is_told_with_its_line(
     write: Write, monkeypatch: pytest.MonkeyPatch

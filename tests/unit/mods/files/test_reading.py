@@ -132,6 +132,7 @@ def pdf(*lines: str) -> bytes:
     return made + head + end
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("M-121")
 def test_the_text_of_a_pdf_is_read_by_another_process(tmp_path: Path) -> None:
     assert read(tmp_path, pdf("Annual report", "up by a third"), "application/pdf") == (
@@ -142,6 +143,7 @@ def test_the_text_of_a_pdf_is_read_by_another_process(tmp_path: Path) -> None:
     assert inspected(path, "application/pdf", LIMITS).cut
 
 
+@pytest.mark.slow
 @pytest.mark.behaviour("M-118")
 def test_a_pdf_that_keeps_its_reader_busy_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
