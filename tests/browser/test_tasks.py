@@ -123,6 +123,11 @@ async def test_the_board_follows_what_others_do_and_what_one_writes_stays(
     dialog = await chooses(desk, "third", "Cancel…")
     await dialog.get_by_role("button", name="Cancel the task").click()
     await expect(card(column(desk, "Cancelled"), "third")).to_be_visible()
+    await call(bob, "post_to_channel", channel="general", text="Look at t1.")
+    await desk.visit("thread", "channel.general")
+    link = desk.conversation.get_by_role("link", name="t1", exact=True)
+    await link.hover()
+    await expect(link).to_have_attribute("title", "first · done · bob")
 
 
 async def test_cards_are_reached_by_arrows_and_dragged_and_boards_are_listed(

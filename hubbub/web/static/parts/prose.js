@@ -55,10 +55,25 @@ function Piece({ app, text }) {
     : html`<div class="piece plain" key="written">${text}</div>`;
 }
 
+/** By kind of panel: what is asked of the hub, and its answer in one line. */
+const ABOUT = {
+  document: [(id) => ["read_document", { id, last: 1 }], ({ document: { title } }) => [title]],
+  file: [(id) => ["file_info", { id }], ({ name }) => [name]],
+  task: [(task) => ["read_task", { task, limit: 1 }], ({ task: { title, state, owner } }) => [title, state, owner]],
+  turn: [(id) => ["read_turn", { id }], ({ agent, end }) => [agent, t.outcomes[end?.outcome ?? "running"], end?.reason]],
+};
+
 /** What a reference means, for who points at it. */
 async function describe(app, target) {
-  const { goto: message, participant } = target.dataset;
-  if (target.title || !(message || participant)) return;
+  const { goto: message, participant, panel } = target.dataset;
+  if (target.title || !(message || participant || ABOUT[panel])) return;
+  if (panel) {
+    const [asked, says] = ABOUT[panel];
+    target.title = target.textContent;
+    const found = await app.client.call(...asked(target.textContent)).catch(() => null);
+    target.title = found ? says(found).filter(Boolean).join(" · ") : t.messageLink.unreadable;
+    return;
+  }
   if (participant) {
     const description = app.state.participant(participant)?.card?.description;
     target.title = [app.state.nameOf(participant), description].filter(Boolean).join(": ");
