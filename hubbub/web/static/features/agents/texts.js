@@ -53,7 +53,6 @@ export const words = {
   trialHint: "It answers here as its instruction has it, without tools. No one else sees it, and nothing is kept.",
   say: "Say something to it",
   ask: "Ask",
-  you: "You",
   answering: "Answering…",
   recorded: "Try it on a recorded turn",
   models: "Models",
