@@ -16,7 +16,7 @@ from hubbub.agents.models.base import Answer, Model, ToolSpec
 from hubbub.app.preflight import check_port, lacks_key, load_valid, programs_of
 from hubbub.app.providers import ModelProposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
-from hubbub.config.agents import AcpConfig, DialectName
+from hubbub.config.agents import AcpConfig, AgentConfig, DialectName
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import ModelConfig
 from hubbub.config.paths import MEMORY_STORE, SQLITE
@@ -75,6 +75,8 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
     if config is not None:
         findings += [await _program(name, acp) for name, acp in programs_of(config)]
         findings += await _doors(config)
+        if any(map(_has_sandbox, config.file.agents.values())):
+            findings.append(await _sandbox())
     proposals = [] if models else await find_models(environ)
     return Diagnosis(tuple(findings), tuple(proposals))
 
@@ -107,6 +109,34 @@ def _sqlite() -> Symptom:
     if sqlite3.sqlite_version_info < (3, 24):
         return Symptom("sqlite", "problem", f"{version}, but 3.24 or newer is needed")
     return Symptom("sqlite", "ok", version)
+
+
+def _has_sandbox(agent: AgentConfig) -> bool:
+    single = any(said.sandbox is not None for said in agent.tool_settings.values())
+    return single or "sandbox" in agent.model_fields_set
+
+
+_LAYERS = {
+    "namespace": "no network (namespace)",
+    "landlock": "files outside of it (Landlock)",
+    "seccomp": "processes and sockets (seccomp)",
+}
+"""What the kernel refuses, and by what."""
+
+
+async def _sandbox() -> Symptom:
+    from hubbub.agents.tools.base import ToolFailed
+    from hubbub.agents.tools.sandbox.process import layers
+
+    try:
+        standing = await layers()
+    except ToolFailed as error:
+        return Symptom("sandbox", "problem", f"no function runs in it: {error.message}")
+    missing = [told for layer, told in _LAYERS.items() if layer not in standing]
+    if missing:
+        text = f"this machine's kernel does not enforce: {', '.join(missing)}"
+        return Symptom("sandbox", "warning", text)
+    return Symptom("sandbox", "ok", f"the kernel enforces {', '.join(_LAYERS.values())}")
 
 
 def _running(config: LoadedConfig) -> RunFile | None:

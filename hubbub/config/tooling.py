@@ -26,6 +26,9 @@ class SandboxConfig(Section):
     """Files that are open at once."""
     output: Size = 1024 * 1024
     """Bytes of its result."""
+    read: list[str] | None = None
+    """Files and folders that it may read, besides Python's own, the function's file and its folder
+    of its own; the kernel sees to it (Landlock). Left out: all that the agent's user may."""
 
 
 class ToolConfig(Section):

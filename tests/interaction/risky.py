@@ -209,6 +209,12 @@ def use_threads() -> int:
     return sum(done)
 
 
+def read(path: str) -> str:
+    """Read a file, or list a folder."""
+    place = Path(path)
+    return str(os.listdir(place)) if place.is_dir() else place.read_text()
+
+
 @tool(sandbox="process")
 def overwrite(path: str) -> str:
     """Overwrite a file."""

@@ -16,12 +16,16 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.sandbox.process import layers
 from hubbub.agents.tools.sandbox.syscalls import MACHINES
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.config.agents import AgentConfig
+from hubbub.errors import ConfigError
 from hubbub.loading import load_attribute
 from tests.interaction import meddling, risky
 from tests.interaction.peers import soon
@@ -239,6 +243,29 @@ class TestWalls:
             told = (await failure(tool, path=str(kept))).message
             assert "Permission denied" in told, tool.name
         assert kept.read_text() == "yours"
+
+    async def test_it_reads_only_what_it_is_given_where_that_is_said(self, tmp_path: Path) -> None:
+        secret, shared = tmp_path / "secret.txt", tmp_path / "shared"
+        shared.mkdir()
+        for place in (secret, shared / "page.txt"):
+            place.write_text("words")
+        tool = FunctionTool(risky.read).sandboxed(Limits(read=(str(shared),)))
+        assert await result(tool, path=str(shared / "page.txt")) == "words"
+        for place in (secret, Path("/etc/passwd"), Path.home()):
+            told = (await failure(tool, path=str(place))).message
+            assert "Permission denied" in told, place
+        free = FunctionTool(risky.read).sandboxed(Limits())
+        assert await result(free, path=str(secret)) == "words"
+        assert "landlock" in await layers()
+        config = AgentConfig.model_validate(
+            {"tools": ["tools.py:look"], "sandbox": {"read": ["price"]}}
+        )
+        (tmp_path / "tools.py").write_text(
+            'from hubbub import tool\n\n\n@tool(sandbox="process")\ndef look() -> str:\n'
+            '    """Look."""\n    return ""\n'
+        )
+        with pytest.raises(ConfigError, match="sandbox.read: there is no .*price"):
+            ToolKit(config, "bot", tmp_path)
 
     @pytest.mark.behaviour("K-11")
     async def test_it_has_an_empty_folder_of_its_own_of_which_nothing_is_left(

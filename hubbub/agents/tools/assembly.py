@@ -31,7 +31,7 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, finishing, ways_out
 from hubbub.config.agents import AgentConfig
 from hubbub.config.paths import EVERY
-from hubbub.config.problems import nearest
+from hubbub.config.problems import nearest, shown_path
 from hubbub.config.tooling import McpServerConfig, SandboxConfig, ToolConfig
 from hubbub.errors import ConfigError
 from hubbub.loading import load_attribute, load_module
@@ -214,7 +214,7 @@ class ToolKit:
             load_module((base_dir / file).resolve()) if every else load_attribute(place, base_dir)
         )
         try:
-            tools = [self._confined(config, tool) for tool in as_tools(found)]
+            tools = [self._confined(config, tool, base_dir) for tool in as_tools(found)]
         except TypeError as exc:
             raise ConfigError(f"{place} cannot be a tool: {exc}") from exc
         if not tools:
@@ -223,13 +223,15 @@ class ToolKit:
             return {place: tools[0]}
         return {f"{place}.{tool.name}": tool for tool in tools}
 
-    def _confined(self, config: AgentConfig, tool: FunctionTool[..., object]) -> Tool:
+    def _confined(
+        self, config: AgentConfig, tool: FunctionTool[..., object], base_dir: Path
+    ) -> Tool:
         said = config.tool_settings.get(tool.name)
         wanted = said.sandbox if said is not None else None
         if isinstance(wanted, SandboxConfig):
-            return tool.sandboxed(_limits(wanted))
+            return tool.sandboxed(_limits(wanted, base_dir))
         if wanted == "process" or tool.sandbox == "process":
-            return tool.sandboxed(_limits(config.sandbox))
+            return tool.sandboxed(_limits(config.sandbox, base_dir))
         return tool
 
 
@@ -246,7 +248,16 @@ def _given(config: AgentConfig, base_dir: Path) -> list[Tool]:
     return tools
 
 
-def _limits(said: SandboxConfig) -> Limits:
+def _limits(said: SandboxConfig, base_dir: Path) -> Limits:
+    for place in said.read or ():
+        if not (base_dir / place).exists():
+            shown = shown_path(base_dir / place)
+            raise ConfigError(f"sandbox.read: there is no {shown}: take it out, or make it")
     return Limits(
-        memory=said.memory, cpu=said.cpu, file=said.file, files=said.files, output=said.output
+        memory=said.memory,
+        cpu=said.cpu,
+        file=said.file,
+        files=said.files,
+        output=said.output,
+        read=None if said.read is None else tuple(str(base_dir / place) for place in said.read),
     )

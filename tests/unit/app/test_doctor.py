@@ -55,6 +55,15 @@ async def test_a_network_is_looked_at_without_making_anything(write: Write, tmp_
 
 
 @pytest.mark.slow
+async def test_what_the_kernel_enforces_is_told_to_who_uses_the_sandbox(write: Write) -> None:
+    agent = "models: {default: {model: m, base_url: 'http://127.0.0.1:1/v1', retries: 0}}\n"
+    agent += "agents: {bot: {sandbox: {read: [.]}}}\n"
+    told = finding(await diagnose(write("net.yaml", NETWORK + agent), {}), "sandbox")
+    assert told.verdict in ("ok", "warning")
+    assert "enforce" in told.text
+
+
+@pytest.mark.slow
 @pytest.mark.behaviour("I-10")
 async def test_the_program_of_a_coding_agent_is_tried(write: Write) -> None:
     pytest.importorskip("acp", reason="needs the extra `acp`")

@@ -22,6 +22,8 @@ class Request(TypedDict):
     site: tuple[str, int, int, str]
     """The call's turn, step, index and thread."""
     limits: dict[str, float]
+    read: list[str] | None
+    """What it may read; None: all."""
     parent: int
     """Who dies with the sandbox, the other way round."""
 

@@ -11,7 +11,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hubbub.agents.tools.sandbox import landlock, seccomp
 
@@ -44,8 +44,9 @@ _FORBIDDEN = {
 }
 
 
-def enter(limits: Mapping[str, float], parent: int) -> list[str]:
-    """Give up what the function must not have. Returns the names of the layers that stand."""
+def enter(limits: Mapping[str, float], parent: int, read: Sequence[str] | None = None) -> list[str]:
+    """Give up what the function must not have: of what can be read all but `read`, unless that is
+    None. Returns the names of the layers that stand."""
     layers = ["limits", "hook"]
     libc = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "linux":
@@ -57,7 +58,7 @@ def enter(limits: Mapping[str, float], parent: int) -> list[str]:
     _limit(limits, counted="namespace" in layers)
     if sys.platform == "linux":
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        if landlock.confine_writes(libc, os.getcwd()):
+        if landlock.confine(libc, os.getcwd(), read):
             layers.append("landlock")
         if seccomp.install(libc):
             layers.append("seccomp")

@@ -1,4 +1,4 @@
-"""Writing only below one folder, refused by the kernel elsewhere: Landlock, on Linux from 5.13.
+"""Writing only below one folder, reading only what is given: Landlock, on Linux from 5.13.
 
 Structures and numbers are those of the kernel's `linux/landlock.h`; the calls have the same numbers
 on all processors. Only the standard library.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 
-__all__ = ["confine_writes"]
+__all__ = ["confine"]
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -17,6 +18,7 @@ _BENEATH = 1
 _WRITE, _REFER, _TRUNCATE = 1 << 1, 1 << 13, 1 << 14
 _CHANGE = _WRITE | sum(1 << bit for bit in range(4, 13))
 """Write, and remove or make an entry of any kind."""
+_READ, _LIST = 1 << 2, 1 << 3
 
 
 class _Ruleset(ctypes.Structure):
@@ -28,8 +30,9 @@ class _Rule(ctypes.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
 
-def confine_writes(libc: ctypes.CDLL, folder: str) -> bool:
-    """From now on this process changes files below `folder` only, whatever its user may do.
+def confine(libc: ctypes.CDLL, folder: str, read: Sequence[str] | None = None) -> bool:
+    """From now on this process changes files below `folder` only, whatever its user may do, and
+    reads nothing else but what is, or is below, one of `read`; None: all that its user may.
 
     Needs PR_SET_NO_NEW_PRIVS. False where the system does not know how.
     """
@@ -37,16 +40,20 @@ def confine_writes(libc: ctypes.CDLL, folder: str) -> bool:
     if version < 1:
         return False
     writes = _CHANGE | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
-    handled = _Ruleset(writes)
+    reads = 0 if read is None else _READ | _LIST
+    handled = _Ruleset(writes | reads)
     rules = libc.syscall(
         _CREATE_RULESET, ctypes.byref(handled), ctypes.c_size_t(ctypes.sizeof(handled)), 0
     )
     if rules < 0:
         return False
     try:
-        allowed = _allow(libc, rules, folder, writes) and _allow(
+        allowed = _allow(libc, rules, folder, writes | reads) and _allow(
             libc, rules, os.devnull, writes & (_WRITE | _TRUNCATE)
         )
+        for place in filter(os.path.exists, read or ()):
+            access = reads if os.path.isdir(place) else _READ
+            allowed = _allow(libc, rules, place, access) and allowed
         return allowed and bool(libc.syscall(_RESTRICT_SELF, rules, 0) == 0)
     finally:
         os.close(rules)

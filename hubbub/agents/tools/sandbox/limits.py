@@ -23,3 +23,5 @@ class Limits:
     """Where the system counts them for the sandbox alone."""
     output: int = 1024 * 1024
     """Of its result."""
+    read: tuple[str, ...] | None = None
+    """Absolute paths that it may read besides what it needs itself; None: all."""

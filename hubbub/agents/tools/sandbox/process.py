@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from hubbub.agents.tools.sandbox.exchange import Request
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.sandbox.removing import remove
 
-__all__ = ["Target", "run_in_process", "target_of"]
+__all__ = ["Target", "layers", "run_in_process", "target_of"]
 
 _CHILD = Path(__file__).with_name("child.py")
 _CHUNK = 64 * 1024
@@ -62,7 +62,27 @@ async def run_in_process(
 
     Raises `ToolFailed` for what the function raises and when a limit ends it.
     """
-    request = _request(target, arguments, site, limits)
+    return _result(*await _run(_request(target, arguments, site, limits), limits), limits)
+
+
+async def layers() -> list[str]:
+    """What stands between a sandboxed function and the rest on this machine."""
+    target, limits = Target(__name__, __file__, "nothing"), Limits()
+    request = _request(target, {}, CallSite("doctor-m1", 1, 0), limits)
+    answer, words, code = await _run(request, limits)
+    told = _ANSWER.validate_json(answer or b"{}").get("layers")
+    if not isinstance(told, list):
+        raise _died(code, words, limits)
+    return [str(layer) for layer in told]
+
+
+def nothing() -> str:
+    """Do nothing."""
+    return ""
+
+
+async def _run(request: Request, limits: Limits) -> tuple[bytes, bytes, int]:
+    """The answer, the last words and the exit code of a process."""
     folder = tempfile.mkdtemp(prefix="hubbub-")
     try:
         process = await _start(folder)
@@ -74,7 +94,7 @@ async def run_in_process(
     finally:
         # In a thread, since it may be full of files; cancelled or not, it is deleted to the end.
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, remove, folder))
-    return _result(answer, words, code, limits)
+    return answer, words, code
 
 
 def _request(
@@ -87,9 +107,25 @@ def _request(
         "function": target.name,
         "arguments": dict(arguments),
         "site": (site.turn, site.step, site.index, site.thread_id),
-        "limits": asdict(limits),
+        "limits": {name: most for name, most in asdict(limits).items() if name != "read"},
+        "read": None if limits.read is None else _readable(target, limits.read),
         "parent": os.getpid(),
     }
+
+
+def _readable(target: Target, given: Sequence[str]) -> list[str]:
+    """What is given, and what Python needs to run the function."""
+    packages = [place for place in sys.path if place.startswith((sys.prefix, sys.base_prefix))]
+    code = Path(target.file)
+    if target.module is not None and "." in target.module:
+        code = code.parents[target.module.count(".") - 1]  # the package that it is in
+    own = [sys.prefix, sys.base_prefix, *packages, str(Path(__file__).parents[3]), str(code)]
+    return [os.path.abspath(place) for place in (*own, *_OF_THE_SYSTEM, *given)]
+
+
+_OF_THE_SYSTEM = (
+    "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom",
+)  # fmt: skip
 
 
 async def _start(folder: str) -> asyncio.subprocess.Process:

@@ -22,8 +22,11 @@ __all__ = ["answer"]
 
 def answer(request: Request) -> Answer:
     """Carry out the request, behind the jail's walls."""
-    layers = jail.enter(request["limits"], request["parent"])
+    layers = jail.enter(request["limits"], request["parent"], request["read"])
     linecache.clearcache()
+    if request["read"] is not None and "landlock" not in layers:
+        what = "this machine cannot hold the sandbox to what it may `read`: it has no Landlock"
+        return {"layers": layers, "error": "sandbox_limit", "message": f"{what}; take `read` out"}
     try:
         return {"layers": layers, "result": _run(request)}
     except ToolFailed as exc:
