@@ -264,7 +264,7 @@ class TestWalls:
             'from hubbub import tool\n\n\n@tool(sandbox="process")\ndef look() -> str:\n'
             '    """Look."""\n    return ""\n'
         )
-        with pytest.raises(ConfigError, match="sandbox.read: there is no .*price"):
+        with pytest.raises(ConfigError, match=r"sandbox\.read: there is no .*price"):
             ToolKit(config, "bot", tmp_path)
 
     @pytest.mark.behaviour("K-11")
