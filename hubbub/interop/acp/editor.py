@@ -110,7 +110,7 @@ class EditorAgent:
                 await self._follow(session_id, question, given_up)
             if cancelled.is_set():
                 return acp.PromptResponse(stop_reason="cancelled")
-            await self._asker.taken(question)
+            self._asker.taken(question)
         except HubbubError as error:
             failure = Failed.of(error)
             raise acp.RequestError(-32603, failure.message, {"code": failure.code}) from error

@@ -37,6 +37,8 @@ from hubbub.wording import near, shortened
 __all__ = ["Asker", "unknown_model"]
 
 _OTHER = "this key (Idempotency-Key) was used for another request"
+MARK_S = 0.5
+"""Seconds after which the hub is told which answers were taken."""
 MOST_KEYS = 1000
 """Idempotency keys that are remembered with their questions; the hub knows all."""
 
@@ -55,6 +57,8 @@ class Asker(Guest):
         """By thread."""
         self._agents = frozenset[str]()
         """Names of agents, as far as they were asked for."""
+        self._read_upto: dict[str, int] = {}
+        """By thread: what is taken, and not told to the hub."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost = False
         super().__init__(client)
@@ -301,13 +305,22 @@ class Asker(Guest):
 
     # Ending -------------------------------------------------------------------------------------
 
-    async def taken(self, question: Question) -> None:
+    def taken(self, question: Question) -> None:
         """Who has asked has the whole answer."""
         if question.messages:
             last = question.messages[-1]
             question.conversation.read = max(question.conversation.read, last.tseq)
+            if not self._read_upto:
+                self._spawn(self._mark_read())
+            self._read_upto[last.thread_id] = last.tseq
+
+    async def _mark_read(self) -> None:
+        """Tell the hub, together with what is taken meanwhile: each mark is a write."""
+        await asyncio.sleep(MARK_S)
+        taken, self._read_upto = self._read_upto, {}
+        for thread, upto in taken.items():
             with suppress(HubbubError):
-                await self.client.call("mark_read", thread=last.thread_id, upto=last.tseq)
+                await self.client.call("mark_read", thread=thread, upto=upto)
 
     @asynccontextmanager
     async def waiting(self, question: Question) -> AsyncIterator[None]:

@@ -123,7 +123,7 @@ class OpenAiDoor:
                 async with asker.waiting(question):
                     follow = _stream if asked.stream else _whole
                     if await _unless(left, follow(question, reply, response, headers)):
-                        await asker.taken(question)
+                        asker.taken(question)
             finally:
                 left.cancel()
 
