@@ -14,6 +14,9 @@ from tests.simulation.world import AGENTS, PEOPLE, Op, World
 
 __all__ = ["Failure", "failure", "history", "replay", "shortest", "weather"]
 
+AMONG_PEOPLE = ["person"] * 4 + ["desk", "again", "peek", "react", "shout", "reply"]
+WITH_AGENTS = [*AMONG_PEOPLE, *["agent"] * 10, *["decide"] * 3, "stop", "resume"]
+"""What people do, the more often the more often it stands here."""
 THREADS = ("dm.ann.bob", "dm.ann.bot", "dm.bot.calc", "dm.bob.eve", "channel.desk")
 
 
@@ -39,10 +42,11 @@ def history(seed: int) -> list[Op]:
     pick = chance.choice
     violence = pick([0.0, 0.1, 0.3])
     does = pick([("echo",), DOES, DOES, ("pay", "slow"), ("work", "ask", "chat")])
+    deeds = pick([AMONG_PEOPLE, WITH_AGENTS, WITH_AGENTS])
 
     def deed() -> Op:
         who, agent = pick(PEOPLE), pick(AGENTS)
-        match pick(["agent"] * 6 + ["person"] * 2 + ["desk", "again", "decide", "decide"] + RARE):
+        match pick(deeds):
             case "agent":
                 return "say", who, agent, f"t{next(tokens)} {pick(does)}"
             case "person":
@@ -51,6 +55,10 @@ def history(seed: int) -> list[Op]:
             case "desk":
                 mention = pick(["", " @bot", " @bot"])
                 return "post", pick(["ann", "bob"]), f"t{next(tokens)} {pick(does)}{mention}"
+            case "shout":
+                return "shout", who, f"t{next(tokens)} {pick(does)}"
+            case "reply":
+                return "reply", who, chance.randrange(1, 12), f"t{next(tokens)} {pick(does)}"
             case "again":
                 return "again", chance.randrange(3)
             case "decide":
@@ -63,11 +71,11 @@ def history(seed: int) -> list[Op]:
             case "peek":
                 return "peek", who, pick(THREADS)
             case _:
-                return "react", who, chance.randrange(1, 8)
+                return "react", who, chance.randrange(1, 12)
 
     def mishap() -> Op:
-        anybody = pick(["hub", "hub", *PEOPLE, *AGENTS])
-        somebody = pick([*PEOPLE, *AGENTS])
+        somebody = pick([*PEOPLE, *(AGENTS if deeds is WITH_AGENTS else ())])
+        anybody = pick(["hub", somebody])
         match pick(
             ["kill", "kill", "kill", "cut", "cut", "stall", "disk", "twice", "jump", "stop"]
         ):
@@ -84,7 +92,7 @@ def history(seed: int) -> list[Op]:
             case "jump":
                 return "jump", pick([-200_000.0, -60.0, 300.0, 200_000.0])
             case _:
-                return pick([("restart",), ("lag", pick(PEOPLE), 5)])
+                return pick([("restart",), ("lag", pick(PEOPLE), 2)])
 
     ops: list[Op] = []
     for _ in range(chance.randrange(10, 40)):
@@ -95,9 +103,6 @@ def history(seed: int) -> list[Op]:
             case "wait":
                 ops.append(("wait", pick([0.1, 1.0, 10.0, 50.0])))
     return ops
-
-
-RARE = ["stop", "resume", "peek", "react"]
 
 
 def replay(seed: int, weather: Weather, history: Sequence[Op]) -> World:

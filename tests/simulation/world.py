@@ -62,7 +62,7 @@ FILE = NetworkFile.model_validate(
             "store": "sqlite::memory:",
             "budgets": {"tokens": BUDGET},
             "approvals": {"expire": "200s"},
-            "limits": {"calls_per_second": 1000, "burst": 1000, "unacknowledged": 8},
+            "limits": {"calls_per_second": 1000, "burst": 1000, "unacknowledged": 4},
         },
         "channels": {"desk": {"members": ["ann", "bob", "bot"]}},
         "mods": ["reactions", "edits"],
@@ -181,7 +181,8 @@ class World:
         self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]
     ) -> None:
         self._driver = PROCESS.get()
-        for name in ("hub", *PEOPLE, *AGENTS):
+        named = any(agent in op for op in history for agent in AGENTS)
+        for name in ("hub", *PEOPLE, *(AGENTS if named else ())):
             self._keep_alive(name)
         await asyncio.sleep(1)
         for name, *args in history:
@@ -307,6 +308,12 @@ class World:
     async def post(self, who: str, text: str) -> None:
         await self.call(who, "post_to_channel", {"channel": "desk", "text": text})
 
+    async def shout(self, who: str, text: str) -> None:
+        await self.call(who, "broadcast_text_message", {"text": text})
+
+    async def reply(self, who: str, seq: int, text: str) -> None:
+        await self.call(who, "reply", {"message_id": f"m{seq}", "text": text})
+
     async def again(self, before: int) -> None:
         """Somebody asks once more what it has asked."""
         if before < len(self.asked):
@@ -418,8 +425,8 @@ class World:
             reader.lags = 0
         until = self.loop.time() + CALM_S
         await asyncio.sleep(60)
-        for agent in AGENTS:
-            await self.resume("ann", agent)
+        for asked in [asked for asked in self.asked if asked.name == "stop"]:
+            await self.resume("ann", str(asked.args["target"]))
         for asked in self.asked:
             if not (asked.answers or asked.refusals):
                 self._ask(asked.who, asked)
