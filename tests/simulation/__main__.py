@@ -31,6 +31,8 @@ def as_test(seed: int, found: Failure) -> str:
     found = failure(seed, rough, ops) or found
     lines = pformat(ops, width=90).replace("\n", "\n    ")
     return (
+        "from tests.simulation.histories import replay\n"
+        "from tests.simulation.loop import Weather\n\n\n"
         f"def test_seed_{seed}() -> None:  # {found.kind}: {found.text}\n"
         f"    history = {lines}\n    replay({seed}, {rough}, history)\n"
     )

@@ -14,7 +14,7 @@ from tests.simulation.world import AGENTS, PEOPLE, Op, World
 
 __all__ = ["Failure", "failure", "history", "replay", "shortest", "weather"]
 
-AMONG_PEOPLE = ["person"] * 4 + ["desk", "again", "peek", "react", "shout", "reply"]
+AMONG_PEOPLE = ["person"] * 4 + ["desk", "again", "peek", "react", "shout", "reply", "lag"]
 WITH_AGENTS = [*AMONG_PEOPLE, *["agent"] * 10, *["decide"] * 3, "stop", "resume"]
 """What people do, the more often the more often it stands here."""
 THREADS = ("dm.ann.bob", "dm.ann.bot", "dm.bot.calc", "dm.bob.eve", "channel.desk")
@@ -55,6 +55,8 @@ def history(seed: int) -> list[Op]:
             case "desk":
                 mention = pick(["", " @bot", " @bot"])
                 return "post", pick(["ann", "bob"]), f"t{next(tokens)} {pick(does)}{mention}"
+            case "lag":
+                return "lag", who, pick([0, 2, 3])
             case "shout":
                 return "shout", who, f"t{next(tokens)} {pick(does)}"
             case "reply":
@@ -92,7 +94,7 @@ def history(seed: int) -> list[Op]:
             case "jump":
                 return "jump", pick([-200_000.0, -60.0, 300.0, 200_000.0])
             case _:
-                return pick([("restart",), ("lag", pick(PEOPLE), 2)])
+                return ("restart",)
 
     ops: list[Op] = []
     for _ in range(chance.randrange(10, 40)):

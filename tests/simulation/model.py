@@ -82,7 +82,7 @@ def shop(paid: Callable[[str], None]) -> dict[str, Tool]:
         """Pay for something. It cannot be taken back."""
         await asyncio.sleep(0.01)
         paid(what)
-        await asyncio.sleep(3.0)
+        await asyncio.sleep(15.0)
         return f"paid for {what}"
 
     @tool(outside=False)
