@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from math import fsum
@@ -28,6 +29,8 @@ from hubbub.protocol.turns import Turn
 __all__ = ["Answer", "Ask", "NoAnswer", "Question", "Questions", "Tell"]
 
 T = TypeVar("T")
+STOP_S = 5.0
+"""Seconds that a question which is cancelled waits until nothing of it runs any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ Tell: TypeAlias = Callable[[TurnEvent], None]
 class Ask(Generic[T]):
     """`await` it for the answer, or go through its events with `async for`: not both at a time.
 
-    After that `answer` has the text, the turn, tokens and cost. Cancelling it stops the turn.
+    After that `answer` has the text, the turn, tokens and cost. Cancelling it stops its turns.
     """
 
     def __init__(self, run: Callable[[Tell], Awaitable[tuple[T, Answer]]]):
@@ -194,8 +197,9 @@ class Questions:
                 question.changed.clear()
                 turns = await _turns_of(operator, question.interaction)
         except asyncio.CancelledError:
-            if question.turn is not None:
-                await operator.call("stop", scope="turn", target=question.turn.id)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STOP_S):
+                    await _stop(operator, question)
             raise
         finally:
             del self._open[question.by, agent]
@@ -252,21 +256,37 @@ async def _turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None
     # Before the messages: what ends a request stands among them, and wakes who waits for it.
     waits = Requests.model_validate(await operator.call("list_requests", limit=200))
     messages, begun = set[str](), list[str]()
-    after: int | None = None
-    more = True
-    while more:
-        told = await operator.call("read_interaction", id=interaction, after=after)
-        page = InteractionPage.model_validate(told)
+    async for page in _pages(operator, interaction):
         if any(wake.state != "ended" for wake in page.wakes):
             return None
         messages |= {message.id for message in page.messages}
         messages |= {envelope.id for envelope in page.envelopes}
         begun += [turn.id for turn in page.turns if turn.id not in begun]
-        after, more = page.upto, page.more
     if not messages.isdisjoint(request.id for request in waits.requests):
         return None
     turns = [Turn.model_validate(await operator.call("read_turn", id=id)) for id in begun]
     return sorted(turns, key=lambda turn: turn.started_at)
+
+
+async def _stop(operator: Client, question: Question) -> None:
+    """Stop the turns of a question that run or wait, and those that wake because of that."""
+    while await _turns_of(operator, question.interaction) is None:
+        async for page in _pages(operator, question.interaction):
+            for turn in (wake.turn for wake in page.wakes if wake.state != "ended"):
+                with contextlib.suppress(OperationError):  # it has just ended
+                    await operator.call("stop", scope="turn", target=turn)
+        await question.changed.wait()
+        question.changed.clear()
+
+
+async def _pages(operator: Client, interaction: str) -> AsyncIterator[InteractionPage]:
+    after: int | None = None
+    more = bool(interaction)  # empty: the question was not sent
+    while more:
+        told = await operator.call("read_interaction", id=interaction, after=after)
+        page = InteractionPage.model_validate(told)
+        yield page
+        after, more = page.upto, page.more
 
 
 async def _said(client: Client, id: str) -> Message | None:

@@ -513,6 +513,26 @@ async def test_cancelling_a_question_stops_its_turn() -> None:
     assert [turn.outcome for turn in told.turns] == ["cancelled"]
 
 
+async def test_cancelling_a_question_stops_those_who_were_handed_its_work() -> None:
+    begun = asyncio.Event()
+
+    class Worker(Agent):
+        async def on_direct(self, message: Message) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+    handed_on = says(call("delegate", to="worker", task="think"), call("finish"))
+    async with playing(handed_on) as model, Network(clerk(model), Worker) as net:
+        question = asyncio.ensure_future(_awaited(net.ask("clerk", "think")))
+        async with soon():
+            await begun.wait()
+        question.cancel()
+        await asyncio.wait({question})
+        ann = await net.join("ann", observe=True)
+        told = Turns.model_validate(await ann.call("list_turns", agent="worker"))
+    assert [turn.outcome for turn in told.turns] == ["cancelled"]
+
+
 async def _awaited(question: Any) -> object:
     return await question
 
