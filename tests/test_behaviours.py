@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from tests.behaviours import BEHAVIOURS
 
 TESTS = Path(__file__).parent
+_MARK, _ID = re.compile(r"\bmark\.behaviour\(([^)]*)\)"), re.compile(r'"([^"]*)"')
 
 
 @cache
@@ -21,23 +21,13 @@ def named() -> list[tuple[str, str]]:
 
 
 def _named_in(path: Path) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if not isinstance(node, ast.Call) or not _is_behaviour(node.func):
-            continue
-        place = f"{path.relative_to(TESTS)}:{node.lineno}"
-        assert node.args, f"{place}: names no behaviour"
-        for argument in node.args:
-            assert isinstance(argument, ast.Constant), f"{place}: needs ids as they stand"
-            yield str(argument.value), place
-
-
-def _is_behaviour(called: ast.expr) -> bool:
-    """Whether it is something's `mark.behaviour`; few calls are, and taking one apart is dear."""
-    return (
-        isinstance(called, ast.Attribute)
-        and called.attr == "behaviour"
-        and ast.unparse(called.value).endswith("mark")
-    )
+    text = path.read_text(encoding="utf-8")
+    for found in _MARK.finditer(text):
+        place = f"{path.relative_to(TESTS)}:{text.count(chr(10), 0, found.start()) + 1}"
+        ids = _ID.findall(found[1])
+        assert ids, f"{place}: names no behaviour"
+        assert not _ID.sub("", found[1]).strip(", \n"), f"{place}: needs ids as they stand"
+        yield from ((id, place) for id in ids)
 
 
 def test_every_behaviour_has_a_test() -> None:
