@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, JsonValue
 
@@ -47,6 +47,9 @@ class _Post:
     """A later post with the same key replaces what this one wrote."""
     args: dict[str, JsonValue]
     future: asyncio.Future[JsonValue]
+
+
+_Args: TypeAlias = dict[str, JsonValue]
 
 
 class _Prompts(NamedTuple):
@@ -271,51 +274,46 @@ class Journal:
         return {} if self._life is None else {"life": self._life}
 
     async def _begin_durably(self, start: TurnStart, prompts: _Prompts) -> tuple[Step, ...]:
-        args, parts = self._beginning(start, prompts)
-        try:
-            begun = await self._insist("begin_turn", args)
-        except OperationError as exc:
-            if exc.code not in _REFUSALS:
-                raise
-            args, parts = self._shorter_beginning(start, prompts)
-            begun = await self._insist("begin_turn", args)
+        args, parts = self._beginning(start, prompts, measured=True)
+        begun = await self._insist("begin_turn", args)
         self._durably, self._experience.parts = True, parts
         return BeginTurnResult.model_validate(begun).steps
 
     def _begin_soon(self, start: TurnStart, prompts: _Prompts) -> None:
+        if self._over:
+            return
         args, parts = self._beginning(start, prompts)
         future = self._client.post("begin_turn", cid=None, **args)
         if _unsent(future):
-            args, parts = self._shorter_beginning(start, prompts)
+            args, parts = self._beginning(start, prompts, measured=True)
             future = self._client.post("begin_turn", cid=None, **args)
         self._posts.append(_Post("begin_turn", "begin", args, future))
 
         def answered(answer: asyncio.Future[JsonValue]) -> None:
-            if not answer.cancelled() and answer.exception() is None:
-                self._experience.parts = parts
+            begun = not answer.cancelled() and answer.exception() is None
+            self._experience.parts = parts if begun else {}
 
         future.add_done_callback(answered)
 
     def _beginning(
-        self, start: TurnStart, prompts: _Prompts, cut: Callable[[str], list[str]] = in_parts
-    ) -> tuple[dict[str, JsonValue], dict[str, str]]:
-        """The arguments of `begin_turn`, and the texts of its parts with their ids."""
-        had = self._experience.parts
-        texts = [cut(text) if text else [] for text in prompts]
-        parts = {text: had.get(text) or part_id(text) for each in texts for text in each}
-        system, user = (tuple(parts[text] for text in each) for each in texts)
-        new = tuple(text for text in parts if text not in had)
-        prompt = PromptParts(system=system, user=user, texts=new)
-        args = {"start": start.model_dump(mode="json"), "prompt": prompt.model_dump(mode="json")}
-        return {**args, **self._named}, parts
+        self, start: TurnStart, prompts: _Prompts, *, measured: bool = False
+    ) -> tuple[_Args, dict[str, str]]:
+        """The arguments of `begin_turn`, and the texts of its parts with their ids; `measured`: as
+        the hub takes them, each prompt as one part if they are too much."""
+        args, parts = self._told(start, [in_parts(text) if text else [] for text in prompts])
+        if measured and self._cut(args) != args:
+            short: Any = self._cut({"start": args["start"], "prompts": [*prompts]})
+            whole = [[text] if text else [] for text in short["prompts"]]
+            args, parts = self._told(TurnStart.model_validate(short["start"]), whole)
+        return args, parts
 
-    def _shorter_beginning(
-        self, start: TurnStart, prompts: _Prompts
-    ) -> tuple[dict[str, JsonValue], dict[str, str]]:
-        """The same, as the hub takes it."""
-        record: Any = self._cut({"start": start.model_dump(mode="json"), "prompts": [*prompts]})
-        cut = TurnStart.model_validate(record["start"]), _Prompts(*record["prompts"])
-        return self._beginning(*cut, cut=lambda text: [text])
+    def _told(self, start: TurnStart, prompts: list[list[str]]) -> tuple[_Args, dict[str, str]]:
+        had = self._experience.parts
+        parts = {text: had.get(text) or part_id(text) for texts in prompts for text in texts}
+        system, user = (tuple(parts[text] for text in texts) for texts in prompts)
+        told = PromptParts(system=system, user=user, texts=tuple(t for t in parts if t not in had))
+        args = {"start": start.model_dump(mode="json"), "prompt": told.model_dump(mode="json")}
+        return {**args, **self._named}, parts
 
     async def _insist(self, name: str, args: Mapping[str, JsonValue]) -> JsonValue:
         return await insist(self._client, name, args, self._backoff)
@@ -337,15 +335,13 @@ class Journal:
         return accepted(record, self._client.hello.limits)
 
 
-_REFUSALS = (ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST)
-
-
 def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
     """Whether the client has refused to send it, for its size or its depth."""
     if not answer.done() or answer.cancelled():
         return False
     refusal = answer.exception()
-    return isinstance(refusal, OperationError) and refusal.code in _REFUSALS
+    refusals = (ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST)
+    return isinstance(refusal, OperationError) and refusal.code in refusals
 
 
 def _refused(turn: str, operation: str, exc: OperationError) -> None:
