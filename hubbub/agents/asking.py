@@ -6,7 +6,8 @@ prompt and steps -> window (what has room) -> dialect (how tools are told and ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -14,7 +15,6 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
-from hubbub.agents.dialects.aliases import renamed
 from hubbub.agents.dialects.base import Dialect, Native
 from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.tool_call import ToolCallLines
@@ -27,6 +27,7 @@ from hubbub.agents.tools.tidy import TIDY_STEPS, tidy_spec
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, project
 from hubbub.agents.turn.loop import FINISH, begun
+from hubbub.agents.turn.recording import read_arguments
 from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
 from hubbub.config.agents import Aliases, DialectName, ModelConfig, ModelSettings
 from hubbub.errors import FormRefused, ToolsRefused
@@ -301,7 +302,7 @@ class Asker:
         if fitted.question.form is not None and answer.text and not answer.calls:
             call = CallRequest("", FINISH, answer.text)
             answer = replace(answer, calls=(call,), text=None)
-        answer = renamed(answer, self.choice.aliases, offered(self.offers, dialect, steps))
+        answer = _renamed(answer, self.choice.aliases, offered(self.offers, dialect, steps))
         answer = replace(answer, window=fitted.window)
         return answer if summary is None else _with_summary(answer, summary)
 
@@ -348,6 +349,37 @@ def _shipped(dialect: DialectName, tools: Sequence[ToolSpec]) -> str:
 _IN_FORM = (
     "There is no tool `finish` here: your answer is text, JSON of the form that is asked for."
 )
+
+
+def _renamed(answer: Answer, aliases: Aliases, tools: Iterable[ToolSpec]) -> Answer:
+    """The answer with the tools' own names. An argument that the tool has itself is no alias, nor
+    is one beside which its meaning is given."""
+    names, fields = aliases.all_names, aliases.all_fields
+    if not answer.calls or not (names or fields):
+        return answer
+    known = {tool.name: tool.parameters.get("properties") for tool in tools}
+    calls: list[CallRequest] = []
+    for call in answer.calls:
+        name = names.get(call.name, call.name)
+        own = known.get(name)
+        given = _object(call.arguments)
+        if given is not None:
+            meant = {f: fields[f] for f in given if f in fields and fields[f] not in given}
+            if isinstance(own, dict):
+                meant = {alias: field for alias, field in meant.items() if alias not in own}
+            if meant:
+                said = {meant.get(field, field): value for field, value in given.items()}
+                call = replace(call, arguments=json.dumps(said, ensure_ascii=False))
+        calls.append(replace(call, name=name))
+    return replace(answer, calls=tuple(calls))
+
+
+def _object(arguments: str) -> dict[str, JsonValue] | None:
+    """The arguments; None: they are none that can be read, which is told as ever."""
+    try:
+        return read_arguments(arguments)
+    except ValueError:
+        return None
 
 
 class _Attempts:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.agents.tools.sandbox.removing import remove
+from hubbub.agents.tools.sandbox.process import remove
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is sandboxed there")
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import json
 import os
 import signal
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -19,9 +21,8 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.sandbox.exchange import Request
 from hubbub.agents.tools.sandbox.limits import Limits
-from hubbub.agents.tools.sandbox.removing import remove
 
-__all__ = ["Target", "layers", "run_in_process", "target_of"]
+__all__ = ["Target", "layers", "remove", "run_in_process", "target_of"]
 
 _CHILD = Path(__file__).with_name("child.py")
 _CHUNK = 64 * 1024
@@ -157,7 +158,7 @@ async def _talk(
 
 
 async def _tell(stdin: asyncio.StreamWriter, request: bytes) -> None:
-    with contextlib.suppress(ConnectionError):  # it died first; its end says why
+    with suppress(ConnectionError):  # it died first; its end says why
         stdin.write(request)
         await stdin.drain()
         stdin.close()
@@ -184,7 +185,7 @@ async def _last_words(stream: asyncio.StreamReader) -> bytes:
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Kill the process's whole session, and wait until the process is gone."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
@@ -219,3 +220,51 @@ def _died(code: int, words: bytes, limits: Limits) -> ToolFailed:
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     last = words.decode(errors="replace").strip().splitlines()[-1:]
     return ToolFailed(": ".join([f"its process ended without an answer ({how})", *last]))
+
+
+def remove(folder: str) -> None:
+    """Delete a folder, however deep it is and whatever has been shut in it. Nobody may be in it.
+
+    It needs neither a stack nor open folders for its depth: what lies deeper is moved up. What the
+    system does not let go stays.
+    """
+    with suppress(OSError):
+        os.chmod(folder, 0o700)
+        top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _empty(top)
+        finally:
+            os.close(top)
+        os.rmdir(folder)
+
+
+def _empty(top: int) -> None:
+    prefix, numbers = uuid.uuid4().hex, count()
+    while entries := _entries(top):
+        for name, is_folder in entries:
+            if not is_folder:
+                os.unlink(name, dir_fd=top)
+                continue
+            place = _opened(name, top)
+            try:
+                for inner, is_deeper in _entries(place):
+                    if is_deeper:
+                        os.chmod(inner, 0o700, dir_fd=place)  # else it cannot be moved
+                        moved = f"{prefix}{next(numbers)}"
+                        os.rename(inner, moved, src_dir_fd=place, dst_dir_fd=top)
+                    else:
+                        os.unlink(inner, dir_fd=place)
+            finally:
+                os.close(place)
+            os.rmdir(name, dir_fd=top)
+
+
+def _opened(name: str, within: int) -> int:
+    os.chmod(name, 0o700, dir_fd=within)
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
+
+
+def _entries(folder: int) -> list[tuple[str, bool]]:
+    """Names, and whether they are folders."""
+    with os.scandir(folder) as found:
+        return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
