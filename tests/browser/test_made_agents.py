@@ -9,8 +9,9 @@ import pytest
 from playwright.async_api import expect
 
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
-from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.scene import Scene, View
+from tests.browser.test_accessibility import looks_at_all
 from tests.e2e.support.config_network import run_config
 
 SENTENCE = "a reviewer who reads diffs and is blunt"
@@ -44,11 +45,16 @@ def script() -> Script:
     )
 
 
+async def _looks_right(desk: Desk) -> None:
+    """What stands there has no finding, light and wide, and dark and narrow."""
+    await looks_at_all(desk, [View(desk.page.url)], Scene({}))
+
+
 async def _stopped_and_started(desk: Desk) -> None:
     reviewer = desk.main.get_by_role("listitem", name="reviewer")
     await expect(reviewer).to_contain_text("Running")
     await reviewer.get_by_role("button", name="Log reviewer").click()
-    await audit(desk.page)
+    await _looks_right(desk)
     await reviewer.get_by_role("button", name="Stop reviewer").click()
     await expect(reviewer).to_contain_text("Stopped")
     await expect(reviewer).to_contain_text("ann has stopped it")
@@ -87,7 +93,7 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await main.get_by_role("button", name="Make an agent of your own").click()
             await expect(main.get_by_label("What should it do?")).to_be_focused()
             await page.keyboard.type(SENTENCE)
-            await audit(page)
+            await _looks_right(desk)
             await main.get_by_role("button", name="Make it and talk to it").click()
             await expect(desk.composer).to_have_attribute("aria-label", "Message reviewer")
             await desk.composer.fill("What of this diff?")
@@ -110,7 +116,7 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             )
             await main.get_by_label("Steps a turn").fill("")
             await expect(main.get_by_role("alert")).to_have_count(0)
-            await audit(page)
+            await _looks_right(desk)
             await main.get_by_role("button", name="Save and restart it").click()
             versions = main.get_by_role("region", name="Versions").get_by_role("listitem")
             await expect(versions).to_have_count(2)
@@ -134,5 +140,5 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await expect(main.get_by_role("listitem", name="default")).to_contain_text("Paris")
             gone = main.get_by_role("listitem", name="gone")
             await expect(gone).to_contain_text("its endpoint cannot be reached")
-            await audit(page)
+            await _looks_right(desk)
             await desks.leave()
