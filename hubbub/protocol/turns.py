@@ -264,7 +264,7 @@ class PromptParts(Model):
     """The system message; without parts there is none."""
     user: PartIds = ()
     """The message of the user that the turn begins with; without parts there is none."""
-    texts: tuple[str, ...] = ()
+    texts: Annotated[tuple[Label, ...], Field(max_length=2048, fail_fast=True)] = ()
     """Those parts that the agent has sent in no turn yet, or that it is not sure of."""
 
 

@@ -132,7 +132,7 @@ def test_the_shipped_networks_are_there() -> None:
         "support-desk",
         "team",
     ]
-    assert sorted(f.stem for f in FILES) == sorted([*with_models, "quickstart"])
+    assert sorted(f.stem for f in FILES) == sorted([*with_models, "chat-endpoint", "quickstart"])
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
