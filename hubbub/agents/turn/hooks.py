@@ -159,6 +159,12 @@ def overrides(method: Callable[..., object], usual: Callable[..., object]) -> bo
     return getattr(method, "__func__", None) is not usual
 
 
+_USUAL = frozenset(
+    {Hooks.on_turn_start, Hooks.on_turn_end, Hooks.on_step, Hooks.on_tool_start, Hooks.on_tool_end}
+)
+"""They do nothing, and nothing is run for them."""
+
+
 class HookChain:
     """The hooks of one turn."""
 
@@ -263,6 +269,8 @@ class HookChain:
 
     async def _tell(self, method: Callable[..., object], *news: object) -> object:
         """What the hook returns; `_NOTHING` if it fails."""
+        if getattr(method, "__func__", None) in _USUAL:
+            return method(*news)
         try:
             async with asyncio.timeout(self._within_s) as limit:
                 with contained():
