@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.guarantees import check
-from tests.simulation.histories import history, weather
+from tests.simulation.histories import history, replay, weather
+from tests.simulation.loop import Weather
 from tests.simulation.planting import MUTANTS, Mutant, found_by
 from tests.simulation.world import World
 
@@ -28,6 +29,20 @@ def test_what_is_promised_holds_in_a_hundred_histories() -> None:
     command = [sys.executable, "-m", "tests.simulation", str(SEEDS)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_who_writes_to_a_stopped_agent_is_told_although_the_hub_dies_right_then() -> None:
+    history = [
+        ("wait", 50.0),
+        ("cut", "calc", False),
+        ("decide", "bob", "deny", "pending"),
+        ("halt", "eve", "calc"),
+        ("steps", 149),
+        ("say", "bob", "calc", "t6 pay"),
+        ("kill", "hub", 24),
+        ("say", "bob", "eve", "t8 hello"),
+    ]
+    replay(44, Weather(network=0.001, disk=0.02), history)
 
 
 def test_a_history_repeats_itself_step_by_step() -> None:

@@ -14,11 +14,13 @@ Wakes are counted at once, in memory, and taken back if the store refuses the me
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from hubbub.config.budgets import DailyBudget
-from hubbub.errors import OperationError
+from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.logs import get_logger
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
@@ -47,7 +49,7 @@ from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.services.threads import find_thread
 from hubbub.network.stored import SpentInTurns, StoredSpending
 from hubbub.network.trace_context import Ancestor
-from hubbub.network.wakes import Decision, Reason
+from hubbub.network.wakes import KEPT_BACK, Decision, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.spending import (
@@ -66,6 +68,10 @@ from hubbub.protocol.spending import (
 
 __all__ = ["BudgetService"]
 
+log = get_logger(__name__)
+
+LATELY = 64
+"""Messages that are looked through at a start."""
 COST = 0.1
 """Of the rate limit: an agent at work asks before each question to its model."""
 
@@ -112,6 +118,29 @@ class BudgetService(Service, Gate):
         """Read what was spent today. Raises `StoreUnavailable`."""
         if self.daily.limited:
             self.daily.restore(await self.store.read(SpendingSince(self.daily.day)))
+
+    def begin(self) -> None:
+        self.kernel.spawn(self._tell_again())
+
+    async def _tell_again(self) -> None:
+        """After a start: tell who has lately written to agents that were kept from waking, as the
+        hub may have died before it did. A notice that was posted is not posted twice."""
+        head, kept = self.kernel.log.head, defaultdict[int, dict[str, Reason]](dict)
+        try:
+            wakes = await self.store.read(WakesAt(list(range(max(1, head - LATELY + 1), head + 1))))
+            for (seq, agent), wake in wakes.items():
+                if wake.reply is None and wake.reason in KEPT_BACK.keys() - {Reason.MUTED}:
+                    kept[seq][agent] = Reason(wake.reason)
+            for seq, reasons in kept.items():
+                message = Message.model_validate_json(await self.store.message(seq) or b"")
+                if message.sender_kind != "human" and message.spoken_by is None:
+                    continue
+                said = {*message.mentions} if message.type == "broadcast" else {*reasons}
+                owed = {agent: reason for agent, reason in reasons.items() if agent in said}
+                by = message.spoken_by or message.sender_id
+                self._notices.unheard(seq, message.thread_id, by, owed)
+        except StoreUnavailable as error:
+            log.warning("who was not answered is told at the next start", error=str(error))
 
     async def set_daily(self, agent: str, budget: DailyBudget | None) -> None:
         """What the agent may spend in a day from now on. Raises `StoreUnavailable`."""
@@ -241,7 +270,8 @@ class BudgetService(Service, Gate):
         if judgement.breathless:
             self._notices.breathless(entry, judgement)
         if entry.by_person:
-            self._notices.unheard(entry, judgement)
+            owed = {agent: judgement.kept[agent] for agent in judgement.owed}
+            self._notices.unheard(entry.seq, entry.thread.id, entry.draft.said_by, owed)
         else:
             for reached in judgement.days:
                 self._notices.day(reached, self.daily.day, entry.thread)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
@@ -114,21 +114,18 @@ class Notices:
             once = f"loop_limit:m{entry.seq}:{agent}"
             self._post(Notice(thread_id, text, details, once))
 
-    def unheard(self, entry: Entry, judgement: PolicyResult) -> None:
-        """A person waits for replies that will not come: told under its message's thread."""
-        if not judgement.owed:
+    def unheard(self, seq: int, thread_id: str, by: str, owed: Mapping[str, Reason]) -> None:
+        """A person waits for replies that will not come: told under its message's thread. `owed`
+        are the agents that would have replied, and why they do not."""
+        if not owed:
             return
-        draft = entry.draft
-        told = [
-            f"{who} is not woken by this: {_why(judgement.kept[who])}" for who in judgement.owed
-        ]
+        told = [f"{who} is not woken by this: {_why(reason)}" for who, reason in owed.items()]
         details: dict[str, JsonValue] = {
-            "code": judgement.kept[judgement.owed[0]].value,
-            "message": message_id(entry.seq),
-            "agents": list(judgement.owed),
+            "code": next(iter(owed.values())).value,
+            "message": message_id(seq),
+            "agents": list(owed),
         }
-        once = f"unheard:m{entry.seq}"
-        self._post(Notice(entry.thread.id, " ".join(told), details, once, (draft.said_by,)))
+        self._post(Notice(thread_id, " ".join(told), details, f"unheard:m{seq}", (by,)))
 
 
 def reached_text(limit: LimitName, used: float, of: float, *, person: bool) -> str:
