@@ -185,6 +185,11 @@ class Log:
         """The last committed position."""
 
     @property
+    def stopped(self) -> bool:
+        """Whether nothing more is written."""
+        return self._stopped
+
+    @property
     def waiting(self) -> int:
         """Entries and changes that wait for the next commit."""
         return len(self._entries) + len(self._changes)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, JsonValue
@@ -36,6 +37,8 @@ __all__ = ["Writes"]
 
 log = get_logger(__name__)
 
+AGAIN_S = 1.0
+"""Seconds until what the hub says by itself, and the disk has refused, is said again."""
 RECALL = 50
 """Messages of a thread that are searched for the agent that spoke last."""
 
@@ -395,10 +398,16 @@ class Writes:
             log.exception("a message could not be posted", thread=draft.thread_id)
 
     def say(self, draft: Draft, once: str | None = None) -> None:
-        """Bring a message into the log that nobody waits for. Raises `OperationError`."""
-        later = self.submit(Entry(draft, _Waiter(), cid=once, digest=0))
+        """Bring a message into the log that nobody waits for; one with a cid, `once`, is said again
+        when the disk has refused it. Raises `OperationError`."""
+        waiter = _Waiter(partial(self._again, draft, once) if once else None)
+        later = self.submit(Entry(draft, waiter, cid=once, digest=0))
         if later is not None:
             self._spawn(later)
+
+    def _again(self, draft: Draft, once: str) -> None:
+        if not self._log.stopped:
+            self.announce(draft, once)
 
     def notice(
         self,
@@ -457,8 +466,9 @@ def _in_use(cid: str) -> OperationError:
 class _Waiter:
     """A waiter that only wants to know when it is over; alone it is nobody who could be told."""
 
-    def __init__(self) -> None:
-        self.over = asyncio.Event()
+    def __init__(self, again: Callable[[], object] | None = None) -> None:
+        """`again` is called a little after the disk has refused it."""
+        self.over, self._again = asyncio.Event(), again
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
         self.over.set()
@@ -468,6 +478,8 @@ class _Waiter:
 
     def failed(self, ref: str, error: Exception) -> None:
         self.over.set()
+        if self._again is not None and isinstance(error, StoreUnavailable):
+            asyncio.get_running_loop().call_later(AGAIN_S, self._again)
 
 
 async def first_result(store: Store, settled: Settled) -> bytes:

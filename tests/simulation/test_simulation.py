@@ -45,6 +45,19 @@ def test_who_writes_to_a_stopped_agent_is_told_although_the_hub_dies_right_then(
     replay(44, Weather(network=0.001, disk=0.02), history)
 
 
+def test_who_writes_to_a_stopped_agent_is_told_although_the_disk_refuses_that() -> None:
+    history = [
+        ("halt", "bob", "bot"), ("wait", 50.0), ("say", "bob", "ann", "t1 hello"),
+        ("say", "bob", "calc", "t4 pay"), ("steps", 9), ("say", "eve", "ann", "t5 hello"),
+        ("say", "eve", "bob", "t14 hello"), ("steps", 98), ("say", "bob", "calc", "t15 slow"),
+        ("say", "eve", "bot", "t17 pay"), ("wait", 10.0), ("trouble", "full", 3),
+        ("say", "eve", "bot", "t18 slow"), ("say", "ann", "calc", "t19 pay"),
+        ("say", "eve", "calc", "t20 slow"), ("steps", 16), ("shout", "eve", "t21 pay"),
+        ("wait", 1.0),
+    ]  # fmt: skip
+    replay(640, Weather(network=0.001, disk=0.001), history)
+
+
 def test_a_history_repeats_itself_step_by_step() -> None:
     def steps() -> list[tuple[str, float]]:
         world, seen = World(7, weather(7)), list[tuple[str, float]]()
