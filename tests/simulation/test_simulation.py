@@ -17,7 +17,7 @@ from tests.simulation.world import World
 SEEDS = 100
 ROOT = MUTANTS.parent.parent
 SAMPLE = (
-    "answered-before-the-commit", "approvals-decided-twice", "budget-returned-twice",
+    "answered-before-the-commit", "direct-messages-to-all", "budget-returned-twice",
     "calls-lost-with-the-connection", "cursor-before-the-effect",
 )  # fmt: skip
 """The others are for `make simulate-mutants`."""
