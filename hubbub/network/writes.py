@@ -454,9 +454,13 @@ async def _answer(
     done: Callable[[BaseModel | Exception], None],
 ) -> None:
     try:
-        done(await make())
+        answer: BaseModel | Exception = await make()
     except (OperationError, StoreUnavailable) as error:
-        done(error)
+        answer = error
+    except Exception as error:  # it is written all the same, and whoever asked waits
+        log.exception("an answer could not be made")
+        answer = error
+    done(answer)
 
 
 def _in_use(cid: str) -> OperationError:

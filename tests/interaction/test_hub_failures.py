@@ -11,7 +11,7 @@ from hubbub.errors import StoreUnavailable
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
-from hubbub.mods.operation import Calling, Operation, operation
+from hubbub.mods.operation import Calling, Commit, Operation, operation
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Done, Input
@@ -229,6 +229,17 @@ async def test_a_mod_that_breaks_breaks_one_call_only(in_memory: Networks) -> No
         assert await ann.say("bob", "walk")
         assert [text for text in await bob.texts() if isinstance(text, str)] == ["walk"]
         assert "weigh" in {info["name"] for info in ann.ready["operations"]}
+
+
+async def test_an_answer_that_cannot_be_made_when_all_is_written_is_an_error_of_who_asked(
+    in_memory: Networks,
+) -> None:
+    async def answer() -> Done:
+        return Done(done=bool(1 / 0))
+
+    async with in_memory.start() as network, soon():
+        with pytest.raises(ZeroDivisionError):
+            await network.hub.kernel.writes.write(Commit((), answer))
 
 
 @pytest.mark.behaviour("M-1", "M-2")
