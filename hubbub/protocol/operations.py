@@ -406,7 +406,7 @@ class Done(Model):
 
 class BeginTurn(Input):
     start: TurnStart
-    prompt: PromptParts = PromptParts()
+    prompt: PromptParts = Field(default_factory=PromptParts)
     life: Name | None = None
     """Names the process that works on the turn. After three processes in a row that died in it the
     hub ends it; those without a name are not counted."""
