@@ -46,7 +46,7 @@ class AgentFiles:
         """What is wrong with an agent of these fields (None: with removing it), and its config:
         the whole network is read as it would be. Raises `UserError` for a file of another form."""
         before, path = self._before(agent), file_of(self._folder, agent)
-        text = None if fields is None else agent_text(agent, fields, before)
+        text = None if fields is None else self._text(agent, fields, before)
         try:
             known = load(self._config.path, agents={path: text}).file.agents
         except ConfigProblems as error:
@@ -64,7 +64,7 @@ class AgentFiles:
         if fields is None:
             path.unlink()
         else:
-            _put(path, agent_text(agent, fields, before))
+            _put(path, self._text(agent, fields, before))
 
         def undo() -> None:
             if before is None:
@@ -92,6 +92,13 @@ class AgentFiles:
         _fields(agent, document)
         return text, document
 
+    def _text(self, agent: str, fields: AgentFields, before: tuple[str, Document] | None) -> str:
+        """Raises `UserError` for a file that holds what `agent_text` cannot change."""
+        try:
+            return agent_text(agent, fields, before)
+        except (ValueError, LookupError, TypeError) as error:
+            raise _by_hand(self.file(agent), error) from None
+
     def _read(self, agent: str, text: str) -> AgentFields:
         return _fields(agent, parse(file_of(self._folder, agent), os.environ, text))
 
@@ -106,7 +113,11 @@ def _fields(agent: str, document: Document) -> AgentFields:
     try:
         return fields_of(section)
     except ValueError as error:
-        raise UserError(f"{name} was changed by hand and cannot be changed here: {error}") from None
+        raise _by_hand(name, error) from None
+
+
+def _by_hand(file: str, error: Exception) -> UserError:
+    return UserError(f"{file} was changed by hand and cannot be changed here: {error}")
 
 
 def _problem(agent: str, error: ConfigError) -> AgentProblem:

@@ -363,8 +363,10 @@ class Supervisor:
         self._begin(kept)
 
     async def remove(self, agent: str) -> None:
-        """End the agent's process for good, with those that share it; they start anew with the
-        network."""
+        """End the agent's process for good, if it has one, with those that share it; they start
+        anew with the network."""
+        if agent not in self._of:
+            return
         await self.stop(agent)
         kept = self._of.pop(agent)
         if kept.task is not None and kept not in self._of.values():

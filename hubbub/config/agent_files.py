@@ -84,13 +84,19 @@ def _at(section: JsonValue | Mapping[str, JsonValue], place: Loc) -> JsonValue:
 
 
 def agent_text(agent: str, fields: AgentFields, before: tuple[str, Document] | None) -> str:
-    """The text of an agent's file; `before`: that which it has now, and how it was read."""
+    """The text of an agent's file; `before`: that which it has now, and how it was read. Raises
+    `ValueError`, `LookupError` or `TypeError` if it is of a form that cannot be changed: a key
+    that is a number, one that is there twice, a text in place of keys."""
     from ruamel.yaml import YAML  # only needed here
+    from ruamel.yaml.error import YAMLError
 
     yaml = YAML()
     yaml.preserve_quotes, yaml.width = True, 4096
     yaml.indent(mapping=2, sequence=4, offset=2)
-    data: Any = yaml.load(before[0]) if before else {"agents": {agent: {}}}
+    try:
+        data: Any = yaml.load(before[0]) if before else {"agents": {agent: {}}}
+    except YAMLError as error:
+        raise ValueError(str(error)) from None
     section, old = data["agents"][agent], AgentFields()
     if before:
         agents = before[1].data["agents"]

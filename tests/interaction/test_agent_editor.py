@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from hubbub.app.agent_folder import AgentFiles
 from hubbub.app.supervisor import Supervisor, Unit
 from hubbub.config.loader import load
-from tests.interaction.peers import Networks
+from tests.interaction.peers import Networks, soon
 from tests.interaction.stores import MoodyStore
 
 NETWORK = """\
@@ -72,3 +73,79 @@ async def test_agents_are_not_made_where_the_operator_has_no_folder_or_anybody_i
         error = await ann.ask("add_agent", agent="rev", instruction="Be.")
         assert error["code"] == "forbidden"
     assert load(config).file.agents == {}
+
+
+@pytest.mark.behaviour("U-17")
+async def test_a_disk_that_takes_neither_the_record_nor_the_file_back_stops_nothing(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    (config := tmp_path / "net.yaml").write_text(NETWORK % FOLDER)
+    loaded, store = load(config), MoodyStore()
+    async with in_memory.start(loaded.file, store=store) as network, soon():
+        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        network.hub.services.agent_editor.files = files
+        ann = await network.join("ann")
+        await ann.call("add_agent", agent="rev", instruction="Be.")
+        store.gate.clear()
+        editing = asyncio.create_task(ann.ask("edit_agent", agent="rev", instruction="Be other."))
+        await store.waiting.wait()
+        (draft := tmp_path / "agents.d" / "rev.tmp").mkdir()  # nothing can be written there now
+        store.failing = 1
+        store.gate.set()
+        assert (await editing)["code"] == "store_unavailable"
+        draft.rmdir()
+        await ann.call("edit_agent", agent="rev", instruction="Be another.")
+        assert load(config).file.agents["rev"].instruction == "Be another."
+
+
+@pytest.mark.behaviour("U-17")
+async def test_files_that_cannot_be_changed_as_people_wrote_them_say_so_and_can_be_removed(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    (config := tmp_path / "net.yaml").write_text(NETWORK % FOLDER)
+    (folder := tmp_path / "agents.d").mkdir()
+    loaded = load(config)
+    async with in_memory.start(loaded.file) as network:
+        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        network.hub.services.agent_editor.files = files
+        ann = await network.join("ann")
+        for name, more in (
+            ("empty", "card:\n    daily:"),
+            ("123", "greet: Hello."),  # the key is a number
+            ("twice", "instruction: Be again."),
+            ("other", "card: a text"),
+        ):
+            text = f"agents:\n  {name}:\n    instruction: Be.\n    {more}\n"
+            (file := folder / f"{name}.yaml").write_text(text)
+            error = await ann.ask("edit_agent", agent=name, description="It is.", daily_usd=1.0)
+            assert (error["code"], file.read_text()) == ("conflict", text)
+            assert f"{name}.yaml was changed by hand and cannot be changed" in error["message"]
+            await ann.call("remove_agent", agent=name)  # also one that was never started
+            assert not file.exists()
+
+
+@pytest.mark.behaviour("U-17")
+async def test_an_agent_that_is_still_being_taken_up_is_not_changed_by_others(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    (config := tmp_path / "net.yaml").write_text(NETWORK % FOLDER)
+    loaded, store = load(config), MoodyStore()
+    supervisor = Supervisor([], lambda event: None)
+    async with in_memory.start(loaded.file, store=store) as network, soon():
+        files = AgentFiles(loaded, supervisor, lambda agent, token: Unit((agent,), ()))
+        network.hub.services.agent_editor.files = files
+        ann, bob = await network.join("ann"), await network.join("bob")
+        store.gate.clear()
+        adding = asyncio.create_task(ann.call("add_agent", agent="rev", instruction="Be."))
+        await store.waiting.wait()
+        store.waiting.clear()
+        store.gate.set()  # its record goes through, its place in the network does not
+        store.gate.clear()
+        await store.waiting.wait()
+        error = await bob.ask("remove_agent", agent="rev")
+        assert error["code"] == "conflict"
+        store.gate.set()
+        await adding
+        assert [each.agent for each in supervisor.processes()] == ["rev"]
+        await bob.call("remove_agent", agent="rev")
+        assert supervisor.processes() == []

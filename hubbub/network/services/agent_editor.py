@@ -262,12 +262,20 @@ class AgentEditorService(Service):
             log.info("an agent is saved", agent=agent, by=call.participant, version=made.version)
 
         def released() -> None:
+            if saved:
+                return
             self._changing.discard(agent)
-            if not saved:
+            try:
                 undo()
+            except OSError as error:  # the disk that refused the record is often the same
+                text = "an agent's file cannot be taken back: it holds with the next start"
+                log.error(text, file=files.file(agent), error=str(error))
 
         async def answer() -> AgentSaved:
-            await self._take_up(agent, checked.config)
+            try:
+                await self._take_up(agent, checked.config)
+            finally:
+                self._changing.discard(agent)
             return AgentSaved(agent=agent, version=made.version)
 
         records = [_record(agent, each) for each in (*by_hand, made)]
