@@ -229,7 +229,7 @@ export const t = {
     },
     agents: "Agents",
     unread: (n) => `${n} unread`,
-    find: "find or do anything",
+    find: "Find or do anything",
   },
   conversation: {
     group: "Messages",

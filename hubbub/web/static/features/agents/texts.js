@@ -56,7 +56,7 @@ export const words = {
   answering: "Answering…",
   recorded: "Try it on a recorded turn",
   models: "Models",
-  none: "The network's YAML names no models",
+  none: "The network's file names no models",
   noneHint: "Add a section models: with an endpoint. hubbub network doctor proposes one.",
   test: "Test",
   testAll: "Test all",
@@ -64,6 +64,6 @@ export const words = {
   testing: "Asking…",
   took: (seconds) => `${seconds.toFixed(2)} s`,
   price: (read, written) => `$${read} in, $${written} out, for a million tokens`,
-  noPrice: "No price: set one in the YAML, price: {input: 0.25, output: 2.00}",
+  noPrice: "No price: set one in the network's file, price: {input: 0.25, output: 2.00}",
   window: (tokens) => `${tokens} tokens at once`,
 };

@@ -1,5 +1,6 @@
 // `#/costs`: what all of it costs, day by day, by agent and by thread, and what is left of the day's limits.
 import { count, dollars } from "../../core/numbers.js";
+import { dayName } from "../../core/time.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { doings, useWatched } from "../../parts/watched.js";
@@ -54,9 +55,13 @@ function Chart({ rows, days }) {
     return money ? usd : read + written;
   };
   const most = Math.max(...all.map(of));
-  const says = (day) => `${day}: ${money ? dollars(of(day)) : words.tokensN(count(of(day)))}`;
-  return html`<ol class="chart" aria-label=${words.byDay}>
-    ${all.map((day) => html`<li key=${day} title=${says(day)}>
-      <i style=${{ height: `${(100 * of(day)) / most}%` }}></i><span class="hidden-text">${says(day)}</span></li>`)}
-  </ol>`;
+  const title = (day) => dayName(`${day}T12:00`); // the hub counts days in UTC: noon is of that day in every zone
+  const says = (day) => `${title(day)}: ${money ? dollars(of(day)) : words.tokensN(count(of(day)))}`;
+  return html`<figure>
+    <ol class="chart" aria-label=${words.byDay}>
+      ${all.map((day) => html`<li key=${day} title=${says(day)}>
+        <i style=${{ height: `${(100 * of(day)) / most}%` }}></i><span class="hidden-text">${says(day)}</span></li>`)}
+    </ol>
+    <figcaption class="quiet"><span>${title(all[0])}</span><span>${title(all.at(-1))}</span></figcaption>
+  </figure>`;
 }
