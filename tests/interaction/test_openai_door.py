@@ -240,11 +240,15 @@ async def test_pictures_and_files_are_attached(tmp_path: Path) -> None:
     messages: Any = [{"role": "user", "content": parts}]
     store = f"sqlite:{tmp_path / 'files.db'}"
     async with door(Echo(), mods=["files"], store=store) as there, there.client() as ann:
-        await ann.chat.completions.create(model="echo", messages=messages)
+        for _ in range(2):
+            await ann.chat.completions.create(
+                model="echo", messages=messages, extra_headers={"Idempotency-Key": "k1"}
+            )
         person = await there.net.join("ann")
         page = await person.call("list_threads", limit=2)
         (thread,) = (t for t in Threads.model_validate(page).threads if ".t" in t.id)
         told = ThreadPage.model_validate(await person.call("read_thread", thread=thread.id))
+        assert len(told.messages) == 2, "what has files and a key is asked once, too"
         names = [(a.name, a.media_type) for a in told.messages[0].attachments]
         assert names[:2] == [("image2.png", "image/png"), ("a.txt", "text/plain")]
         assert told.messages[0].attachments[2].uri == "https://example.org/cat.png"
@@ -354,6 +358,46 @@ async def test_the_same_key_asks_once_and_another_request_with_it_is_refused() -
                 model="echo", messages=asks("other"), extra_headers=same
             )
         assert await there.threads() == [["once", "you said: once"]]
+
+
+@pytest.mark.behaviour("I-21")
+async def test_a_key_of_a_request_that_was_refused_asks_with_the_next_one() -> None:
+    async with door(Echo()) as there, there.client(max_retries=0) as ann:
+        same = {"Idempotency-Key": "k1"}
+        for text in ("x" * 70_000, "short"):
+            asked = ann.chat.completions.create(
+                model="echo", messages=asks(text), extra_headers=same
+            )
+            if text == "short":
+                assert (await asked).choices[0].message.content == "you said: short"
+            else:
+                with pytest.raises(openai.APIStatusError, match="at most 65536 bytes"):
+                    await asked
+
+
+@pytest.mark.behaviour("I-20")
+async def test_headers_that_are_odd_are_refused_in_words_or_given_back_as_they_came(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with door(Echo()) as there:
+        host, port = there.url.removeprefix("http://").split(":")
+        for more, status in {
+            "Authorization: Bearer bob": 400,
+            "Idempotency-Key: a\r\nIdempotency-Key: b": 400,
+            "X-Hubbub-Thread: \x7f": 400,
+            f"Origin: {there.url}\r\nOrigin: {there.url}": 403,
+            f"Origin: {there.url}\r\nAccess-Control-Request-Headers: \xe4": 200,
+        }.items():
+            reader, writer = await asyncio.open_connection(host, int(port))
+            body = json.dumps({"model": "echo", "messages": asks("hello")})
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\n"
+            head += f"Authorization: Bearer ann\r\nContent-Length: {len(body)}\r\n{more}\r\n\r\n"
+            writer.write(f"{head}{body}".encode("latin-1"))
+            async with soon():
+                answer = await reader.read()
+            assert answer.startswith(f"HTTP/1.1 {status} ".encode()), (more, answer)
+            writer.close()
+    assert "exception" not in caplog.text
 
 
 @pytest.mark.behaviour("I-21")

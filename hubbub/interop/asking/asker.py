@@ -155,6 +155,9 @@ class Asker(Guest):
             question.fail(Failed.of(error))
         finally:
             question.conversation.busy = False
+            if question.failure is not None or question.asked.new.files:
+                # What was not said may be asked anew, and files are large: the hub knows the rest.
+                self._keys.pop(question.once, None)
             if self._running.get(question.conversation.thread_id) is question:
                 del self._running[question.conversation.thread_id]
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from pydantic import JsonValue, ValidationError
+from websockets.datastructures import MultipleValuesError
 
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.interop.asking.asker import Asker, unknown_model
@@ -66,18 +67,21 @@ class OpenAiDoor:
             failure = Failed(wrong.status, "invalid_request", str(wrong))
             await self._fail(response, failure, {})
             return
-        shared = _shared(request)
+        shared: dict[str, str] = {}
         try:
             wrong_place = refusal(request.headers, self._host, self._names)
             if wrong_place is not None:
-                shared = {}
                 raise Failed(403, "forbidden", wrong_place)
+            shared = _shared(request)
             if request.method == "OPTIONS":
                 await response.whole(204, shared, b"")
             else:
                 await self._respond(request, response, shared)
         except BadRequest as wrong:
             failure = Failed(wrong.status, "invalid_request", str(wrong))
+            await self._fail(response, failure, shared)
+        except MultipleValuesError as error:
+            failure = Failed(400, "invalid_request", f"the header {error} is there twice")
             await self._fail(response, failure, shared)
         except TimeoutError:
             raise

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import h11
 from websockets.datastructures import Headers
+from websockets.exceptions import InvalidHeaderValue
 
 __all__ = ["BadRequest", "HttpServer", "Request", "Response"]
 
@@ -55,10 +56,14 @@ class Response:
         if not isinstance(event, h11.Request):
             raise ConnectionResetError("there is no request")
         peer = self._writer.get_extra_info("peername")
+        try:
+            headers = Headers((k.decode("ascii"), v.decode("latin-1")) for k, v in event.headers)
+        except InvalidHeaderValue as error:
+            raise BadRequest(400, f"no proper request: {error}") from None
         return Request(
             event.method.decode("ascii"),
             event.target.decode("ascii").partition("?")[0],
-            Headers((k.decode("ascii"), v.decode("latin-1")) for k, v in event.headers),
+            headers,
             str(peer[0]) if peer else "",
         )
 
@@ -105,7 +110,8 @@ class Response:
         """Begin an answer whose body is written piece by piece."""
         self.begun = True
         told = {**headers, "connection": "close"}
-        response = h11.Response(status_code=status, headers=list(told.items()))
+        encoded = [(name.encode(), value.encode("latin-1")) for name, value in told.items()]
+        response = h11.Response(status_code=status, headers=encoded)
         self._writer.write(self._wire.send(response) or b"")
 
     async def write(self, data: bytes) -> None:
