@@ -46,15 +46,15 @@ class AgentFields(Input):
     have it."""
 
     description: Text | None = None
-    """What others are told about it."""
+    """What others see about it."""
     instruction: Text | None = None
     """The system prompt."""
     model: Name | None = None
     """A name from the network's `models`."""
     tools: Names | None = None
-    """Names of operations; left out: all that it may use."""
+    """Tools that it may call, by name; left out: all that are allowed here."""
     channels: Names | None = None
-    """Those that it joins besides the ones that everybody joins."""
+    """Channels that it joins besides those that everybody joins."""
     permission_mode: PermissionMode | None = None
     """read_only: it changes nothing; ask: a person approves each change; full: they are made."""
     daily_usd: float | None = None
@@ -62,7 +62,7 @@ class AgentFields(Input):
     daily_tokens: int | None = None
     """Tokens that it may read and write in a day."""
     max_steps: int | None = None
-    """Answers of its model in one turn."""
+    """The most steps in a turn."""
 
 
 class NewAgent(AgentFields):

@@ -9,7 +9,7 @@ from hubbub.errors import UserError
 from hubbub.mods.directory.schemas import FoundAgents
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
-from hubbub.people.figures import delivery_notes
+from hubbub.people.figures import delivery_notes, moment
 from hubbub.people.oversight import takeover_words
 from hubbub.people.parameters import Parameter
 from hubbub.people.shown import NoteLine, Shown, done, notes, table
@@ -113,7 +113,7 @@ def definition(found: AgentDefinition, person: PersonClient) -> list[NoteLine]:
     fields = found.fields.model_dump(exclude_none=True)
     rows = ((name.replace("_", " "), _plain(value)) for name, value in fields.items())
     versions = (
-        (f"version {each.version}", each.by or "by hand", each.at.isoformat() if each.at else "")
+        (f"version {each.version}", each.by or "by hand", moment(each.at) if each.at else "")
         for each in found.versions
     )
     return [*table((found.agent.upper(), found.file), rows), *table(("", "BY", "AT"), versions)]

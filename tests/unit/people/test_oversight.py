@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from hubbub.network.wakes import Reason
 from hubbub.people.chat.session import ChatSession
+from hubbub.people.client import PersonClient
 from hubbub.people.commands import CHAT
 from hubbub.people.figures import (
     BAR,
@@ -29,7 +30,9 @@ from hubbub.people.figures import (
     thousands,
     took_words,
 )
+from hubbub.people.groups.agents import definition
 from hubbub.people.interaction import Whole, drawn, lines_of
+from hubbub.protocol.agents import AgentDefinition, AgentFields, AgentVersion
 from hubbub.protocol.control import Approval, BreakerState, Overheard, Stopped, Takeover
 from hubbub.protocol.messages import Message, RequestMark
 from hubbub.protocol.operations import Envelope, InteractionWake, Receipt, SendResult, TurnSummary
@@ -290,3 +293,16 @@ def test_messages_say_who_speaks_what_is_from_outside_and_what_is_asked() -> Non
         assert shown(begun().take(event(message))) == [line]
         elsewhere = message.model_copy(update={"thread_id": "dm.ann.bob"})
         assert shown(begun().take(event(elsewhere))) == [line.replace("m1 ", "m1 [@bob] ", 1)]
+
+
+def test_versions_of_an_agent_have_the_time_as_elsewhere() -> None:
+    versions = (AgentVersion(version=2), AgentVersion(version=1, at=NOON, by="ann"))
+    found = AgentDefinition(
+        agent="poet", fields=AgentFields(), version=2, versions=versions, file="agents.d/poet.yaml"
+    )
+    unused = cast(PersonClient, None)
+    lines = [line.text.split() for line in definition(found, unused)]
+    assert lines[-2:] == [
+        ["version", "2", "by", "hand"],
+        ["version", "1", "ann", *moment(NOON).split()],
+    ]
