@@ -42,7 +42,8 @@ class AgentFolder(Section):
     path: str = "agents.d"
     """Its files, NAME.yaml, are read along with this one."""
     tools: list[str] | None = None
-    """Operations among which tools can be chosen; left out: all that agents may use."""
+    """Operations among which tools can be chosen, and which an agent has that chooses none; left
+    out: all that agents may use."""
 
 
 def path_of(data: Mapping[str, JsonValue], start: Path) -> Path | None:

@@ -117,10 +117,22 @@ def _add_agents(
             other = shown_path(document.place(("agents", name)).file)
             made.report(("agents", name), f"the agent '{name}' stands in {other} too")
         else:
+            _limit_tools(sections[name], document.data)
             anchor_paths(made)
             _lay_over(document, made)
             continue
         document.problems += made.problems
+
+
+def _limit_tools(section: JsonValue, data: Mapping[str, JsonValue]) -> None:
+    """Who chooses no tools has those that the folder allows, not all."""
+    network = data.get("network")
+    folder = network.get("agent_folder") if isinstance(network, dict) else None
+    allowed = folder.get("tools") if isinstance(folder, dict) else None
+    if allowed is None or not isinstance(section, dict) or section.get("kind", "llm") != "llm":
+        return
+    if section.get("tools") is None:
+        section["tools"] = list(allowed) if isinstance(allowed, list) else allowed
 
 
 def _includes(document: Document) -> list[str]:

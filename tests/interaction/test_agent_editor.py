@@ -99,6 +99,27 @@ async def test_a_disk_that_takes_neither_the_record_nor_the_file_back_stops_noth
 
 
 @pytest.mark.behaviour("U-17")
+async def test_who_chooses_no_tools_has_those_that_the_operator_allows(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    allowed = ["send_text_message", "read_thread"]
+    (config := tmp_path / "net.yaml").write_text(
+        NETWORK % f", agent_folder: {{tools: [{', '.join(allowed)}]}}"
+    )
+    loaded = load(config)
+    async with in_memory.start(loaded.file) as network:
+        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        network.hub.services.agent_editor.files = files
+        ann = await network.join("ann")
+        await ann.call("add_agent", agent="rev", instruction="Be.", tools=["read_thread"])
+        error = await ann.ask("edit_agent", agent="rev", tools=["stop"])
+        assert "no tool that can be chosen" in error["message"]
+        await ann.call("edit_agent", agent="rev", tools=None)
+        assert "tools" not in (await ann.call("read_agent", agent="rev"))["fields"]
+        assert load(config).file.agents["rev"].tools == allowed
+
+
+@pytest.mark.behaviour("U-17")
 async def test_files_that_cannot_be_changed_as_people_wrote_them_say_so_and_can_be_removed(
     in_memory: Networks, tmp_path: Path
 ) -> None:
