@@ -22,6 +22,7 @@ TOOLS: list[JsonValue] = [
         },
     },
     {"name": "finish", "description": "A name that the agent has itself."},
+    {"name": "asker_finish", "description": "A name that the one before is given."},
 ]
 WEATHER = call("get_weather", place="Oslo")
 
@@ -68,7 +69,7 @@ async def test_a_call_is_handed_over_and_the_next_turn_goes_on_with_its_result(
         assert await said(net, ann) == "It rains."
         second = await net.turn(f"bot-{brought['id']}")
         assert second.start.continues == first.start.id
-        assert {"get_weather", "asker_finish"} <= set(second.start.tools)
+        assert {"get_weather", "asker_finish", "asker_asker_finish"} <= set(second.start.tools)
         results = [m.content for m in model.requests[1].messages if m.role == "tool"]
         assert results[0] == "rain, 4 degrees"
 

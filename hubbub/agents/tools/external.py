@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain, count
 
 from pydantic import JsonValue
 
@@ -56,8 +57,11 @@ class HandedOver:
 def handed_over(
     tools: Iterable[ExternalTool], taken: Collection[str], caller: Caller
 ) -> list[HandedOver]:
-    """The tools under names that none of the agent's own has."""
-    return [
-        HandedOver(tool, f"asker_{tool.name}"[:64] if tool.name in taken else tool.name, caller)
-        for tool in tools
-    ]
+    """The tools under names that none of the agent's own and no other of these has."""
+    found: dict[str, HandedOver] = {}
+    for tool in tools:
+        others = (f"asker{n}_{tool.name}"[:64] for n in count(2))
+        names = chain((tool.name, f"asker_{tool.name}"[:64]), others)
+        name = next(each for each in names if each not in taken and each not in found)
+        found[name] = HandedOver(tool, name, caller)
+    return list(found.values())
