@@ -192,7 +192,7 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 STEPS = st.lists(
     st.tuples(st.sampled_from(("post", "reply", "direct", "json", "quote", "edit")), WORDS),
     max_size=8,
-)
+).filter(lambda steps: sum(kind == "reply" for kind, _ in steps) <= 5)  # as deep as they nest
 
 
 @pytest.mark.behaviour("M-218")
