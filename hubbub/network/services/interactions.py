@@ -48,6 +48,11 @@ class InteractionService(Service):
         envelopes = [Envelope.model_validate_json(body) for body in hidden]
         seqs = [message.seq for message in messages] + [each.seq for each in envelopes]
         wakes = await self.store.read(WakesAt(seqs)) if seqs else {}
+        goes_on = self._requests.any_open(seqs) or any(map(self._goes_on, wakes.items()))
+        if not goes_on and self.kernel.log.head > head:
+            # What was open when the messages were read may have ended since, by one that wakes.
+            later = InteractionMessages(args.id, head, self.kernel.log.head)
+            goes_on = bool((await self.store.read(later)).found)
         told = seqs if call.owner else seqs[: len(messages)]
         taken = {wake.taken for wake in wakes.values() if wake.taken} if call.owner else set()
         turns = await self.store.read(TurnsById(sorted(taken))) if taken else ()
@@ -62,7 +67,7 @@ class InteractionService(Service):
                 if wake.turn and seq in told
             ),
             turns=tuple(self._turns.summarised(turn) for turn in turns),
-            open=self._requests.any_open(seqs) or any(map(self._goes_on, wakes.items())),
+            open=goes_on,
             upto=stored.upto,
             more=more,
         )
