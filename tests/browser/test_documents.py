@@ -105,6 +105,31 @@ async def test_a_document_is_created_written_read_and_follows_what_others_do(
     await expect(desk.main).to_contain_text("version 3")
 
 
+# Selects all as soon as the field is there, and types a moment later.
+SELECTED_AT_ONCE = """
+new MutationObserver((_, observer) => {
+  const field = document.querySelector("textarea[name=document]");
+  if (!field) return;
+  observer.disconnect();
+  field.focus();
+  field.select();
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => {
+    document.execCommand("insertText", false, "all of it new");
+  })));
+}).observe(document.body, { childList: true, subtree: true })
+"""
+
+
+async def test_the_cursor_is_set_before_one_can_reach_the_field_and_never_after(
+    desks: Desks, room: Room
+) -> None:
+    id = await written((await room.join("bob")).client)
+    desk = await desks.sit(room, "ann")
+    await desk.page.evaluate(SELECTED_AT_ONCE)
+    await desk.visit("document", id, "edit")
+    await expect(field(desk)).to_have_value("all of it new")
+
+
 async def test_two_who_write_are_joined_or_stand_side_by_side_and_nothing_typed_is_lost(
     desks: Desks, room: Room
 ) -> None:

@@ -1,5 +1,5 @@
 // A dialog over the page: modal, closed by Escape, by its cross, or by a click beside it.
-import { html, useEffect, useRef } from "../core/ui.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Icon } from "./icon.js";
 
@@ -9,12 +9,15 @@ import { Icon } from "./icon.js";
  */
 export function Dialog({ title, close, className = "", bare = false, children }) {
   const dialog = useRef(null);
-  useEffect(() => {
-    const before = document.activeElement;
+  const before = useRef(null);
+  useLayoutEffect(() => {
+    before.current = document.activeElement;
     dialog.current.showModal();
     dialog.current.querySelector("[data-focus]")?.focus();
-    return () => document.activeElement === document.body && before?.isConnected && before.focus();
   }, []);
+  // Not of the effect above: that one is undone while the dialog still has the focus.
+  useEffect(() => () => document.activeElement === document.body && before.current?.isConnected
+    && before.current.focus(), []);
   const beside = (event) => event.target === dialog.current && close();
   return html`<dialog ref=${dialog} class=${className} aria-label=${title} onClose=${close}
     onCancel=${(event) => (event.preventDefault(), close())} onPointerDown=${beside}>

@@ -1,6 +1,6 @@
 // A button that opens a menu. The keyboard is that of ARIA's menu button: arrows, Home, End, first
 // letters, Escape.
-import { html, useEffect, useId, useRef, useState } from "../core/ui.js";
+import { html, useId, useLayoutEffect, useRef, useState } from "../core/ui.js";
 import { Icon } from "./icon.js";
 
 /**
@@ -33,7 +33,7 @@ export function Menu({ label, items, className = "icon", children }) {
 
 function Items({ id, label, items, button, close, leave }) {
   const menu = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const { current } = menu;
     current.showPopover();
     place(current, button);

@@ -1,6 +1,6 @@
 // `#/agent` makes an agent, `#/agent/NAME` changes one that was made here. What is wrong is said by the
 // hub, beside the field; until it is saved, nothing of it is anywhere.
-import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Difference } from "../../parts/difference.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
@@ -50,7 +50,7 @@ function Form({ app, agent, choices, definition, again }) {
   const put = (more) => setState((state) => ({ ...state, ...more }));
   const isNew = !definition;
   const first = useRef(null);
-  useEffect(() => first.current?.focus(), []);
+  useLayoutEffect(() => first.current?.focus(), []);
   const fields = fieldsOf(draft);
   const changed = !isNew && JSON.stringify(fields) !== JSON.stringify(fieldsOf(draftOf(definition.fields)));
   const change = (more) => setDraft((before) => ({ ...before, ...more }));

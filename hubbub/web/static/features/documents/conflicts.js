@@ -1,6 +1,6 @@
 // Places that others and the writer have changed differently, side by side, with a choice for each.
 import { visible } from "../../core/markdown.js";
-import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { joined } from "./merge.js";
 import { words } from "./texts.js";
 
@@ -12,7 +12,7 @@ export function Conflicts({ conflict: { parts, version }, take }) {
   const places = parts.filter(({ conflict }) => conflict);
   const [choices, setChoices] = useState(() => places.map(() => "mine"));
   const heading = useRef(null);
-  useEffect(() => heading.current.focus(), [parts]);
+  useLayoutEffect(() => heading.current.focus(), [parts]);
   const choose = (n, choice) => setChoices(choices.map((each, at) => (at === n ? choice : each)));
   return html`<section class="conflicts" aria-labelledby="conflicts">
     <h2 id="conflicts" tabindex="-1" ref=${heading}>${text.title}</h2>

@@ -1,5 +1,5 @@
 // A document as one writes it: the whole text, joined with what others change meanwhile.
-import { html, useEffect, useMemo, useRef, useState } from "../../core/ui.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
@@ -120,7 +120,7 @@ function Meanwhile({ app, news, id, base }) {
 
 function Text({ title, value, change, save }) {
   const field = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     field.current.setSelectionRange(0, 0); // one begins at the top
     field.current.focus();
   }, []);

@@ -1,5 +1,5 @@
 // The first screen: joining by one click in an open network, with a token elsewhere.
-import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { idFor } from "../../core/names.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
@@ -36,7 +36,7 @@ function Form({ app, status }) {
   const [name, setName] = useState(() => app.client.me ?? identity.suggested(humans));
   const [token, setToken] = useState(() => app.client.token ?? "");
   const first = useRef(null); // what is left to do
-  useEffect(() => first.current.focus(), []);
+  useLayoutEffect(() => first.current.focus(), []);
   const join = (event) => {
     event.preventDefault();
     app.join(id, token.trim() || null, id === name.trim() ? null : { name: name.trim() });
