@@ -142,3 +142,23 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await expect(gone).to_contain_text("its endpoint cannot be reached")
             await _looks_right(desk)
             await desks.leave()
+
+
+async def test_what_is_written_while_a_draft_is_made_stays(desks: Desks, tmp_path: Path) -> None:
+    drafts = Rule(answer=Answer(text=json.dumps(DRAFT), hold="draft"))
+    async with ModelServer(Script(rules=[drafts])) as model:
+        (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
+        async with run_config(str(tmp_path / "net"), tmp_path) as network:
+            desk = await desks.sit(network.url.replace("ws:", "http:"), "ann")
+            main = desk.main
+            await desk.visit("agent")
+            await main.get_by_text("All settings").click()
+            await main.get_by_label("What should it do?").fill(SENTENCE)
+            await main.get_by_role("button", name="Draft the rest").click()
+            await model.held("draft")
+            await main.get_by_label("Instruction").fill("You read diffs in verse.")
+            model.release("draft")
+            await expect(main.get_by_label("Name")).to_have_value("reviewer")
+            await expect(main.get_by_label("Description")).to_have_value("Reads diffs")
+            await expect(main.get_by_label("Instruction")).to_have_value("You read diffs in verse.")
+            await desks.leave()

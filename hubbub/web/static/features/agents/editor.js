@@ -56,16 +56,23 @@ function Form({ app, agent, choices, definition, again }) {
   const change = (more) => setDraft((before) => ({ ...before, ...more }));
   useEffect(() => {
     if (!name || !(draft.instruction.trim() || changed)) return put({ problems: [] });
+    let current = true; // an earlier check may answer after a later one
     const timer = setTimeout(async () => {
       const found = await app.client.call("check_agent", { agent: name, new: isNew, ...fields }).catch(() => null);
-      if (found) put({ problems: found.problems });
+      if (found && current) put({ problems: found.problems });
     }, LATER_MS);
-    return () => clearTimeout(timer);
+    return () => {
+      current = false;
+      clearTimeout(timer);
+    };
   }, [name, JSON.stringify(draft)]);
 
   const drafted = async () => {
     const found = await app.client.call("draft_agent", { sentence });
-    change(found.fields); // what was filled in meanwhile stays
+    setDraft((now) => { // what was filled in meanwhile stays
+      const fresh = Object.entries(found.fields).filter(([field]) => now[field] === draft[field]);
+      return { ...now, ...Object.fromEntries(fresh) };
+    });
     setName((before) => before || found.agent);
     setOpened(true);
     put({ note: found.note ?? null });
