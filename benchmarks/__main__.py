@@ -14,7 +14,7 @@ from rich.console import Console
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure
 from benchmarks.probes import commit_ms, describe, fdatasync_ms
-from benchmarks.report import headlines, markdown, print_table, write_into, write_json
+from benchmarks.report import markdown, print_table, write_into, write_json
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.servers import allow_many_sockets
 from hubbub.app.process import run_loop
@@ -22,8 +22,7 @@ from hubbub.app.process import run_loop
 __all__ = ["main"]
 
 RESULTS = Path(__file__).with_name("results")
-ROOT = Path(__file__).parent.parent
-README, SPEED = ROOT / "README.md", ROOT / "docs" / "explanation" / "speed.md"
+SPEED = Path(__file__).parent.parent / "docs" / "explanation" / "speed.md"
 WIDTH = 120
 """Columns of the table when it goes to a file."""
 _NAMES = ", ".join(SCENARIOS)
@@ -31,8 +30,8 @@ _NAMES = ", ".join(SCENARIOS)
 
 def main(
     quick: Annotated[bool, typer.Option(help="A short run: fewer and shorter rounds.")] = False,
-    readme: Annotated[
-        bool, typer.Option(help="Write the tables of README.md and docs/explanation/speed.md too.")
+    write: Annotated[
+        bool, typer.Option(help="Write the table of docs/explanation/speed.md, too.")
     ] = False,
     only: Annotated[list[str] | None, typer.Option(help=f"One of: {_NAMES}.")] = None,
 ) -> None:
@@ -51,8 +50,7 @@ def main(
         bench = Bench(Path(scratch), console, quick)
         figures = run_loop(_run(bench, chosen))
     print_table(bench.console, figures, bench.notes)
-    if readme:
-        write_into(README, markdown(headlines(figures), ()))
+    if write:
         write_into(SPEED, markdown(figures, bench.notes))
     path = write_json(RESULTS, started, figures, bench.notes)
     bench.console.print(f"written to {path}", soft_wrap=True, highlight=False)

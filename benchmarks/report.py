@@ -17,22 +17,10 @@ from rich.table import Table
 
 from benchmarks.figures import Figure
 
-__all__ = ["headlines", "machine", "markdown", "print_table", "write_into", "write_json"]
+__all__ = ["machine", "markdown", "print_table", "write_into", "write_json"]
 
 START, END = "<!-- bench:start -->", "<!-- bench:end -->"
 
-HEADLINES = frozenset(
-    {
-        ("direct, 50 pairs x 1", "messages"),
-        ("direct, 50 pairs x 1", "server CPU per message"),
-        ("direct, 8 pairs x 64", "messages"),
-        ("direct, 8 pairs x 64", "server CPU per message"),
-        ("fan-out to 100", "deliveries"),
-        ("memory", "per idle connection (hub: identified)"),
-        ("wake", "commit to model request, p50"),
-    }
-)
-"""The figures, by scenario and name, that README shows."""
 PACKAGES = ("hubbub", "websockets", "uvloop", "aiosqlite", "pydantic", "openai", "jinja2")
 
 
@@ -66,11 +54,6 @@ def print_table(console: Console, figures: Sequence[Figure], notes: Sequence[str
     console.print(table)
     for note in notes:
         console.print(f"note: {note}", highlight=False, soft_wrap=True)
-
-
-def headlines(figures: Sequence[Figure]) -> list[Figure]:
-    """Those of the figures that README shows."""
-    return [figure for figure in figures if (figure.scenario, figure.name) in HEADLINES]
 
 
 def markdown(figures: Sequence[Figure], notes: Sequence[str]) -> str:

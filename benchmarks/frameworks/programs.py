@@ -55,10 +55,12 @@ async def installed(framework: str) -> Path:
         return Path(sys.executable)
     place = INSTALLED / framework
     python = place / "bin" / "python"
-    if not python.exists():
-        await _run(sys.executable, "-m", "venv", str(place))
+    complete = place / "installed"  # an installation that was interrupted is made anew
+    if not complete.exists():
+        await _run(sys.executable, "-m", "venv", "--clear", str(place))
         wanted = str(HERE / framework / "requirements.txt")
         await _run(str(python), "-m", "pip", "install", "--quiet", "-r", wanted)
+        complete.touch()
     return python
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -15,7 +14,6 @@ from rich.console import Console
 from benchmarks import guard
 from benchmarks.figures import Comparison, Figure, at_least, at_most
 from benchmarks.report import (
-    headlines,
     machine,
     markdown,
     print_table,
@@ -109,13 +107,6 @@ def test_the_json_has_the_machine_and_every_round(tmp_path: Path) -> None:
     assert written["met"] is True
     assert written["ours_rounds"] == [60.0, 50.0, 55.0]
     assert written["goal"] == {"kind": "at least", "bound": 0.5, "of": "ratio"}
-
-
-def test_readme_shows_the_headlines_alone() -> None:
-    compared = comparison().figure
-    chosen = replace(compared("messages", "1/s", lambda i: i.rate), scenario="direct, 8 pairs x 64")
-    other = compared("round trip p99", "ms", lambda i: i.p99_ms)
-    assert headlines([other, chosen]) == [chosen]
 
 
 def test_the_page_gets_the_table_with_machine_and_notes_and_keeps_the_rest(tmp_path: Path) -> None:
