@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from typing import Annotated
 
 import typer
@@ -38,6 +41,11 @@ def acp(
 
     if (wrong := missing("acp")) is not None:
         raise UserError(wrong)
+    for stream, name in ((sys.stdin, "input"), (sys.stdout, "output")):
+        if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise UserError(
+                f"standard {name} is a file: an editor starts `hubbub acp` and talks to it by pipes"
+            )
     target = NetworkTarget(address, token)
     run_async(_serve(target, default_person(target, as_), agent))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -115,3 +116,14 @@ async def test_an_editor_prompts_decides_cancels_and_comes_back(tmp_path: Path) 
             async with editing(network, tmp_path) as (connection, editor):
                 await connection.load_session(cwd="/", session_id=session, mcp_servers=[])
                 assert editor.said == "[paint the fence]The fence is red.[tell more]"
+
+
+def test_a_file_in_place_of_an_editor_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hubbub", "acp", "--agent", "bot"]
+    with (tmp_path / "out").open("wb") as file:
+        ran = subprocess.run(command, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.PIPE)
+    assert ran.returncode == 2
+    assert ran.stderr.decode() == (
+        "hubbub: standard output is a file: "
+        "an editor starts `hubbub acp` and talks to it by pipes\n"
+    )
