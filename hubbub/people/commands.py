@@ -171,7 +171,8 @@ GROUPS: Mapping[str, Group] = {
 }  # fmt: skip
 """The groups that have commands made of operations. Those of one word (`stop`) are their own
 group."""
-_MODULES = {"stop": "stops", "resume": "stops"}
+_MODULES = dict.fromkeys(("stop", "resume", "approvals", "network"), "control")
+"""The modules of `groups` that have the commands of several groups."""
 INTERNAL = frozenset({
     "begin_upload", "upload_chunk", "upload_state", "finish_upload", "cancel_upload",
     "download_chunk", "list_reactions", "add_reaction", "remove_reaction", "mark_visit",

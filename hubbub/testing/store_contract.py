@@ -65,9 +65,12 @@ from hubbub.network.stored import (
     StoredThread,
     StoredWake,
 )
-from hubbub.testing.store_contract_control import ControlContract, DurableControlContract
+from hubbub.testing.store_contract_control import (
+    ControlContract,
+    DurableControlContract,
+    MemoryContract,
+)
 from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
-from hubbub.testing.store_contract_memory import MemoryContract
 from hubbub.testing.store_contract_mods import DurableModsContract, ModsContract
 from hubbub.testing.store_contract_searches import SearchesContract
 from hubbub.testing.store_rows import (

@@ -1,4 +1,5 @@
-"""The part of the store's contract about people in charge: stops, approvals, requests, accounts."""
+"""The part of the store's contract about what people in charge do (stops, approvals, requests,
+accounts), and about what participants remember."""
 
 from __future__ import annotations
 
@@ -11,23 +12,71 @@ from hubbub.network.queries import (
     LatestApprovals,
     LatestRequests,
     LedgerOf,
+    MemoriesOf,
+    MemoryValue,
     RequestAt,
     SpendingSince,
 )
 from hubbub.network.records import (
     ApprovalKept,
+    Forgotten,
     LedgerMoved,
+    Remembered,
     RequestKept,
     StopLifted,
     TakeoverEnded,
     TurnBegun,
     TurnEnded,
 )
-from hubbub.network.stored import StoredLedger, StoredSpending, StoredStop, StoredTakeover
+from hubbub.network.stored import (
+    StoredLedger,
+    StoredMemory,
+    StoredSpending,
+    StoredStop,
+    StoredTakeover,
+)
 from hubbub.testing.store_contract_log import StoreMaker
 from hubbub.testing.store_rows import opened, write
 
-__all__ = ["ControlContract", "DurableControlContract"]
+__all__ = [
+    "ControlContract",
+    "DurableControlContract",
+    "MemoryContract",
+]
+
+
+class MemoryContract(StoreMaker):
+    """Keys and their values, each participant's own."""
+
+    async def test_what_is_remembered_is_each_participants_own(self, store: Store) -> None:
+        await write(store, Remembered("bob", "k", "1"), Remembered("alice", "k", '"é"'))
+        assert await store.read(MemoryValue("bob", "k")) == b"1"
+        assert await store.read(MemoryValue("alice", "k")) == '"é"'.encode()
+        assert await store.read(MemoryValue("carol", "k")) is None
+        assert await store.read(MemoryValue("bob", "K")) is None
+        assert await store.read(MemoriesOf("carol", 99)) == []
+
+    async def test_what_was_remembered_or_forgotten_last_counts(self, store: Store) -> None:
+        await write(store, Remembered("bob", "k", "1"), Remembered("bob", "k", "2"))
+        assert await store.read(MemoryValue("bob", "k")) == b"2"
+        await write(store, Forgotten("bob", "k"), Forgotten("bob", "never"))
+        assert await store.read(MemoryValue("bob", "k")) is None
+        await write(store, Remembered("bob", "k", "3"), Forgotten("bob", "k"))
+        await write(store, Forgotten("bob", "k"), Remembered("bob", "j", "null"))
+        assert await store.read(MemoriesOf("bob", 9)) == [StoredMemory("j", 4, b"null")]
+
+    async def test_keys_come_in_order_and_long_values_without_their_text(
+        self, store: Store
+    ) -> None:
+        for key in ("b", "a", "B", "_"):
+            await write(store, Remembered("bob", key, '"é"'))
+        await write(store, Remembered("bob", "a", '"éé"'))
+        assert await store.read(MemoriesOf("bob", 4)) == [
+            StoredMemory("B", 4, '"é"'.encode()),
+            StoredMemory("_", 4, '"é"'.encode()),
+            StoredMemory("a", 6, None),
+            StoredMemory("b", 4, '"é"'.encode()),
+        ]
 
 
 def _approval(

@@ -14,7 +14,7 @@ import pytest
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import BUILT_IN, settings_of
 from hubbub.network.operations import CORE_OPERATIONS
-from hubbub.testing.mod_calls import likely
+from hubbub.testing.mod_contract import likely
 from tests.interaction.peers import Networks, Peer, config
 
 SIZE = 96 * 1024

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.errors import UserError
-from hubbub.people.activity import LASTS_S, TYPING_S, CurrentActivities
 from hubbub.people.chat.session import HISTORY, ChatSession
 from hubbub.people.shown import Day, Elsewhere, NoteLine, SaidLine
-from hubbub.people.state import ClientState
+from hubbub.people.state import LASTS_S, TYPING_S, ClientState, CurrentActivities
 from hubbub.people.thread import KEPT, ClientThread
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Channel, Message

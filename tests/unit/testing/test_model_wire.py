@@ -13,7 +13,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from hubbub.agents.models.reading import read_response
 from hubbub.agents.models.streams import ResponseAssembly
-from hubbub.testing.model_dialects import in_words
+from hubbub.testing.model_playbook import in_words
 from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import Answer, Call
 from hubbub.testing.model_wire import stream, whole
