@@ -27,16 +27,18 @@ from benchmarks.servers import Server
 from benchmarks.sides import opened_side, token_of
 from benchmarks.sockets import Socket
 from benchmarks.stats import percentile
-from hubbub.agents.briefing import Briefing
+from hubbub.agents.asking import DialectChoice
+from hubbub.agents.briefing import Memory
 from hubbub.agents.inbox import Inbox, Received, TurnPlan
 from hubbub.agents.llm import LlmBrain
 from hubbub.agents.models.base import Answer, CallRequest, OnDelta, Question
+from hubbub.agents.parts import Parts
 from hubbub.agents.prompt.render import ConversationTemplate
-from hubbub.agents.prompt.system import load_system_prompts
 from hubbub.agents.runner import AgentRunner
-from hubbub.agents.tools.assembly import ToolKit, conduct_of
+from hubbub.agents.tools.assembly import conduct_of
 from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.reservations import Terms
 from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client, WebSocketTransport
@@ -126,18 +128,21 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
         voice = Voice(client, inbox)
         rules = await context_rules(config, _NAME, model)
         conduct = counted(replace(conduct_of(config), perform=watch.perform), rules)
-        kit = ToolKit(config, _NAME, folder, conduct=conduct)
-        brain = _WatchedBrain(
-            client,
-            voice,
-            inbox,
-            config,
-            _Script(name, watch),
-            ConversationTemplate.shipped(),
-            Briefing(load_system_prompts(config, _NAME, folder), config, client.network, name),
-            lambda ready: kit.toolbox(ready, voice),
-            context=rules,
+        parts = Parts(
+            config=config,
+            name=_NAME,
+            base_dir=folder,
+            models={name: model},
+            client=client,
+            inbox=inbox,
+            voice=voice,
+            memory=Memory(voice),
+            template=ConversationTemplate.shipped(),
+            conduct=conduct,
         )
+        briefing, tools = parts.briefing(parts.prompts(), name), parts.tools(conduct)
+        choice, script = DialectChoice(), _Script(name, watch)
+        brain = _WatchedBrain(parts, script, briefing, tools, choice, rules, None, Terms())
         brain.watch = watch
         runner = AgentRunner(client, inbox, brain, grace_s=0)
         work = asyncio.create_task(runner.run())

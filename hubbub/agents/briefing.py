@@ -36,6 +36,7 @@ from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.memory import Recalled
+from hubbub.protocol.messages import Message
 
 __all__ = ["MEMORY_TOOLS", "Briefing", "Memory", "shows_outside"]
 
@@ -187,7 +188,9 @@ class Briefing:
         return self._others[1]
 
 
-def shows_outside(passages: bool, toolbox: Toolbox) -> bool:
-    """Whether a prompt, if it has passages of documents, has content from outside the network."""
+def shows_outside(messages: Iterable[Message], passages: bool, toolbox: Toolbox) -> bool:
+    """Whether a prompt with these messages, and perhaps with passages of documents, has content
+    from outside the network."""
     search = toolbox.registry.get(SEARCH_KNOWLEDGE)
-    return passages and search is not None and search.outside
+    untrusted = passages and search is not None and search.outside
+    return untrusted or any(message.outside for message in messages)

@@ -211,9 +211,6 @@ class Threads:
     def get(self, thread_id: str) -> Thread | None:
         return self._by_id.get(thread_id)
 
-    def clear(self) -> None:
-        self._by_id.clear()
-
     def begin(self, summaries: Iterable[ThreadSummary]) -> None:
         """Take in what a connection begins with."""
         for summary in summaries:
@@ -359,20 +356,23 @@ class Inbox:
         what it claims starts nothing.
         """
         if not ready.resumed:
-            self._threads.clear()
+            self._threads = Threads()
             self._queues.clear()
             self._waited.clear()
             self._running = 0
             self.position = 0
         self._threads.begin(ready.threads)
-        fresh = [p for p in ready.pending if self._is_news(p)]
-        for message, wake, started in ((p.message, p.wake, p.started) for p in fresh):
+        # What this process has not taken in yet, by an event or an earlier `ready`.
+        fresh = [p for p in ready.pending if p.message.seq > self.position]
+        ignored: list[PendingWake] = []
+        for pending in fresh:
+            message, wake = pending.message, pending.wake
             if self.ignores(message.sender_id):
-                continue
-            if started is not None or not claims(message, wake):
-                self._queue(Woken(message, wake), started)
+                ignored.append(pending)
+            elif pending.started is not None or not claims(message, wake):
+                self._queue(Woken(message, wake), pending.started)
         self.position = max(self.position, ready.cursor)
-        return [p for p in fresh if self.ignores(p.message.sender_id)]
+        return ignored
 
     def receive(self, event: Event, *, claimed: bool = False) -> Received:
         """Take in an event. A `claimed` one is somebody's answer: its wake starts nothing."""
@@ -489,10 +489,6 @@ class Inbox:
         """How many wakes wait in a thread."""
         return sum(1 for _ in self._queues.get(thread_id, ()))
 
-    def _is_news(self, pending: PendingWake) -> bool:
-        """Whether this process has not taken in the wake yet, by an event or an earlier `ready`."""
-        return pending.message.seq > self.position
-
     def _queue(self, woken: Woken, started: str | None) -> None:
         thread = self._threads.get(woken.message.thread_id)
         if thread is not None and thread.amendments:  # it may have been held, and edited meanwhile
@@ -500,6 +496,4 @@ class Inbox:
         self._queues.setdefault(woken.message.thread_id, WakeQueue()).put(woken, started)
 
     def _forget_empty(self) -> None:
-        over = [t for t, q in self._queues.items() if not q.running and not q.next()]
-        for thread_id in over:
-            del self._queues[thread_id]
+        self._queues = {t: q for t, q in self._queues.items() if q.running or q.next()}

@@ -7,40 +7,32 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from hubbub.agents.asking import DialectChoice
 from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Briefing, Memory
+from hubbub.agents.briefing import Memory
 from hubbub.agents.declared import declared
-from hubbub.agents.fork import ForkTool
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.llm import LlmBrain
-from hubbub.agents.models.providers import open_model
+from hubbub.agents.llm import llm_brain
+from hubbub.agents.parts import Parts
 from hubbub.agents.program import Objects, Program
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
-from hubbub.agents.prompt.system import load_system_prompts
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.python.handlers import HandlerBrain
 from hubbub.agents.python.link import Link
 from hubbub.agents.roles.brain import role_brain
 from hubbub.agents.runner import GRACE_S, AgentRunner
 from hubbub.agents.tools.approval import Approver, HubApprover
-from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
+from hubbub.agents.tools.assembly import conduct_of, servers_of
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.running import Perform, perform
-from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.trials import TurnTrials, Workbench
+from hubbub.agents.trials import TurnTrials
 from hubbub.agents.turn.hooks import Hooks
-from hubbub.agents.turn.reservations import Terms
 from hubbub.agents.turn.voice import Voice
-from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
-from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, OperationError
 from hubbub.loading import construct, load_attribute
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.frames import Ready
 from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.thread_ids import BROADCAST
 
@@ -103,59 +95,28 @@ async def run_agent(
         return
     inbox = inbox_of(config, name)
     voice = Voice(client, inbox)
-    wanted = servers_of(config, name, mcp_servers)
-    servers = McpServers(wanted, base_dir)
+    servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
     conduct = conduct_of(config, approver=approver or HubApprover(client))
-    conduct = replace(conduct, perform=performer)
-    template = conversation_template(config, base_dir)
-    hooks = [*load_hooks(config, base_dir), *objects.hooks, *hooks]
-    if config.kind != "llm":
-        given = (client, inbox, voice, base_dir, models, template, servers, conduct)
-        async with (
-            servers,
-            role_brain(config, name, *given, hooks, mods, objects, program) as roles,
-        ):
-            await run_brain(client, inbox, roles, config, grace_s, greet_cid, program=program)
-        return
-    model_config = _model_config(config, name, models)
-    if config.final_text == "send" and "tool_choice" not in model_config.model_fields_set:
-        model_config = model_config.model_copy(update={"tool_choice": "auto"})
-    rules = await context_rules(config, name, model_config)
-    fork = ForkTool(config.fork) if config.fork is not None else None
-    conduct, more = counted(conduct, rules), [fork] if fork is not None else []
-    memory = Memory(voice)
-    prompts = load_system_prompts(config, name, base_dir, objects.builder, objects.instruction)
-    words = prompts.words
-    kit = ToolKit(
-        config,
-        name,
-        base_dir,
-        conduct=conduct,
-        source=servers if wanted else None,
-        more=more,
-        words=words,
-        own=objects.tools,
+    parts = Parts(
+        config=config,
+        name=name,
+        base_dir=base_dir,
+        models=models,
+        client=client,
+        inbox=inbox,
+        voice=voice,
+        memory=Memory(voice),
+        template=conversation_template(config, base_dir),
+        conduct=replace(conduct, perform=performer),
+        source=servers if config.mcp else None,
+        hooks=[*load_hooks(config, base_dir), *objects.hooks, *hooks],
+        mods=mods,
+        objects=objects,
+        program=program,
     )
-
-    def tools(ready: Ready) -> Toolbox:
-        return kit.toolbox(ready, memory)
-
-    # A wrong name is told before the model's library is imported.
-    tools(client.ready)
-    model = open_model(model_config, config.model)
-    try:
-        briefing = Briefing(prompts, config, client.network, model.name, mods=mods, memory=memory)
-        choice = DialectChoice(model_config, aliases=config.aliases)
-        async with servers:
-            brain = LlmBrain(
-                client, voice, inbox, config, model, template, briefing, tools, choice, hooks,
-                rules, fork, Terms.of(model_config, rules.reserve), program, objects.output,
-            )  # fmt: skip
-            bench = Workbench(config, models, tools, briefing.scratchpad)
-            trials = TurnTrials(client, bench)
-            await run_brain(client, inbox, brain, config, grace_s, greet_cid, trials, program)
-    finally:
-        await model.close()
+    made = llm_brain(parts) if config.kind == "llm" else role_brain(parts)
+    async with made as (brain, trials), servers:
+        await run_brain(client, inbox, brain, config, grace_s, greet_cid, trials, program)
 
 
 async def run_python_agent(
@@ -257,10 +218,3 @@ def conversation_template(config: AgentConfig, base_dir: Path) -> ConversationTe
     if config.template is None:
         return ConversationTemplate.shipped()
     return ConversationTemplate.load(base_dir / config.template)
-
-
-def _model_config(config: AgentConfig, name: str, models: Mapping[str, ModelConfig]) -> ModelConfig:
-    if config.model not in models:
-        hint = nearest(config.model, models) or "; add it to `models`"
-        raise ConfigError(f"agents.{name}.model: there is no model {config.model!r}{hint}")
-    return models[config.model].with_settings(config.model_settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,32 +20,33 @@ from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing, shows_outside
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.fork import ForkTool, Host
-from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.base import Answer, Model, OnDelta
+from hubbub.agents.models.providers import open_model
 from hubbub.agents.output import Output
-from hubbub.agents.program import Asked, Program
+from hubbub.agents.parts import Parts
+from hubbub.agents.program import Asked
 from hubbub.agents.prompt.budget import ContextRules, Fitting
 from hubbub.agents.prompt.builder import called
-from hubbub.agents.prompt.render import Conversation, ConversationTemplate
+from hubbub.agents.prompt.render import Conversation
 from hubbub.agents.prompt.scratchpad import ThinkingModel
-from hubbub.agents.tools.base import Tool
 from hubbub.agents.tools.external import handed_over
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.trials import TurnTrials, Workbench
 from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
-from hubbub.agents.turn.hooks import HookChain, Hooks
+from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver
+from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import FINISH, AskModel, Loop, Rules, without_questions
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
 from hubbub.agents.turn.recording import APART, apart
 from hubbub.agents.turn.reservations import Terms
-from hubbub.agents.turn.voice import Voice
 from hubbub.agents.turn.waiting import Earlier, earlier_steps
-from hubbub.client import Client
-from hubbub.config.models import AgentConfig
-from hubbub.errors import OperationError
+from hubbub.agents.window import context_rules, counted
+from hubbub.config.problems import nearest
+from hubbub.errors import ConfigError, OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.external_tools import results_in, tools_in
 from hubbub.protocol.frames import Ready, Signal
@@ -61,7 +62,7 @@ from hubbub.protocol.turns import (
     Window,
 )
 
-__all__ = ["LlmBrain"]
+__all__ = ["LlmBrain", "llm_brain"]
 
 
 class LlmBrain(Brain):
@@ -72,34 +73,25 @@ class LlmBrain(Brain):
 
     def __init__(
         self,
-        client: Client,
-        voice: Voice,
-        inbox: Inbox,
-        config: AgentConfig,
+        parts: Parts,
         model: Model,
-        template: ConversationTemplate,
         briefing: Briefing,
         tools: Callable[[Ready], Toolbox],
-        dialects: DialectChoice | None = None,
-        hooks: Sequence[Hooks] = (),
-        context: ContextRules | None = None,
-        fork: ForkTool | None = None,
-        terms: Terms | None = None,
-        program: Program | None = None,
-        output: Output[object] | None = None,
+        dialects: DialectChoice,
+        context: ContextRules,
+        fork: ForkTool | None,
+        terms: Terms,
     ):
-        """`fork` is the tool of that name that is among the tools, `program` what the agent runs
-        in, `output` what its answers must be."""
-        self._terms, self._voice = terms or Terms(), voice
-        self._program, self._output = program, output
-        self._hear = program.heard if program is not None else None
-        self._inbox, self._config = inbox, config
-        self._model, self._template, self._make_tools = model, template, tools
-        self._dialects = dialects or DialectChoice()
+        """`fork` is the tool of that name that is among the tools."""
+        client = parts.client
+        self._terms, self._voice = terms, parts.voice
+        self._program, self._output = parts.program, parts.objects.output
+        self._hear = parts.program.heard if parts.program is not None else None
+        self._inbox, self._config = parts.inbox, parts.config
+        self._model = ThinkingModel(model) if briefing.scratchpad else model
+        self._template, self._make_tools, self._dialects = parts.template, tools, dialects
         self._briefing, self._ready, self._tools = briefing, client.ready, tools(client.ready)
-        if briefing.scratchpad:
-            self._model = ThinkingModel(model)
-        self._hooks, self._context, self._fork = hooks, context or ContextRules(), fork
+        self._hooks, self._context, self._fork = parts.hooks, context, fork
         self._activities = Activities(partial(client.signal, "activity"))
         self._tell_partial = partial(client.signal, "partial")
         self._pace = Pace(client.hello.limits.calls_per_second)
@@ -119,23 +111,15 @@ class LlmBrain(Brain):
 
     async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
         plan = journal.plan = await self._with_asker(await journal.take_up())
-        history = self._config.history
-        conversation = Conversation.of(
-            self._template, self._inbox.threads, plan, self._inbox.me, history
-        )
+        inbox, history = self._inbox, self._config.history
+        conversation = Conversation.of(self._template, inbox.threads, plan, inbox.me, history)
         asked = self._program.asked(plan) if self._program is not None else Asked()
         output = asked.output or self._output
-        toolbox, earlier = self._tools.for_turn(*_needed(plan)), await self._earlier(journal)
-        if output is not None:
-            toolbox = toolbox.ending_with(output.finishing(self._voice))
-        external: Sequence[Tool] = ()
-        if _structured(plan) and (brought := tools_in(plan.incoming)):
-            external = handed_over(brought, (*toolbox.names, SELECT), self._voice)
-            toolbox = toolbox.with_runtime(external)
-        dialect = self._dialects.current
+        earlier, dialect = await self._earlier(journal), self._dialects.current
+        toolbox, external = self._toolbox(plan, output)
         toolbox = await self._offered(plan, toolbox, dialect)
         first = first_tool(toolbox, None if earlier.steps else self._config.begin_with)
-        system = await self._briefing.of(plan, toolbox, dialect, self._ready, self._inbox.threads)
+        system = await self._briefing.of(plan, toolbox, dialect, self._ready, inbox.threads)
         asker = Asker(
             self._model,
             beginning(toolbox, first),
@@ -151,8 +135,7 @@ class LlmBrain(Brain):
             form=output.form if output is not None else None,
             scratchpad=self._briefing.scratchpad,
         )
-        system_prompt, prompt = asker.first()
-        names = callable_names(toolbox, dialect)
+        (system_prompt, prompt), names = asker.first(), callable_names(toolbox, dialect)
         recorded = await journal.begin(
             continues=earlier.turn,
             model=self._model.name,
@@ -164,13 +147,12 @@ class LlmBrain(Brain):
             tools=names,
         )
         steps, helpers = apart(recorded)
-        rules = self._rules(plan, toolbox, first, output)
-        rules = replace(rules, external=frozenset(tool.name for tool in external))
+        rules = self._rules(plan, toolbox, first, output, external)
         loop = Loop(rules, names, steps, earlier.steps)
-        hooks = HookChain(self._hooks, plan, self._inbox.me, hear=self._hear)
+        hooks = HookChain(self._hooks, plan, inbox.me, hear=self._hear)
         journal.before_end = hooks.turn_ended
-        shown = shows_outside("knowledge" in system.components, toolbox)
-        taint = Taint(shown or bool(carriers(conversation.in_thread)), loop.steps)
+        knows = "knowledge" in system.components
+        taint = Taint(shows_outside(conversation.in_thread, knows, toolbox), loop.steps)
         calls = Calls(toolbox, journal, hooks.wraps, taint)
 
         async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:
@@ -183,7 +165,7 @@ class LlmBrain(Brain):
                 ask,
                 activity=activity,
                 hooks=hooks,
-                helm=Helm(self._inbox, plan.thread_id, self._config.steer),
+                helm=Helm(inbox, plan.thread_id, self._config.steer),
                 partials=self._partials(plan, toolbox, hooks),
             )
             with self._hosting(calls, asker, loop, helpers):
@@ -203,6 +185,19 @@ class LlmBrain(Brain):
 
     async def _message(self, id: str) -> Message:
         return Message.model_validate(await self._voice.call("read_message", id=id))
+
+    def _toolbox(
+        self, plan: TurnPlan, output: Output[object] | None
+    ) -> tuple[Toolbox, frozenset[str]]:
+        """The tools of a turn, and the names of those that the asker runs."""
+        toolbox = self._tools.for_turn(*_needed(plan))
+        if output is not None:
+            toolbox = toolbox.ending_with(output.finishing(self._voice))
+        brought = tools_in(plan.incoming) if _structured(plan) else ()
+        if not brought:
+            return toolbox, frozenset()
+        external = handed_over(brought, (*toolbox.names, SELECT), self._voice)
+        return toolbox.with_runtime(external), frozenset(tool.name for tool in external)
 
     async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
         """The tools whose conditions hold in this turn. Raises `ConfigError` where one raises."""
@@ -254,7 +249,12 @@ class LlmBrain(Brain):
         return others <= humans  # an agent that has joined since is not in `ready`
 
     def _rules(
-        self, plan: TurnPlan, toolbox: Toolbox, first: str | None, output: Output[object] | None
+        self,
+        plan: TurnPlan,
+        toolbox: Toolbox,
+        first: str | None,
+        output: Output[object] | None,
+        external: frozenset[str],
     ) -> Rules:
         return Rules(
             max_steps=self._config.max_steps,
@@ -265,6 +265,7 @@ class LlmBrain(Brain):
             begin_with=first,
             final_text=self._config.final_text,
             typed=output.name if output is not None else "",
+            external=external,
         )
 
 
@@ -294,3 +295,38 @@ def _needed(plan: TurnPlan) -> Sequence[str]:
     """The tools that a turn is told of because of what has come in."""
     task = any(m.request is not None and m.request.kind == "task" for m in plan.incoming)
     return ("report",) if task else ()
+
+
+# From the YAML of an agent with one model to its brain.
+
+
+@contextlib.asynccontextmanager
+async def llm_brain(parts: Parts) -> AsyncIterator[tuple[LlmBrain, TurnTrials]]:
+    """The brain of an agent with one model, and what takes its turns again, for as long as the
+    block runs.
+
+    Raises `ConfigError` when a tool, a model or a file of its prompt does not exist.
+    """
+    config, name, models = parts.config, parts.name, parts.models
+    if config.model not in models:
+        hint = nearest(config.model, models) or "; add it to `models`"
+        raise ConfigError(f"agents.{name}.model: there is no model {config.model!r}{hint}")
+    settings = models[config.model].with_settings(config.model_settings)
+    if config.final_text == "send" and "tool_choice" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"tool_choice": "auto"})
+    rules = await context_rules(config, name, settings)
+    fork = ForkTool(config.fork) if config.fork is not None else None
+    prompts = parts.prompts()
+    more = () if fork is None else (fork,)
+    tools = parts.tools(counted(parts.conduct, rules), more, prompts.words)
+    dialects, terms = (
+        DialectChoice(settings, aliases=config.aliases),
+        Terms.of(settings, rules.reserve),
+    )
+    model = open_model(settings, config.model)
+    try:
+        briefing = parts.briefing(prompts, model.name)
+        trials = TurnTrials(parts.client, Workbench(config, models, tools, briefing.scratchpad))
+        yield LlmBrain(parts, model, briefing, tools, dialects, rules, fork, terms), trials
+    finally:
+        await model.close()

@@ -6,32 +6,26 @@ version -> token -> known, or new -> cursor -> snapshot at the cursor -> ready -
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from pydantic import JsonValue
-from pydantic_core import to_json
 
 from hubbub.config.models import AgentConfig, HumanConfig
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
-from hubbub.mods.operation import Operation
 from hubbub.network.auth import LONGEST_S, WrongTokens, proves, token_hash
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.limits import TokenBucket
 from hubbub.network.mods.runtime import Mods
-from hubbub.network.queries import PendingWakes, TokenHashes, TokenOwner
+from hubbub.network.queries import TokenHashes, TokenOwner
 from hubbub.network.records import CursorMoved, MemberLeft, ParticipantSeen, Record, ThreadCreated
-from hubbub.network.registry import Registry
 from hubbub.network.services.read_markers import said_before
 from hubbub.network.session import Session
-from hubbub.network.shown_messages import shown_bodies, shown_tails
+from hubbub.network.snapshot import Snapshots
 from hubbub.network.state import ChannelState, Known
-from hubbub.network.stored import PendingRow, StoredChannel, StoredMember
-from hubbub.network.threads import Thread
+from hubbub.network.stored import StoredChannel, StoredMember
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import VERSION, Identify
@@ -44,12 +38,6 @@ log = get_logger(__name__)
 CARD_BYTES = 8 * 1024
 """Of a card as JSON: everybody is told everybody's."""
 KINDS = {"agent": "an agent", "human": "a person", "service": "a service"}
-SNAPSHOT_THREADS = 50
-SNAPSHOT_MESSAGES = 10
-SNAPSHOT_BYTES = 512 * 1024
-"""Threads of large messages are fewer: `ready` must not be more than a peer can read."""
-SNAPSHOT_LIST_BYTES = 4 * 1024
-"""Of everybody, and of all channels: what is longer is asked for by those who need it."""
 
 
 class Welcome(Protocol):
@@ -83,15 +71,13 @@ class _WrongToken(Refused):
 class Admission:
     """Lets participants in."""
 
-    def __init__(self, kernel: Kernel, registry: Registry, mods: Mods, welcome: Welcome):
+    def __init__(self, kernel: Kernel, mods: Mods, snapshots: Snapshots, welcome: Welcome):
         """`welcome` is called with who has joined, and the `ready` frame."""
         self._kernel, self._state, self._store = kernel, kernel.state, kernel.store
         self._config, self._file = kernel.config, kernel.file
-        self._registry, self._mods, self._welcome = registry, mods, welcome
+        self._mods, self._snapshots, self._welcome = mods, snapshots, welcome
         self._launched: dict[str, list[str]] = {}
         self._buckets: dict[str, TokenBucket] = {}
-        self._operations: dict[bool, tuple[int, bytes]] = {}
-        """As `ready` tells them, for owners and for others, with the registry's version."""
         self._registering: dict[str, asyncio.Event] = {}
         """Participants whose first or changed entry is on its way to the store."""
         self._said_shorter = False
@@ -245,18 +231,6 @@ class Admission:
 
     # The path -----------------------------------------------------------------------------
 
-    async def prepare(self) -> None:
-        """Make what `ready` tells of the operations, one by one beside all else: their schemas take
-        a quarter of a second, for which the first to join would have to wait."""
-        made = _operation_json.cache_info
-        for op in tuple(self._registry.values()):
-            before = made().misses
-            _operation_json(op)
-            if self._kernel.draining.is_set():
-                return
-            if made().misses > before:
-                await asyncio.sleep(0)
-
     async def join(self, session: Session, frame: Identify) -> None:
         """Answer `identify` with `ready` and start the stream, or refuse and close."""
         try:
@@ -303,7 +277,7 @@ class Admission:
         if resumed and frame.cursor is not None:
             session.received = frame.cursor.received or 0
         head = self._kernel.log.head
-        ready = await self._ready(caller, frame, cursor, head, resumed)
+        ready = await self._snapshots.ready(caller, frame, cursor, head, resumed)
         if self._state.revocations[frame.participant] != revoked:
             raise Refused(ErrorCode.AUTH_FAILED, "the token was revoked", CloseCode.REVOKED)
         self._welcome(session, caller, cursor, ready, behind=cursor < head)
@@ -384,95 +358,6 @@ class Admission:
         once = f"log_shorter:{self._state.run}"
         self._kernel.writes.notice(self._state.broadcast.id, text, details, once, to=owners)
 
-    # The snapshot -------------------------------------------------------------------------
-
-    async def _ready(
-        self, caller: Caller, frame: Identify, cursor: int, head: int, resumed: bool
-    ) -> bytes:
-        """The `ready` frame as bytes; message bodies go in as they are stored."""
-        name = caller.participant
-        pending: Sequence[PendingRow] = ()
-        if frame.turns:
-            pending = await self._store.read(PendingWakes(name, cursor))
-            bodies = await shown_bodies(self._kernel.pipeline, [row.body for row in pending])
-            pending = [row._replace(body=b) for row, b in zip(pending, bodies, strict=True)]
-        threads = b"" if frame.observe else await self._threads(name, cursor)
-        people, channels = self._people(), self._channels(name)
-        lists = {"participants": people, "channels": channels}
-        left_out = [what for what, found in lists.items() if found is None]
-        return (
-            b'{"op":"ready","participant":%b,"kind":"%b","resumed":%b,"head":%d,"cursor":%d,'
-            b'"threads":[%b],"pending":[%b],"participants":%b,"channels":%b,"operations":%b,'
-            b'"left_out":%b}'
-        ) % (
-            to_json(name),
-            caller.kind.encode(),
-            b"true" if resumed else b"false",
-            head,
-            cursor,
-            threads,
-            b",".join(map(_pending, pending)),
-            people or b"[]",
-            channels or b"[]",
-            self._operations_for(caller),
-            to_json(left_out),
-        )
-
-    def _people(self) -> bytes | None:
-        """Everybody as a JSON list; None if they are more than `ready` has room for."""
-        pieces: list[bytes] = []
-        room = SNAPSHOT_LIST_BYTES
-        for known in self._state.everybody():
-            pieces.append(self._state.described(known))
-            room -= len(pieces[-1])
-            if room < 0:
-                return None
-        return b"[%b]" % b",".join(pieces)
-
-    def _channels(self, reader: str) -> bytes | None:
-        """All channels in the same way."""
-        state = self._state
-        members = sum(len(state.members.of(each.scope)) for each in state.channels.values())
-        if members > SNAPSHOT_LIST_BYTES // 4:  # a name in quotes and a comma at least
-            return None
-        told = to_json([state.describe_channel(c, reader) for c in state.channels.values()])
-        return told if len(told) <= SNAPSHOT_LIST_BYTES else None
-
-    async def _threads(self, participant: str, cursor: int) -> bytes:
-        """The last threads of a participant as they stood at `cursor`."""
-        state = self._state
-        visible = state.threads.visible(participant, state.members.scopes(participant))
-        latest = sorted(visible, key=lambda t: t.last_seq, reverse=True)[:SNAPSHOT_THREADS]
-        latest = [thread for thread in latest if thread.tseq]
-        numbers = [thread.no for thread in latest]
-        pipeline = self._kernel.pipeline
-        most = SNAPSHOT_MESSAGES * 2 if pipeline.shows else SNAPSHOT_MESSAGES
-        tails = await self._store.tails(numbers, cursor, most) if numbers else {}
-        tails = await shown_tails(pipeline, tails, SNAPSHOT_MESSAGES)
-        found: list[bytes] = []
-        size = 0
-        for thread in latest:
-            if tails.get(thread.no) and size < SNAPSHOT_BYTES:
-                read = state.marks.get(participant, thread.no)
-                found.append(thread_json(thread, tails[thread.no], read))
-                size += len(found[-1])
-        return b",".join(found)
-
-    def _operations_for(self, caller: Caller) -> bytes:
-        version = self._registry.version
-        known = self._operations.get(caller.owner)
-        if known is None or known[0] != version:
-            allowed = [op for op in self._registry.values() if caller.may(op.permission)]
-            known = version, b"[%b]" % b",".join(map(_operation_json, allowed))
-            self._operations[caller.owner] = known
-        return known[1]
-
-
-@lru_cache(maxsize=512)  # the same for all hubs of a process
-def _operation_json(op: Operation) -> bytes:
-    """What `ready` tells of it."""
-    return op.info().model_dump_json(exclude={"input_schema", "output_schema"}).encode()
-
 
 def _turn_away(session: Session, error: Refused) -> None:
     session.error(error, None)
@@ -484,21 +369,3 @@ def _check_card(frame: Identify) -> None:
     if size > CARD_BYTES:
         text = f"card: at most {CARD_BYTES} bytes, this has {size}"
         raise Refused(ErrorCode.TOO_LARGE, text, CloseCode.BAD_FRAME)
-
-
-def thread_json(thread: Thread, bodies: Sequence[bytes], read: int) -> bytes:
-    """A `ThreadSummary` as JSON, as it stood at the last of the messages."""
-    last = json.loads(bodies[-1])
-    return b'{"id":"%b","type":"%b","head":%d,"last_seq":%d,"read":%d,"messages":[%b]}' % (
-        thread.id.encode(),
-        thread.type.encode(),
-        last["tseq"],
-        last["seq"],
-        read,
-        b",".join(bodies),
-    )
-
-
-def _pending(row: PendingRow) -> bytes:
-    wake = to_json({"reason": row.reason, "reply": row.reply, "turn": row.turn})
-    return b'{"message":%b,"wake":%b,"started":%b}' % (row.body, wake, to_json(row.started))

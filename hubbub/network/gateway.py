@@ -21,6 +21,7 @@ from hubbub.network.registry import Registry
 from hubbub.network.service import Service
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.session import Session
+from hubbub.network.snapshot import Snapshots
 from hubbub.network.stored import StoredEvent
 from hubbub.protocol.codec import Decoder
 from hubbub.protocol.codes import CloseCode
@@ -53,7 +54,8 @@ class Gateway:
         self._calls = Calls(kernel, registry)
         self.call = self._calls.take
         self.signal, self.send_result = kernel.notifications.relay, kernel.fanout.send_result
-        self.admission = Admission(kernel, registry, mods, self._welcome)
+        self.snapshots = Snapshots(kernel, registry)
+        self.admission = Admission(kernel, mods, self.snapshots, self._welcome)
         self.cursors = Cursors(kernel.state, kernel.log, kernel.notifications.delivered)
         self._sessions: dict[Session, None] = {}  # in the order in which they came
         self._replacing = ""

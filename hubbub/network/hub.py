@@ -146,7 +146,7 @@ class Hub:
             raise
         for service in services:
             service.begin()
-        kernel.spawn(self.gateway.admission.prepare())
+        kernel.spawn(self.gateway.snapshots.prepare())
         kernel.spawn(self._restore_queues(tuple(kernel.state.agents), stored.head))
 
     def _kernel(self, stored: StoreState) -> Kernel:

@@ -282,36 +282,26 @@ class Writes:
         A first write that is on its way is waited for.
         """
         over = self._over(sender, cid)
-        self._spawn(self._answer_repeat(sender, cid, digest, waiter, ref, over, otherwise))
 
-    async def _answer_repeat(
-        self,
-        sender: str,
-        cid: str,
-        digest: int | None,
-        waiter: Waiter,
-        ref: str,
-        over: asyncio.Event | None,
-        otherwise: Exception | None,
-    ) -> None:
-        try:
+        async def answer() -> None:
+            none = otherwise or StoreUnavailable("the first result is not readable")
             if over is not None:
                 await over.wait()
-                otherwise = StoreUnavailable("the first write with this cid failed; try again")
-            settled = await self._store.read(SettledCall(sender, cid))
-            if settled is None:
-                waiter.failed(
-                    ref, otherwise or StoreUnavailable("the first result is not readable")
-                )
+                none = StoreUnavailable("the first write with this cid failed; try again")
+            try:
+                settled = await self._store.read(SettledCall(sender, cid))
+                first = await first_result(self._store, settled) if settled else b""
+            except StoreUnavailable as error:
+                waiter.failed(ref, error)
                 return
-            first = await first_result(self._store, settled)
-        except StoreUnavailable as error:
-            waiter.failed(ref, error)
-            return
-        if settled.digest == digest:
-            waiter.repeated(ref, first)
-        else:
-            waiter.failed(ref, conflict(cid, first))
+            if settled is None:
+                waiter.failed(ref, none)
+            elif settled.digest == digest:
+                waiter.repeated(ref, first)
+            else:
+                waiter.failed(ref, conflict(cid, first))
+
+        self._spawn(answer())
 
     def _over(self, sender: str, cid: str) -> asyncio.Event | None:
         """Set when the write with this cid that is on its way is over; None if there is none."""

@@ -40,6 +40,27 @@ def test_no_function_of_hub_and_client_has_more_parameters_than_one_can_hold_in_
     assert found == {}
 
 
+MOST_LINES_OF_A_MODULE = 500
+MOST_LINES_OF_A_FUNCTION = 60
+"""Of its body, without its signature and what its docstring says."""
+
+
+def test_no_module_and_no_function_is_longer_than_one_can_overlook() -> None:
+    found = {}
+    for path in (ROOT / "hubbub").rglob("*.py"):
+        source, name = path.read_text(), str(path.relative_to(ROOT))
+        if (lines := source.count("\n")) > MOST_LINES_OF_A_MODULE:
+            found[name] = lines
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            first = node.body[ast.get_docstring(node) is not None :] or node.body
+            lines = (node.end_lineno or 0) - first[0].lineno + 1
+            if lines > MOST_LINES_OF_A_FUNCTION:
+                found[f"{name}:{node.name}"] = lines
+    assert found == {}
+
+
 def _parameters(given: ast.arguments) -> list[str]:
     names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
     return [name for name in names if name not in ("self", "cls")]

@@ -6,39 +6,32 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import get_args
 
 from hubbub.agents.asking import DialectChoice
 from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Briefing, Memory, shows_outside
-from hubbub.agents.inbox import Inbox, TurnPlan
+from hubbub.agents.briefing import Briefing, shows_outside
+from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.providers import open_model
-from hubbub.agents.program import Objects, Program
-from hubbub.agents.prompt.context import Companion, Note
-from hubbub.agents.prompt.render import Conversation, ConversationTemplate
+from hubbub.agents.parts import Parts
+from hubbub.agents.prompt.context import Companion
+from hubbub.agents.prompt.render import Conversation
 from hubbub.agents.prompt.scratchpad import ThinkingModel
-from hubbub.agents.prompt.system import load_system_prompts
 from hubbub.agents.python.link import Link
 from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
 from hubbub.agents.roles.pipeline import Consult, Kind, Pipeline, Rules
 from hubbub.agents.roles.work import Bounds
 from hubbub.agents.tools.asking_agents import AskAgent
-from hubbub.agents.tools.assembly import ToolKit
-from hubbub.agents.tools.base import ToolSource
-from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import replying
 from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
-from hubbub.agents.turn.hooks import HookChain, Hooks
+from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver
+from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import Command
 from hubbub.agents.turn.reservations import Reservations, Terms
-from hubbub.agents.turn.voice import Voice
 from hubbub.agents.turn.waiting import earlier_steps
 from hubbub.agents.window import context_rules
-from hubbub.client import Client
 from hubbub.config.agents import ROLES_OF, AgentConfig, ModelConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError
@@ -55,26 +48,20 @@ class RoleBrain(Brain):
 
     def __init__(
         self,
-        client: Client,
-        inbox: Inbox,
-        config: AgentConfig,
-        kind: Kind,
+        parts: Parts,
         models: Mapping[Role, RoleModel],
-        template: ConversationTemplate,
         briefing: Briefing,
         link: Link,
         tools: Callable[[Ready], Toolbox],
-        hooks: Sequence[Hooks] = (),
-        program: Program | None = None,
     ):
-        """`tools` makes the toolbox from what the hub offers; it is called for every connection.
-        `program` is what the agent runs in."""
-        self._client, self._inbox, self._config, self._kind = client, inbox, config, kind
-        self._hear = program.heard if program is not None else None
-        self._models, self._template, self._link = models, template, link
-        self._briefing, self._ready = briefing, client.ready
-        self._make_tools, self._tools, self._hooks = tools, tools(client.ready), hooks
-        self._activities = Activities(partial(client.signal, "activity"))
+        """`tools` makes the toolbox from what the hub offers; it is called for every connection."""
+        self._kind = KINDS[parts.config.kind]
+        self._client, self._inbox, self._config = parts.client, parts.inbox, parts.config
+        self._hear = parts.program.heard if parts.program is not None else None
+        self._models, self._template, self._link = models, parts.template, link
+        self._briefing, self._ready = briefing, parts.client.ready
+        self._make_tools, self._tools, self._hooks = tools, tools(self._ready), parts.hooks
+        self._activities = Activities(partial(parts.client.signal, "activity"))
         self._first = True
 
     async def ready(self, ready: Ready) -> None:
@@ -107,8 +94,9 @@ class RoleBrain(Brain):
         pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, me, hear=self._hear)
         journal.before_end = hooks.turn_ended
-        shown = shows_outside(bool(desk.context.knowledge), desk.toolbox)
-        taint = Taint(shown or bool(carriers(conversation.in_thread)), pipeline.steps)
+        knows = bool(desk.context.knowledge)
+        untrusted = shows_outside(conversation.in_thread, knows, desk.toolbox)
+        taint = Taint(untrusted, pipeline.steps)
         calls = Calls(desk.toolbox, journal, hooks.wraps, taint)
         helm = Helm(self._inbox, plan.thread_id, self._config.steer)
         async with self._activities.of(plan) as activity:
@@ -193,42 +181,17 @@ KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 @contextlib.asynccontextmanager
-async def role_brain(
-    config: AgentConfig,
-    name: str,
-    client: Client,
-    inbox: Inbox,
-    voice: Voice,
-    base_dir: Path,
-    models: Mapping[str, ModelConfig],
-    template: ConversationTemplate,
-    source: ToolSource,
-    conduct: Conduct,
-    hooks: Sequence[Hooks] = (),
-    mods: Sequence[Note] = (),
-    objects: Objects | None = None,
-    program: Program | None = None,
-) -> AsyncIterator[RoleBrain]:
-    """The brain of an agent of one of the kinds with roles, for as long as the block runs.
+async def role_brain(parts: Parts) -> AsyncIterator[tuple[RoleBrain, None]]:
+    """The brain of an agent of one of the kinds with roles, for as long as the block runs; it
+    takes no turns for trial.
 
     Raises `ConfigError` when a tool, a model or a file of its prompt does not exist.
     """
-    link = Link(voice, inbox)
-    more = (AskAgent(link, config.roles.request_timeout), replying(voice))
-    own, memory = objects or Objects(), Memory(voice)
-    prompts = load_system_prompts(config, name, base_dir, own.builder, own.instruction)
-    kit = ToolKit(config, name, base_dir, conduct=conduct, source=source, more=more, own=own.tools)
-    briefing = Briefing(prompts, config, client.network, "", mods=mods, memory=memory)
-
-    def tools(ready: Ready) -> Toolbox:
-        return kit.toolbox(ready, memory)
-
-    tools(client.ready)  # a wrong name is told before the model's library is imported
-    kind = KINDS[config.kind]
-    async with _role_models(config, name, models, briefing.scratchpad) as answering:
-        yield RoleBrain(
-            client, inbox, config, kind, answering, template, briefing, link, tools, hooks, program
-        )
+    config, link = parts.config, Link(parts.voice, parts.inbox)
+    more = (AskAgent(link, config.roles.request_timeout), replying(parts.voice))
+    briefing, tools = parts.briefing(parts.prompts()), parts.tools(parts.conduct, more)
+    async with _role_models(config, parts.name, parts.models, briefing.scratchpad) as models:
+        yield RoleBrain(parts, models, briefing, link, tools), None
 
 
 @contextlib.asynccontextmanager

@@ -1,0 +1,84 @@
+"""What an agent with models is put together from, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hubbub.agents.briefing import Briefing, Memory
+from hubbub.agents.inbox import Inbox
+from hubbub.agents.program import Objects, Program
+from hubbub.agents.prompt.context import Note
+from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.system import SystemPrompts, load_system_prompts
+from hubbub.agents.tools.assembly import ToolKit
+from hubbub.agents.tools.base import Tool, ToolSource
+from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.turn.hooks import Hooks
+from hubbub.agents.turn.voice import Voice
+from hubbub.client import Client
+from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.protocol.frames import Ready
+
+__all__ = ["Parts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Made once for an agent, from its section and the connection that it has."""
+
+    config: AgentConfig
+    name: str
+    base_dir: Path
+    """Where relative paths in the config begin."""
+    models: Mapping[str, ModelConfig]
+    client: Client
+    inbox: Inbox
+    voice: Voice
+    memory: Memory
+    template: ConversationTemplate
+    conduct: Conduct
+    source: ToolSource | None = None
+    """Tools that come and go."""
+    hooks: Sequence[Hooks] = ()
+    mods: Sequence[Note] = ()
+    """What a prompt says of the mods of the hub."""
+    objects: Objects = field(default_factory=Objects)
+    program: Program | None = None
+
+    def prompts(self) -> SystemPrompts:
+        """The agent's system prompts. Raises `ConfigError`."""
+        own = self.objects
+        return load_system_prompts(
+            self.config, self.name, self.base_dir, own.builder, own.instruction
+        )
+
+    def briefing(self, prompts: SystemPrompts, model: str = "") -> Briefing:
+        network, memory = self.client.network, self.memory
+        return Briefing(prompts, self.config, network, model, mods=self.mods, memory=memory)
+
+    def tools(
+        self, conduct: Conduct, more: Sequence[Tool] = (), words: str = ""
+    ) -> Callable[[Ready], Toolbox]:
+        """Makes the toolbox from what the hub offers. `more` and `words` are those of `ToolKit`.
+
+        Raises `ConfigError` for a wrong name: before the library of a model is imported.
+        """
+        kit = ToolKit(
+            self.config,
+            self.name,
+            self.base_dir,
+            conduct=conduct,
+            source=self.source,
+            more=more,
+            words=words,
+            own=self.objects.tools,
+        )
+
+        def toolbox(ready: Ready) -> Toolbox:
+            return kit.toolbox(ready, self.memory)
+
+        toolbox(self.client.ready)
+        return toolbox
