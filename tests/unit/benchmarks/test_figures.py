@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
@@ -14,12 +12,7 @@ from rich.console import Console
 from benchmarks import guard
 from benchmarks.figures import Comparison, Figure, at_least, at_most
 from benchmarks.report import (
-    machine,
-    markdown,
     print_table,
-    short,
-    write_into,
-    write_json,
 )
 from benchmarks.stats import Interval, middle, paired_ratio, percentile
 
@@ -80,51 +73,6 @@ def test_a_goal_bounds_the_ratio_or_the_value() -> None:
         assert goal.met(figure) is met
     with pytest.raises(ValueError, match="no ratio"):
         at_most(1.0).met(Figure("start", "import", "ms", ours=1.0))
-
-
-def test_the_table_shows_a_tick_or_a_cross_beside_each_goal_and_the_notes() -> None:
-    met = comparison().figure("messages", "1/s", lambda i: i.rate, at_least(0.5))
-    missed = comparison().figure("messages", "1/s", lambda i: i.rate, at_least(0.6))
-    table = shown(met, notes=("the disk was slow",))
-    assert ("✓" in table, "✗" in table, "the disk was slow" in table) == (True, False, True)
-    assert "✗" in shown(missed)
-    assert comparison(load_busy=0.5).load_note() is None
-    assert "98%" in (comparison(load_busy=0.98).load_note() or "")
-    for value, text in {0.01234: "0.0123", 12.34: "12.3", 123.4: "123", 67_432.0: "67,400"}.items():
-        assert short(value) == text
-
-
-def test_the_json_has_the_machine_and_every_round(tmp_path: Path) -> None:
-    figure = comparison().figure("messages", "1/s", lambda i: i.rate, at_least(0.5))
-    path = write_json(tmp_path / "results", datetime(2025, 1, 2, tzinfo=UTC), [figure], ["a note"])
-    report = json.loads(path.read_text())
-    assert path.name == "2025-01-02T000000.json"
-    assert {**report["machine"], "load_average": 0} == {**machine(), "load_average": 0}
-    assert isinstance(report["machine"]["cores"], int)
-    assert report["machine"]["packages"]["websockets"] is not None
-    assert report["notes"] == ["a note"]
-    (written,) = report["figures"]
-    assert written["met"] is True
-    assert written["ours_rounds"] == [60.0, 50.0, 55.0]
-    assert written["goal"] == {"kind": "at least", "bound": 0.5, "of": "ratio"}
-
-
-def test_the_page_gets_the_table_with_machine_and_notes_and_keeps_the_rest(tmp_path: Path) -> None:
-    page = tmp_path / "README.md"
-    page.write_text("before\n<!-- bench:start -->\nold\n<!-- bench:end -->\nafter\n")
-    figure = comparison().figure("messages", "1/s", lambda i: i.rate, at_least(0.5))
-    write_into(page, markdown([figure], ["fdatasync 0.2 ms"]))
-    text = page.read_text()
-    assert text.startswith("before\n<!-- bench:start -->\n")
-    assert text.endswith("<!-- bench:end -->\nafter\n")
-    assert "| direct | messages (1/s) | 100 | 55 | 0.55 | ≥ 0.5 | ✓ |" in text
-    assert "Note: fdatasync 0.2 ms." in text
-    assert "websockets" in text
-    assert "old" not in text
-    page.write_text("no place for it")
-    with pytest.raises(ValueError, match="bench:start"):
-        write_into(page, "table")
-    assert page.read_text() == "no place for it"
 
 
 def test_what_has_grown_by_more_than_a_fifth_is_named() -> None:

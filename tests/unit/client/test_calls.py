@@ -52,17 +52,6 @@ async def test_writes_get_a_cid_of_their_own_unless_it_is_given_and_reads_none(
     assert (given["cid"], given["args"]) == ("mine", {"name": "desk"})
 
 
-async def test_posts_leave_in_their_order_and_answers_come_in_any(any_peer: Peer) -> None:
-    async with any_peer.client() as client:
-        connection = await any_peer.connection()
-        asked = [client.post("send_text_message", n=n) for n in range(30)]
-        calls = [await connection.call() for _ in asked]
-        assert [call["args"] for call in calls] == [{"n": n} for n in range(30)]
-        for call in reversed(calls):
-            connection.result(call, call["args"])
-        assert [await soon(a) for a in asked] == [{"n": n} for n in range(30)]
-
-
 async def test_a_dropped_post_that_fails_warns_nobody(peer: Peer) -> None:
     complaints: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
@@ -149,19 +138,6 @@ async def test_calls_in_flight_are_sent_again_after_the_connection_came_back(
         for call in after:
             again.result(call, call["args"])
         assert [await soon(asked[0]), await soon(asked[2])] == [{"n": 0}, {"n": 2}]
-
-
-async def test_what_is_posted_while_disconnected_leaves_after_the_resume(peer: Peer) -> None:
-    async with peer.client() as client:
-        connection = await peer.connection()
-        peer.away = True
-        connection.drop()
-        await soon(connection.gone.wait())
-        for n in range(3):
-            client.post("send_text_message", n=n)
-        peer.away = False
-        again = await peer.connection()
-        assert [(await again.call())["args"] for _ in range(3)] == [{"n": n} for n in range(3)]
 
 
 async def test_a_final_close_fails_what_is_in_flight(peer: Peer) -> None:
