@@ -1,0 +1,1 @@
+../../../../sdk/typescript/src/client.js

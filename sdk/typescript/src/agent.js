@@ -1,0 +1,305 @@
+// Agents: a function that is called with each message that wakes it.
+//
+//     await serve("echo", (message) => `you said: ${message.content}`);
+//
+// Each wake is a turn that the hub records: it begins durably before the function is called, and
+// stays pending until its end is recorded. After a crash the function is called again with the same
+// message; the answers of its steps are given back, and what it had sent is not sent twice.
+/** @import { Args, Card, Event, Message, OperationInfo, PendingWake, Ready, Result, Signal, Step, Wake } from "./operations.js" */
+import { CallError, Client, Closed, newCid } from "./client.js";
+
+const SHOWN_AFTER_MS = 1000; // a quick turn makes no noise
+const AWAY_MS = 300; // for telling the hub that turns are left
+
+/**
+ * What takes turns: what it returns is sent as the answer in the thread (a text or other JSON; null
+ * and undefined: nothing), or reported to who has delegated the task.
+ * @typedef {(message: Message, turn: Turn) => unknown} Handler
+ */
+/**
+ * @typedef {object} AgentOptions
+ * @property {string} [url]  ws://host:port; left out: what `hubbub up` says in HUBBUB_URL, or ws://127.0.0.1:4820
+ * @property {string} [token]  Left out: the one in HUBBUB_TOKENS.
+ * @property {Card} [card]  What others are told of the agent.
+ * @property {number} [concurrency]  Threads in which it works at the same time; 4.
+ * @property {AbortSignal} [signal]  Ends the agent in order; left out, SIGINT and SIGTERM do.
+ * @property {() => void} [joined]  Called whenever it has joined.
+ * @property {any} [Socket]  In place of the platform's own WebSocket.
+ */
+
+/**
+ * Be an agent until `signal` ends it. Rejects with Closed when the hub closes for good: a token
+ * that is not accepted, or another process that has taken its place.
+ * @param {string} name
+ * @param {Handler} handler
+ * @param {AgentOptions} [options]
+ * @returns {Promise<void>}
+ */
+export async function serve(name, handler, options = {}) {
+  const env = globalThis.process?.env ?? {};
+  const tokens = JSON.parse(env.HUBBUB_TOKENS || "{}");
+  const agent = new Agent(handler, { url: env.HUBBUB_URL || "ws://127.0.0.1:4820", ...options });
+  const over = options.signal ?? onSignals();
+  await new Promise((resolve, reject) => {
+    agent.refused = reject;
+    over.addEventListener("abort", () => agent.leave().then(resolve, reject), { once: true });
+    agent.client.join(name, options.token ?? tokens[name], options.card);
+  });
+}
+
+/** Aborted when the process is asked to end. */
+function onSignals() {
+  const ending = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"]) globalThis.process?.once?.(name, () => ending.abort());
+  return ending.signal;
+}
+
+class Agent {
+  constructor(handler, { url, concurrency = 4, Socket, joined = () => {} }) {
+    this.handler = handler;
+    this.concurrency = concurrency;
+    this.life = newCid(); // of this process: the hub counts those that die in the same turn
+    this.refused = (error) => {};
+    /** @type {Map<string, Turn>} */
+    this.turns = new Map(); // all that have not ended, by id, in order
+    this.client = new Client(
+      url,
+      {
+        ready: (frame) => (this.ready(frame), joined()),
+        event: (frame) => this.event(frame),
+        signal: (frame) => this.signal(frame),
+        status: (status) =>
+          status.state === "refused" && this.lost(new Closed(status.code, status.reason)),
+      },
+      { kind: "agent", turns: true, heartbeat: true, ...(Socket && { Socket }) },
+    );
+  }
+
+  /** @param {Ready} frame */
+  ready(frame) {
+    const pending = new Set(frame.pending?.map(({ wake, started }) => started ?? wake.turn));
+    for (const turn of this.turns.values()) {
+      // The hub has ended it meanwhile, or the log is another one.
+      if (!frame.resumed || !pending.has(turn.id)) turn.stop("it ended while the agent was away");
+    }
+    for (const { message, wake, started } of frame.pending ?? []) this.wake(message, wake, started);
+  }
+
+  /** A wake is pending at the hub until its turn has ended: the event can be acknowledged at once. */
+  event({ message, wake }) {
+    if (wake) this.wake(message, wake);
+  }
+
+  /** @param {Signal} frame */
+  signal({ type, sender, data }) {
+    if (type !== "stop_turns" || sender !== "hub") return;
+    for (const id of data.turns) this.turns.get(id)?.stop(data.reason || data.code);
+  }
+
+  wake(message, wake, started) {
+    const id = started ?? wake.turn;
+    const known = this.turns.get(id);
+    if (known?.ended.aborted === false) {
+      if (!known.messages.some((each) => each.id === message.id)) known.messages.push(message);
+      return;
+    }
+    if (message.mode === "interrupt") this.interrupt(message);
+    this.turns.set(id, new Turn(this.client, id, message, this.life));
+    this.next();
+  }
+
+  interrupt({ thread_id, sender_id }) {
+    for (const turn of this.turns.values()) {
+      if (turn.running && turn.thread === thread_id) turn.interrupt(`interrupted by ${sender_id}`);
+    }
+  }
+
+  /** Turns of one thread run one after the other, those of several beside each other. */
+  next() {
+    const running = [...this.turns.values()].filter((turn) => turn.running);
+    const busy = new Set(running.map((turn) => turn.thread));
+    for (const turn of this.turns.values()) {
+      if (busy.size >= this.concurrency) return;
+      if (busy.has(turn.thread)) continue;
+      busy.add(turn.thread);
+      turn.running = true;
+      this.run(turn);
+    }
+  }
+
+  async run(turn) {
+    try {
+      await turn.run(this.handler);
+    } catch (error) {
+      // Left, or ended by somebody else: there is nothing to record.
+      if (error instanceof CallError) console.error(`${turn.id}: ${error.message}`);
+    } finally {
+      if (this.turns.get(turn.id) === turn) this.turns.delete(turn.id);
+      this.next();
+    }
+  }
+
+  /** The hub is told that what runs is cut off in order, and not by a death. */
+  async leave() {
+    const told = [...this.turns.values()].filter((turn) => turn.running).map((turn) => turn.leave());
+    const late = new Promise((resolve) => setTimeout(resolve, AWAY_MS));
+    await Promise.race([Promise.allSettled(told), late]);
+    this.lost();
+  }
+
+  lost(error) {
+    const turns = [...this.turns.values()];
+    this.turns.clear(); // none of them begins any more
+    for (const turn of turns) turn.stop("the agent has left");
+    this.client.leave();
+    if (error) this.refused(error);
+  }
+}
+
+/** A turn of an agent: what its handler works with. */
+export class Turn {
+  /** @param {Client} client @param {string} id @param {Message} message @param {string} life */
+  constructor(client, id, message, life) {
+    this.client = client;
+    /** The id that the hub's wake gave it. */
+    this.id = id;
+    /** Of the thread in which the agent was woken. */
+    this.thread = message.thread_id;
+    /** What it answers, oldest first: one message, or what an earlier process had taken together. */
+    this.messages = [message];
+    /** What an earlier process had recorded. @type {Step[]} */
+    this.earlier = [];
+    this.running = false;
+    this.life = life;
+    this.steps = 0;
+    this.writes = 0;
+    /** @type {object[]} */
+    this.calls = []; // of the handler, not yet recorded
+    this.controller = new AbortController();
+    this.interrupted = "";
+  }
+
+  /** Aborted when somebody has ended the turn: give it to `fetch` and the like. @type {AbortSignal} */
+  get ended() {
+    return this.controller.signal;
+  }
+
+  /**
+   * Call an operation of the hub or of a mod, as part of the turn: a write that an earlier process
+   * has made counts as made, and its first result is given. Rejects with a CallError.
+   * @template {string} Name
+   * @param {Name} name
+   * @param {Args<Name>} [args]
+   * @returns {Promise<Result<Name>>}
+   */
+  async call(name, args = /** @type {any} */ ({})) {
+    if (this.client.operations.get(name)?.permission === "read") return this.client.call(name, args);
+    const number = this.writes++; // before anything is awaited: several calls may be under way
+    const known = /** @type {any} */ ((await this.client.describe(name))?.input_schema)?.properties ?? {};
+    const filled = { ...args };
+    if ("cause" in known) filled.cause = this.id;
+    if ("outside" in known && this.messages.some((message) => message.outside)) filled.outside = true;
+    this.ended.throwIfAborted();
+    const cid = `${this.id}/${number}`.replaceAll("/", ":");
+    const value = await this.client.call(name, filled, cid).catch((error) => {
+      const { first } = error.details ?? {}; // what was done then counts
+      if (error.code !== "cid_conflict" || !first) throw error;
+      return first;
+    });
+    this.calls.push({ id: cid, name, arguments: args, result: value?.id ?? JSON.stringify(value ?? null) });
+    return value;
+  }
+
+  /** Say something in the thread of the turn: a text or other JSON. @param {unknown} content */
+  say(content) {
+    if (typeof content === "string") return this.call("send_text_message", { to: this.thread, text: content });
+    return this.call("send_message", { to: this.thread, content: /** @type {any} */ (content) });
+  }
+
+  /**
+   * A step of the turn, which is recorded: `work` asks a model, for example, and gives what the
+   * record shall have of it (`text`, `tokens_in`, `tokens_out`, `cost_usd`, `calls`, ...). If an
+   * earlier process has recorded this step, its record is given and `work` is not called.
+   * @param {() => Promise<Partial<Step>> | Partial<Step>} work
+   * @returns {Promise<Step>}
+   */
+  async step(work) {
+    const n = ++this.steps;
+    const earlier = this.earlier.find((step) => step.n === n);
+    if (earlier) return earlier;
+    const began = performance.now();
+    const told = await work();
+    this.ended.throwIfAborted();
+    const step = { at_ms: began - this.began, duration_ms: performance.now() - began, ...told, n };
+    await this.client.call("record_step", { turn: this.id, step });
+    return step;
+  }
+
+  /** @param {Handler} handler */
+  async run(handler) {
+    const { id, thread: thread_id, messages, life } = this;
+    this.began = performance.now();
+    const start = { id, thread_id, messages: messages.map((message) => message.id) };
+    this.earlier = (await this.client.call("begin_turn", { start, life })).steps ?? [];
+    const showing = setTimeout(() => this.show("thinking"), SHOWN_AFTER_MS);
+    let outcome = "finished", reason = "";
+    try {
+      await Promise.race([this.handle(handler), rejected(this.ended)]);
+    } catch (error) {
+      if (this.ended.aborted && !this.interrupted) throw this.ended.reason;
+      outcome = this.interrupted ? "cancelled" : "handler_error";
+      reason = this.interrupted || String(error?.message ?? error);
+      if (!this.interrupted) console.error(error);
+    } finally {
+      clearTimeout(showing);
+      if (this.shown) this.show("idle");
+    }
+    await this.record();
+    await this.client.call("end_turn", { end: { id, outcome, reason } });
+  }
+
+  async handle(handler) {
+    this.ended.throwIfAborted();
+    const message = this.messages.at(-1);
+    const answer = await handler(message, this);
+    if (answer === null || answer === undefined || answer === "") return;
+    if (message.request?.kind !== "task") return void (await this.say(answer));
+    const text = typeof answer === "string" ? answer : JSON.stringify(answer);
+    await this.call("report", { request: message.id, status: "result", text });
+  }
+
+  /** What the handler has called itself is a step, too. */
+  async record() {
+    const { calls } = this;
+    if (!calls.length || this.earlier.some((step) => step.n === this.steps + 1)) return;
+    this.calls = [];
+    await this.client.call("record_step", { turn: this.id, step: { n: ++this.steps, calls } });
+  }
+
+  show(state) {
+    this.shown = true;
+    this.client.signal("activity", this.thread, { state, turn: this.id, step: this.steps + 1 });
+  }
+
+  /** Somebody has ended it: there is nothing to record. */
+  stop(reason) {
+    this.controller.abort(new Error(reason));
+  }
+
+  /** A person's next message ends it. */
+  interrupt(reason) {
+    this.interrupted = reason;
+    this.controller.abort(new Error(reason));
+  }
+
+  leave() {
+    return this.client.call("leave_turn", { turn: this.id, life: this.life });
+  }
+}
+
+/** @param {AbortSignal} signal */
+function rejected(signal) {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
