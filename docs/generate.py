@@ -1,4 +1,5 @@
-"""Writes docs/reference/*.md and pages of docs/explanation from the code: `make docs`.
+"""Writes docs/reference/*.md, pages of docs/explanation and the types of the client in TypeScript
+from the code: `make docs`.
 tests/unit/test_docs.py holds them to it.
 
 Everything that can be derived is derived: models, codes, operations, config, commands, metrics, the
@@ -16,6 +17,7 @@ from generating.commands import operations_json
 from generating.frameworks import frameworks_parts
 from generating.network import cli_parts, config_parts
 from generating.public_api import public_api_parts
+from generating.typescript import typescript_types
 from generating.wakes import wakes_parts
 from generating.wire import operations_parts, protocol_parts
 
@@ -24,6 +26,7 @@ __all__ = ["pages"]
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "reference" / "templates"
 OPERATIONS = HERE.parent / "hubbub" / "people" / "operations.json"
+TYPES = HERE.parent / "sdk" / "typescript" / "src" / "operations.d.ts"
 FOLDERS = (HERE / "reference", HERE / "explanation")
 
 
@@ -39,7 +42,7 @@ def pages() -> dict[Path, str]:
         for folder in FOLDERS
         for template in sorted((folder / "templates").glob("*.md"))
     }
-    return found | {OPERATIONS: operations_json()}
+    return found | {OPERATIONS: operations_json(), TYPES: typescript_types()}
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ for name; do
     page) markers=browser what="the page in Chromium" time="2 minutes and a half" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
     npm) markers=npm what="coding agents and MCP hosts from npm" time="2 minutes" workers=$jobs \
-        prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients" ;;
+        prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients tests.e2e.support.node" ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
         warnings=ignore ;; # theirs
     *) echo "no such part: $name (fast, slow, page, npm, frameworks)" >&2 && exit 2 ;;

@@ -657,6 +657,10 @@ INTEROP = {
     "I-22": "Approvals, budgets and failures are told through the OpenAI API while one waits.",
     "I-24": "Agents of other frameworks take turns: recorded, shown, stopped, answered once.",
     "I-23": "An editor prompts an agent by ACP, decides its approvals, cancels and comes back.",
+    "I-25": "Programs in Node hear and say each message once, though the hub is killed meanwhile.",
+    "I-26": "An agent in Node goes on where the record of its turn ends; stops end its work.",
+    "I-27": "`hubbub up` runs agents that are programs in any language.",
+    "I-28": "The packed client for TypeScript knows all operations and runs without a build.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

@@ -12,19 +12,20 @@ from hubbub.mods.loader import BUILT_IN, find_mod
 from hubbub.mods.operation import Operation
 from hubbub.network.operations import CORE_OPERATIONS
 
-__all__ = ["operations_json"]
+__all__ = ["declared", "operations_json"]
 
 _UNUSED = frozenset({"title", "additionalProperties", "$defs", "maxLength", "minLength"})
 
 
 def operations_json() -> str:
     """One operation a line, by name."""
-    told = {operation.name: _told(mod, operation) for mod, operation in _declared()}
+    told = {operation.name: _told(mod, operation) for mod, operation in declared()}
     lines = (f"{json.dumps(name)}: {json.dumps(told[name])}" for name in sorted(told))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _declared() -> Iterator[tuple[str, Operation]]:
+def declared() -> Iterator[tuple[str, Operation]]:
+    """The operations of the hub and of the mods that come with it, each with its mod's name."""
     for operation in CORE_OPERATIONS:
         yield "", operation
     for name in BUILT_IN:

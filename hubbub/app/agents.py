@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
 import re
 import signal
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from hubbub.agents.declared import declared
 from hubbub.agents.launch import run_agent
 from hubbub.agents.program import Objects
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
+from hubbub.app.lifeline import end_with_parent
 from hubbub.app.process import run_loop
 from hubbub.app.prompts import mod_notes
-from hubbub.app.supervisor import RUN, URL, agent_tokens
+from hubbub.app.supervisor import RUN, TOKENS, URL, agent_tokens
 from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import Address, find_network
 from hubbub.config.loader import load
@@ -135,7 +139,25 @@ def _name_for(class_: str) -> str:
 
 def run(job: AgentsJob) -> None:
     """Run the agents until SIGINT or SIGTERM. Raises HubbubError when the network is lost."""
+    for agent in job.agents:
+        if agent.config.kind == "program":
+            if len(job.agents) > 1:
+                raise UserError(f"'{agent.name}' is a program: run it alone, with --name")
+            _become(job, agent)
     run_loop(_until_signal(job))
+
+
+def _become(job: AgentsJob, agent: AgentJob) -> NoReturn:
+    """This process becomes the agent's program, which joins by itself."""
+    command = agent.config.command
+    tokens = {} if agent.token is None else {agent.name: agent.token}
+    environment = {**os.environ, URL: job.url, TOKENS: json.dumps(tokens)}
+    os.chdir(job.folder)
+    end_with_parent()
+    try:
+        os.execvpe(command[0], command, environment)
+    except OSError as error:
+        raise HubbubError(f"{agent.name}: cannot run {command[0]}: {error.strerror}") from error
 
 
 async def _until_signal(job: AgentsJob) -> None:

@@ -6,16 +6,20 @@ end. The kernel closes the writing end whenever the parent is gone, however it w
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
+import sys
 import threading
 from types import TracebackType
 from typing import Self
 
-__all__ = ["VARIABLE", "Lifeline", "hold_on"]
+__all__ = ["VARIABLE", "Lifeline", "end_with_parent", "hold_on"]
 
 VARIABLE = "HUBBUB_LIFELINE"
 """The environment variable that tells a child which descriptor to read from."""
 _EXIT_CODE = 3
+_PR_SET_PDEATHSIG = 1
 
 
 class Lifeline:
@@ -50,6 +54,14 @@ def hold_on() -> None:
     fd = int(value)
     os.set_inheritable(fd, False)  # processes that the agent starts are its own business
     threading.Thread(target=_wait, args=(fd,), name="lifeline", daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """End this process, also when it has become another program, with a SIGTERM as soon as the
+    parent is gone. Only Linux can do that; elsewhere nothing happens.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _wait(fd: int) -> None:

@@ -28,7 +28,7 @@ from hubbub.agents.tools.naming import (
 from hubbub.agents.window import sizes
 from hubbub.app.prompts import check_prompts, check_skills
 from hubbub.config.agents import AcpConfig
-from hubbub.config.explain import explain
+from hubbub.config.explain import dotted, explain
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.paths import split_spec
@@ -238,17 +238,24 @@ def _check_doors(config: LoadedConfig) -> Iterator[ConfigError]:
 
 
 def check_programs(config: LoadedConfig) -> None:
-    """The programs of coding agents are on this machine. Raises ConfigProblems."""
+    """The programs of agents are on this machine. Raises ConfigProblems."""
     problems: list[ConfigError] = []
-    for name, acp in programs_of(config):
-        program = acp.command[0]
-        if shutil.which(program if os.sep not in program else os.path.join(acp.cwd, program)):
+    folder = str(config.path.parent)
+    places: list[tuple[Loc, str, str]] = [
+        (("agents", name, "command"), agent.command[0], folder)
+        for name, agent in config.file.agents.items()
+        if agent.kind == "program"
+    ]
+    places += [
+        (("agents", name, "acp", "command"), acp.command[0], acp.cwd)
+        for name, acp in programs_of(config)
+    ]
+    for loc, program, cwd in places:
+        if shutil.which(program if os.sep not in program else os.path.join(cwd, program)):
             continue
-        text = f"agents.{name}.acp.command: there is no program '{program}'"
+        text = f"{dotted(loc)}: there is no program '{program}'"
         where = "" if os.sep in program else " on the PATH"
-        problems.append(
-            config.problem(("agents", name, "acp", "command"), f"{text}{where}: install it")
-        )
+        problems.append(config.problem(loc, f"{text}{where}: install it"))
     if problems:
         raise ConfigProblems(problems)
 

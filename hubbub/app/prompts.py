@@ -65,6 +65,9 @@ def operations(file: NetworkFile) -> tuple[OperationInfo, ...]:
     return tuple(operation.info() for operation in (*CORE_OPERATIONS, *operations_of(file)))
 
 
+_WITHOUT_PROMPT = ("python", "program")
+
+
 @dataclass(frozen=True)
 class AgentPrompt:
     """The prompt of one agent of a config."""
@@ -168,7 +171,7 @@ def agent_prompts(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
     return {
         name: AgentPrompt.of(loaded, name, loaded.file.agent(name))
         for name, agent in loaded.file.agents.items()
-        if agent.kind != "python"
+        if agent.kind not in _WITHOUT_PROMPT
     }
 
 
@@ -176,7 +179,7 @@ def check_prompts(loaded: LoadedConfig) -> list[ConfigError]:
     """What is wrong with the prompts that agents name: files, versions, variables."""
     problems: list[ConfigError] = []
     for name, agent in loaded.file.agents.items():
-        if agent.kind != "python":
+        if agent.kind not in _WITHOUT_PROMPT:
             try:
                 load_system_prompts(agent, name, loaded.path.parent)
             except ConfigError as error:

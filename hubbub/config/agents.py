@@ -289,10 +289,11 @@ class History(Section):
 
 class AgentConfig(Section):
     kind: Literal[
-        "llm", "python", "acp", "router", "planner", "executor", "reflector", "pipeline"
+        "llm", "python", "acp", "program", "router", "planner", "executor", "reflector", "pipeline"
     ] = "llm"
-    """llm: a model decides; python: a class does; acp: a coding agent's own program does; the
-    others are roles of models, and the pipeline that joins them."""
+    """llm: a model decides; python: a class does; acp: a coding agent's own program does; program:
+    a program in any language that joins by itself; the others are roles of models, and the pipeline
+    that joins them."""
     object: str | None = None
     """`file.py:name`, an agent that Python declares (`LlmAgent`, or an `Agent`); the other keys of
     this section are laid over it. What the hub itself heeds stands here: `daily`, `approvers`,
@@ -378,6 +379,9 @@ class AgentConfig(Section):
     """python: handed to the class as `self.settings`."""
     acp: AcpConfig | None = None
     """acp: the program."""
+    command: Annotated[list[str], Field(max_length=1000)] = []
+    """program: what is run in the file's folder, for example `[node, agents/bill.mjs]`. HUBBUB_URL
+    says where the network is, HUBBUB_TOKENS has its token in a JSON object by the agent's name."""
     steer: Literal["steer", "queue", "interrupt"] = "steer"
     """llm and roles: what a person says in the thread of a turn that runs. steer: the model is
     shown it with its next question; queue: it waits for the next turn; interrupt: the turn ends,

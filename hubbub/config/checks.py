@@ -235,6 +235,12 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
             document.report(loc, f"{dotted(loc)} is a python agent: it needs the key 'class'")
     elif kind == "acp":
         _check_acp(document, loc, agent)
+    elif kind == "program":
+        if _left_out(agent, "command"):
+            text = "is a program: it needs the key 'command', for example `[node, agent.mjs]`"
+            document.report(loc, f"{dotted(loc)} {text}")
+        if agent.get("process") == "shared":
+            document.report((*loc, "process"), f"{dotted(loc)} has a process of its own")
     elif kind == "llm" or kind in ROLES_OF:
         if class_:
             document.report((*loc, "class"), f"{dotted(loc)} has a class: add `kind: python`")

@@ -121,7 +121,7 @@ def _wrong(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
     if case.agent is not None and case.agent not in file.agents:
         hint = nearest(case.agent, file.agents)
         yield placed.problem(f"'{name}' is about the unknown agent '{case.agent}'{hint}", "agent")
-    elif case.agent is not None and file.agents[case.agent].kind in ("python", "acp"):
+    elif case.agent is not None and file.agents[case.agent].kind in ("python", "acp", "program"):
         yield placed.problem(f"'{name}': the agent '{case.agent}' has no model", "agent")
     elif case.incoming is not None:
         yield from _wrong_conversation(placed, loaded)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +18,7 @@ from tests.e2e.support.agents import all_present, running_agent
 from tests.e2e.support.config_network import ROOT, environment, run_here
 from tests.e2e.support.forked import DEADLINE_S, Forked, hubbub
 from tests.e2e.support.hubs import running_hub
+from tests.e2e.support.node import node
 from tests.unit.configs.people import Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -150,29 +148,13 @@ async def test_the_tutorial_leads_where_it_says_ids_included(tmp_path: Path) -> 
     assert "".join(told[2:]) == example(TUTORIAL, "look.shown")
 
 
-@cache
-def _node() -> list[str]:
-    """The command for Node with a WebSocket of its own; empty if there is none here."""
-    for command in (["node"], ["node", "--experimental-websocket"]):
-        if shutil.which("node") is None:
-            return []
-        asked = subprocess.run(
-            [*command, "-e", "process.exit(typeof WebSocket === 'function' ? 0 : 1)"],
-            capture_output=True,
-            check=False,
-        )
-        if asked.returncode == 0:
-            return command
-    return []
-
-
-@pytest.mark.skipif(not _node(), reason="no Node with a WebSocket of its own")
+@pytest.mark.skipif(not node(), reason="no Node with a WebSocket of its own")
 async def test_the_participant_in_javascript_survives_a_kill_of_the_hub(tmp_path: Path) -> None:
     file = tmp_path / "echo.mjs"
     file.write_text(example(OTHER_LANGUAGE, "echo.mjs"))
     async with running_hub(tmp_path) as hub:
         process = await asyncio.create_subprocess_exec(
-            *_node(), str(file), hub.url, stdout=PIPE, stderr=PIPE
+            *node(), str(file), hub.url, stdout=PIPE, stderr=PIPE
         )
         try:
             assert process.stdout is not None

@@ -55,6 +55,7 @@ function onSignals() {
 }
 
 class Agent {
+  /** @param {Handler} handler @param {AgentOptions & {url: string}} options */
   constructor(handler, { url, concurrency = 4, Socket, joined = () => {} }) {
     this.handler = handler;
     this.concurrency = concurrency;
@@ -80,34 +81,49 @@ class Agent {
     const pending = new Set(frame.pending?.map(({ wake, started }) => started ?? wake.turn));
     for (const turn of this.turns.values()) {
       // The hub has ended it meanwhile, or the log is another one.
-      if (!frame.resumed || !pending.has(turn.id)) turn.stop("it ended while the agent was away");
+      if (!frame.resumed || !pending.has(turn.id)) this.stop(turn.id, "it ended while the agent was away");
     }
     for (const { message, wake, started } of frame.pending ?? []) this.wake(message, wake, started);
+    this.next();
   }
 
-  /** A wake is pending at the hub until its turn has ended: the event can be acknowledged at once. */
+  /** A wake is pending at the hub until its turn has ended: the event can be acknowledged at once. @param {Event} event */
   event({ message, wake }) {
-    if (wake) this.wake(message, wake);
+    if (!wake) return;
+    this.wake(message, wake);
+    this.next();
   }
 
   /** @param {Signal} frame */
   signal({ type, sender, data }) {
     if (type !== "stop_turns" || sender !== "hub") return;
-    for (const id of data.turns) this.turns.get(id)?.stop(data.reason || data.code);
+    const { turns, reason, code } = /** @type {any} */ (data);
+    for (const id of turns) this.stop(id, reason || code);
   }
 
+  /**
+   * @param {Message} message
+   * @param {Wake} wake
+   * @param {string | null} [started]  The turn that an earlier process has begun with the message.
+   */
   wake(message, wake, started) {
     const id = started ?? wake.turn;
     const known = this.turns.get(id);
-    if (known?.ended.aborted === false) {
-      if (!known.messages.some((each) => each.id === message.id)) known.messages.push(message);
+    if (known && !known.ended.aborted) {
+      if (!known.running) known.messages.push(message);
       return;
     }
     if (message.mode === "interrupt") this.interrupt(message);
     this.turns.set(id, new Turn(this.client, id, message, this.life));
-    this.next();
   }
 
+  /** Somebody has ended a turn. @param {string} id @param {string} reason */
+  stop(id, reason) {
+    this.turns.get(id)?.stop(reason);
+    if (!this.turns.get(id)?.running) this.turns.delete(id);
+  }
+
+  /** @param {Message} message */
   interrupt({ thread_id, sender_id }) {
     for (const turn of this.turns.values()) {
       if (turn.running && turn.thread === thread_id) turn.interrupt(`interrupted by ${sender_id}`);
@@ -116,8 +132,7 @@ class Agent {
 
   /** Turns of one thread run one after the other, those of several beside each other. */
   next() {
-    const running = [...this.turns.values()].filter((turn) => turn.running);
-    const busy = new Set(running.map((turn) => turn.thread));
+    const busy = new Set([...this.turns.values()].filter((turn) => turn.running).map((turn) => turn.thread));
     for (const turn of this.turns.values()) {
       if (busy.size >= this.concurrency) return;
       if (busy.has(turn.thread)) continue;
@@ -173,6 +188,7 @@ export class Turn {
     this.life = life;
     this.steps = 0;
     this.writes = 0;
+    this.began = 0;
     /** @type {object[]} */
     this.calls = []; // of the handler, not yet recorded
     this.controller = new AbortController();
@@ -197,10 +213,10 @@ export class Turn {
     const number = this.writes++; // before anything is awaited: several calls may be under way
     const known = /** @type {any} */ ((await this.client.describe(name))?.input_schema)?.properties ?? {};
     const filled = { ...args };
-    if ("cause" in known) filled.cause = this.id;
-    if ("outside" in known && this.messages.some((message) => message.outside)) filled.outside = true;
+    if ("cause" in known) Object.assign(filled, { cause: this.id });
+    if ("outside" in known && this.messages.some((each) => each.outside)) Object.assign(filled, { outside: true });
     this.ended.throwIfAborted();
-    const cid = `${this.id}/${number}`.replaceAll("/", ":");
+    const cid = `${this.id.slice(-32)}:${number}`; // its end has the message's number
     const value = await this.client.call(name, filled, cid).catch((error) => {
       const { first } = error.details ?? {}; // what was done then counts
       if (error.code !== "cid_conflict" || !first) throw error;
@@ -242,10 +258,12 @@ export class Turn {
     const start = { id, thread_id, messages: messages.map((message) => message.id) };
     this.earlier = (await this.client.call("begin_turn", { start, life })).steps ?? [];
     const showing = setTimeout(() => this.show("thinking"), SHOWN_AFTER_MS);
-    let outcome = "finished", reason = "";
+    /** @type {"finished" | "cancelled" | "handler_error"} */
+    let outcome = "finished";
+    let reason = "";
     try {
       await Promise.race([this.handle(handler), rejected(this.ended)]);
-    } catch (error) {
+    } catch (/** @type {any} */ error) {
       if (this.ended.aborted && !this.interrupted) throw this.ended.reason;
       outcome = this.interrupted ? "cancelled" : "handler_error";
       reason = this.interrupted || String(error?.message ?? error);
@@ -258,9 +276,10 @@ export class Turn {
     await this.client.call("end_turn", { end: { id, outcome, reason } });
   }
 
+  /** @param {Handler} handler */
   async handle(handler) {
     this.ended.throwIfAborted();
-    const message = this.messages.at(-1);
+    const message = /** @type {Message} */ (this.messages.at(-1));
     const answer = await handler(message, this);
     if (answer === null || answer === undefined || answer === "") return;
     if (message.request?.kind !== "task") return void (await this.say(answer));

@@ -96,8 +96,16 @@ export class Client {
     this.calls = new Map(); // ref -> {text, resolve, reject}
     this.described = new Map(); // hash of schemas -> promise of the operation with them
     this.nextRef = 1;
-    this.forget();
     this.tries = 0;
+    /** Where a later connection resumes: everything up to there is done. @type {any} */
+    this.cursor = null; // {epoch, seq, run}
+    this.received = 0; // the last event that was handed on
+    this.last = 0; // the last event of this connection
+    this.acked = 0;
+    /** @type {Set<number>} */
+    this.open = new Set(); // events that somebody is at work on, in order
+    /** @type {any} */
+    this.partial = null; // what is asked for that `ready` left out
     /** @type {WebSocket | null} */
     this.socket = null;
     /** @type {any} */
@@ -217,14 +225,11 @@ export class Client {
     this.listener.status?.(status);
   }
 
+  /** What was handed on belongs to another stream. */
   forget() {
-    /** What is done: where a later connection resumes. @type {{epoch: string, seq: number, run?: string | null} | null} */
     this.cursor = null;
-    this.received = 0; // the last event that was handed on
-    this.last = 0; // the last event of this connection
-    this.acked = 0;
-    /** @type {Set<number>} */
-    this.open = new Set(); // events that somebody is at work on, in order
+    this.received = 0;
+    this.open = new Set();
   }
 
   connect() {
@@ -332,7 +337,8 @@ export class Client {
 
   /** @param {Ready} frame */
   joined(frame) {
-    const { epoch, run, heartbeat_s } = this.hello;
+    const hello = /** @type {Hello} */ (this.hello);
+    const { epoch, run, heartbeat_s } = hello;
     // A resume that starts beyond what is here would only look whole.
     if (this.cursor && (!frame.resumed || this.cursor.epoch !== epoch || frame.cursor > this.received)) {
       frame.resumed = false;
@@ -342,9 +348,9 @@ export class Client {
     this.cursor = { epoch, run, seq: this.cursor?.seq ?? frame.cursor };
     this.last = this.acked = frame.cursor;
     this.tries = 0;
-    this.operations = new Map(frame.operations.map((operation) => [operation.name, operation]));
+    this.operations = new Map(frame.operations?.map((operation) => [operation.name, operation]));
     const socket = this.socket;
-    this.listener.ready?.(frame, this.hello);
+    this.listener.ready?.(frame, hello);
     if (socket !== this.socket) return; // left meanwhile
     this.become({ state: "ready" });
     this.acknowledge();

@@ -3,72 +3,10 @@
 //     const robin = await join("ws://127.0.0.1:4820", "robin");
 //     await robin.call("send_text_message", { to: "calculator", text: "12 miles in km" });
 //     for await (const { message } of robin.events()) console.log(message.sender_id, message.content);
-/** @import { Card, Event, Ready } from "./operations.js" */
-import { Client, Closed } from "./client.js";
-
+/** @typedef {import("./operations.js").Event} Event */
+/** @typedef {import("./operations.js").Message} Message */
+/** @typedef {import("./operations.js").Operations} Operations */
+/** @typedef {import("./operations.js").Step} Step */
 export { serve, Turn } from "./agent.js";
 export { CallError, Client, Closed, newCid } from "./client.js";
-
-/** A client whose events are read in a loop. */
-export class Participant extends Client {
-  /** @param {string} url @param {import("./client.js").ClientOptions} [options] */
-  constructor(url, options) {
-    super(url, {}, { heartbeat: true, ...options });
-    /** @type {{frame: Event, done: (value?: unknown) => void}[]} */
-    this.waiting = [];
-    /** @type {(value?: unknown) => void} */
-    this.news = () => {};
-    /** @type {Ready | null} */
-    this.ready = null;
-    /** @type {Error | null} */
-    this.end = null;
-    this.listener = {
-      ready: (frame) => {
-        if (!frame.resumed) this.waiting = []; // of a log that is no more
-        this.ready = frame;
-      },
-      event: (frame) => new Promise((done) => this.waiting.push({ frame, done }) && this.news()),
-      status: (status) => {
-        if (status.state === "refused") this.end = new Closed(status.code, status.reason);
-        this.news();
-      },
-    };
-  }
-
-  /**
-   * What happens, in order, for one reader; ends when the participant leaves, and throws Closed when
-   * the hub closes for good. Asking for the next event acknowledges the one before: a program that
-   * dies over an event, or leaves the loop with it, is given it again by the hub.
-   */
-  async *events() {
-    for (;;) {
-      const next = this.waiting.shift();
-      if (next) {
-        yield next.frame;
-        next.done();
-      } else if (this.state === "out" || this.end) {
-        if (this.end) throw this.end;
-        return;
-      } else {
-        await new Promise((news) => (this.news = news));
-      }
-    }
-  }
-}
-
-/**
- * Join a network; resolves when the hub has let the participant in, and rejects with Closed if it
- * refuses. A lost connection is taken up again by itself, until `leave()`.
- * @param {string} url  ws://host:port
- * @param {string} participant
- * @param {import("./client.js").ClientOptions & {token?: string, card?: Card}} [options]
- */
-export async function join(url, participant, { token, card, ...options } = {}) {
-  const client = new Participant(url, options);
-  client.join(participant, token, card);
-  while (client.state !== "ready") {
-    await new Promise((news) => (client.news = news));
-    if (client.end) throw client.end;
-  }
-  return client;
-}
+export { join, Participant } from "./participant.js";

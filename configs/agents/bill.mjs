@@ -1,0 +1,19 @@
+// Splits a bill: who sends "12.50 + 9 for 2" hears what each has to pay. The calculator, an agent in
+// Python, does the sum; its result is a message like any other, and wakes this agent again.
+import { serve } from "../../sdk/typescript/src/index.js"; // elsewhere: "@hubbub/client"
+
+const ASKED = /^(.+) for (\d+)$/;
+
+await serve("bill", async ({ content, request }, turn) => {
+  if (request && request.kind !== "task") {
+    // The turn that has asked the calculator stands in the thread of who wants to know.
+    const task = await turn.call("read_message", { id: request.id });
+    const { start } = await turn.call("read_turn", { id: task.cause_id });
+    const text = request.kind === "result" ? `each pays: ${content}` : `no sum: ${content}`;
+    await turn.call("send_text_message", { to: start.thread_id, text });
+    return null;
+  }
+  const [, sum, people] = ASKED.exec(content) ?? [];
+  if (!sum) return 'Say for example "12.50 + 9 for 2".';
+  await turn.call("delegate", { to: "calculator", task: `(${sum}) / ${people}` });
+});

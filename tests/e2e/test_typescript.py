@@ -1,0 +1,244 @@
+"""The client of `sdk/typescript` in Node, across deaths of the hub and its own, and its package."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from asyncio.subprocess import PIPE, STDOUT
+from pathlib import Path
+
+import pytest
+
+from hubbub.client import Client, WebSocketTransport
+from hubbub.protocol.operations import Turns, TurnSummary
+from hubbub.protocol.turns import Turn
+from tests.doc_pages import example
+from tests.e2e.support.agents import all_present
+from tests.e2e.support.config_network import run_config
+from tests.e2e.support.hubs import running_hub
+from tests.e2e.support.node import SDK, TYPESCRIPT, node, running_program
+from tests.unit.configs.people import Person
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not node(), reason="no Node with a WebSocket of its own"),
+]
+
+WRITER = """
+import { join } from "@hubbub/client";
+const writer = await join(process.argv[2], "writer");
+for (let n = 0; n < 300; n++) {
+  await writer.call("send_text_message", { to: "reader", text: `${n}` });
+}
+console.log("written");
+writer.leave();
+"""
+READER = """
+import { join } from "@hubbub/client";
+const reader = await join(process.argv[2], "reader");
+console.log("joined");
+for await (const { message } of reader.events()) {
+  console.log(message.content);
+  if (message.content === "299") reader.leave();
+}
+"""
+
+
+@pytest.mark.behaviour("I-25")
+async def test_what_programs_in_node_say_and_hear_arrives_once_though_the_hub_is_killed(
+    tmp_path: Path,
+) -> None:
+    async with (
+        running_hub(tmp_path) as hub,
+        running_program(tmp_path, READER, hub.url) as reader,
+    ):
+        assert await reader.line() == "joined"
+        async with running_program(tmp_path, WRITER, hub.url) as writer:
+            heard = []
+            for n in range(300):
+                if n in (40, 41, 160):
+                    await hub.kill()
+                    await hub.start()
+                heard.append(await reader.line())
+            assert heard == [str(n) for n in range(300)]
+            assert await writer.line() == "written"
+            assert (await writer.ended(), await reader.ended()) == (0, 0)
+
+
+AGENT = """
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { serve } from "@hubbub/client";
+const dies = (where) => {
+  if (readFileSync("dies.txt", "utf8") !== where) return;
+  writeFileSync("dies.txt", "");
+  process.kill(process.pid, "SIGKILL");
+};
+await serve("thinker", async (message, turn) => {
+  dies("begun");
+  const { text } = await turn.step(() => {
+    appendFileSync("asked.txt", "x");
+    return { text: `thought about ${message.content}`, tokens_in: 7, tokens_out: 3 };
+  });
+  dies("asked");
+  await turn.call("send_text_message", { to: "bob", text });
+  dies("said");
+  return `told bob: ${text}`;
+}, { url: process.argv[2], joined: () => console.log("joined") });
+"""
+
+
+@pytest.mark.behaviour("I-26")
+async def test_an_agent_in_node_that_is_killed_goes_on_where_the_record_of_its_turn_ends(
+    tmp_path: Path,
+) -> None:
+    asked, dies = tmp_path / "asked.txt", tmp_path / "dies.txt"
+    async with (
+        running_hub(tmp_path) as hub,
+        Client(WebSocketTransport(hub.url), "ann", "human") as first,
+        Client(WebSocketTransport(hub.url), "bob", "human") as second,
+    ):
+        ann, bob = Person(first), Person(second)
+        for where in ("begun", "asked", "said"):
+            asked.write_text("")
+            dies.write_text(where)
+            async with running_program(tmp_path, AGENT, hub.url) as agent:
+                assert await agent.line() == "joined"
+                await ann.tells("thinker", where)
+                assert await agent.ended() == -9
+            async with running_program(tmp_path, AGENT, hub.url) as agent:
+                assert await agent.line() == "joined"
+                answer = await ann.hears("thinker")
+                assert answer.text == f"told bob: thought about {where}"
+                agent.process.terminate()
+                assert await agent.ended() == 0
+            assert asked.read_text() == "x"
+            assert answer.cause_id is not None
+            turn = Turn.model_validate(await first.call("read_turn", id=answer.cause_id))
+            assert (turn.attempts, turn.tokens_in, turn.tokens_out) == (2, 7, 3)
+            assert turn.steps[0].text == f"thought about {where}"
+            assert len(turn.sent) == 2
+        for where in ("begun", "asked", "said"):
+            assert (await bob.hears("thinker")).text == f"thought about {where}"
+        assert len(bob.heard) == 3
+
+
+@pytest.mark.behaviour("I-27")
+async def test_agents_in_two_languages_work_together_in_the_shipped_network(
+    tmp_path: Path,
+) -> None:
+    options = {"NODE_OPTIONS": " ".join(node()[1:])}
+    async with run_config("two-languages", tmp_path, options) as network:
+        ann = await network.join("ann")
+        assert await ann.asks("bill", "12.50 + 9 for 2") == "each pays: (12.50 + 9) / 2 = 10.75"
+        agents = await ann.client.call("list_participants")
+        assert '"Splits bills"' in json.dumps(agents)
+
+
+STOPPED = """
+import { once } from "node:events";
+import { serve } from "@hubbub/client";
+await serve("worker", async (message, turn) => {
+  console.log(`begins ${message.content}`);
+  if (message.content === "fails") throw new Error("no such thing");
+  if (message.content !== "waits") return message.content;
+  await once(turn.ended, "abort");
+  console.log(`ends ${turn.ended.reason.message}`);
+}, { url: process.argv[2], joined: () => console.log("joined") });
+"""
+
+
+@pytest.mark.behaviour("I-26")
+async def test_turns_of_an_agent_in_node_are_stopped_interrupted_and_fail_with_a_record(
+    tmp_path: Path,
+) -> None:
+    async with (
+        running_hub(tmp_path) as hub,
+        Client(WebSocketTransport(hub.url), "ann", "human") as client,
+        running_program(tmp_path, STOPPED, hub.url) as agent,
+    ):
+        ann = Person(client)
+        assert await agent.line() == "joined"
+        await ann.tells("worker", "waits")
+        assert await agent.line() == "begins waits"
+        await ann.tells("worker", "after it")
+        await client.call("stop", scope="turn", target="worker-m1", reason="enough")
+        assert "enough" in await agent.line()
+        assert await agent.line() == "begins after it"
+        assert (await ann.hears("worker")).text == "after it"
+        await ann.tells("worker", "waits")
+        assert await agent.line() == "begins waits"
+        await client.call("send_text_message", to="worker", text="no", mode="interrupt")
+        assert await agent.line() == "ends interrupted by ann"
+        assert await agent.line() == "begins no"
+        assert (await ann.hears("worker")).text == "no"
+        await ann.tells("worker", "fails")
+        assert await agent.line() == "begins fails"
+        turns = await _turns(client)
+        while not all(turn.outcome for turn in turns):
+            turns = await _turns(client)
+        outcomes = ["cancelled", "finished", "cancelled", "finished", "handler_error"]
+        assert [turn.outcome for turn in reversed(turns)] == outcomes
+        assert turns[0].reason == "no such thing"
+
+
+async def _turns(client: Client) -> tuple[TurnSummary, ...]:
+    """Those of the worker, the latest first."""
+    return Turns.model_validate(await client.call("list_turns", agent="worker")).turns
+
+
+PAGE = "docs/how-to/write-an-agent-in-typescript.md"
+CHECKED = """{"compilerOptions": {"strict": true, "noEmit": true, "target": "ES2023",
+"module": "NodeNext", "skipLibCheck": false, "types": ["node"]}, "include": ["*.ts"]}"""
+WRONG = """import { join } from "@hubbub/client";
+const robin = await join("ws://127.0.0.1:1", "robin");
+await robin.call("send_text_message", { to: "bob", txt: "hi" });
+"""
+
+
+async def _run(folder: Path, *words: str) -> tuple[int, str]:
+    """A program of npm, with its exit code and what it prints."""
+    process = await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=STDOUT, cwd=folder)
+    out, _ = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode()
+
+
+@pytest.mark.npm
+@pytest.mark.skipif(not TYPESCRIPT.there(), reason=TYPESCRIPT.missing)
+@pytest.mark.behaviour("I-28")
+async def test_the_packed_client_has_types_that_hold_and_runs_what_the_page_shows(
+    tmp_path: Path,
+) -> None:
+    npm, tsc = shutil.which("npm"), TYPESCRIPT.modules / "typescript" / "bin" / "tsc"
+    assert npm is not None
+    packed = tmp_path / "packed"
+    shutil.copytree(SDK, packed, ignore=shutil.ignore_patterns("node_modules", "types"))
+    (packed / "node_modules").symlink_to(TYPESCRIPT.modules)
+    code, told = await _run(packed, npm, "pack", "--silent")
+    assert code == 0, told
+    (package,) = packed.glob("*.tgz")
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / "package.json").write_text('{"type": "module"}')
+    assert await _run(user, npm, "install", "--silent", "--offline", str(package)) == (0, "")
+    (user / "node_modules" / "@types").symlink_to(TYPESCRIPT.modules / "@types")
+    (user / "node_modules" / "undici-types").symlink_to(TYPESCRIPT.modules / "undici-types")
+    (user / "tsconfig.json").write_text(CHECKED)
+    for name in ("echo.ts", "model.ts", "robin.ts"):
+        (user / name).write_text(example(PAGE, name))
+    assert await _run(user, str(TYPESCRIPT.node), str(tsc)) == (0, "")
+    (user / "wrong.ts").write_text(WRONG)
+    code, told = await _run(user, str(TYPESCRIPT.node), str(tsc))
+    assert (code, "'txt' does not exist" in told) == (2, True), told
+    async with running_hub(tmp_path) as hub:
+        command = [str(TYPESCRIPT.node), str(user / "echo.ts"), hub.url]
+        process = await asyncio.create_subprocess_exec(*command, cwd=user)
+        try:
+            await all_present(hub.url, "echo")
+            async with Client(WebSocketTransport(hub.url), "ann", "human") as client:
+                answer = await Person(client).asks("echo", "hello")
+            assert answer == "you said: hello; I am in 1 threads"
+        finally:
+            process.terminate()
+            await process.wait()
