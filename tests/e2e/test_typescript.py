@@ -192,7 +192,8 @@ CHECKED = """{"compilerOptions": {"strict": true, "noEmit": true, "target": "ES2
 "module": "NodeNext", "skipLibCheck": false, "types": ["node"]}, "include": ["*.ts"]}"""
 WRONG = """import { join } from "@hubbub/client";
 const robin = await join("ws://127.0.0.1:1", "robin");
-await robin.call("send_text_message", { to: "bob", txt: "hi" });
+// @ts-expect-error: there is no argument of this name
+await robin.call("send_text_message", { to: "bob", text: "hi", txt: "hi" });
 """
 
 
@@ -205,6 +206,7 @@ async def _run(folder: Path, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.npm
+@pytest.mark.timeout(400)
 @pytest.mark.skipif(not TYPESCRIPT.there(), reason=TYPESCRIPT.missing)
 @pytest.mark.behaviour("I-28")
 async def test_the_packed_client_has_types_that_hold_and_runs_what_the_page_shows(
@@ -227,10 +229,8 @@ async def test_the_packed_client_has_types_that_hold_and_runs_what_the_page_show
     (user / "tsconfig.json").write_text(CHECKED)
     for name in ("echo.ts", "model.ts", "robin.ts"):
         (user / name).write_text(example(PAGE, name))
-    assert await _run(user, str(TYPESCRIPT.node), str(tsc)) == (0, "")
     (user / "wrong.ts").write_text(WRONG)
-    code, told = await _run(user, str(TYPESCRIPT.node), str(tsc))
-    assert (code, "'txt' does not exist" in told) == (2, True), told
+    assert await _run(user, str(TYPESCRIPT.node), str(tsc)) == (0, "")
     async with running_hub(tmp_path) as hub:
         command = [str(TYPESCRIPT.node), str(user / "echo.ts"), hub.url]
         process = await asyncio.create_subprocess_exec(*command, cwd=user)

@@ -132,7 +132,9 @@ def test_the_shipped_networks_are_there() -> None:
         "support-desk",
         "team",
     ]
-    assert sorted(f.stem for f in FILES) == sorted([*with_models, "chat-endpoint", "quickstart"])
+    assert sorted(f.stem for f in FILES) == sorted(
+        [*with_models, "chat-endpoint", "quickstart", "two-languages"]
+    )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
