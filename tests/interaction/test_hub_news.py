@@ -40,7 +40,7 @@ async def states(peer: Peer) -> list[str]:
 async def test_people_hear_what_has_arrived(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.network.cursors.WRITE_AFTER_S", 0.0)
+    monkeypatch.setattr("hubbub.network.gateway.WRITE_AFTER_S", 0.0)
     monkeypatch.setattr("hubbub.network.notifications.DELIVERED_AFTER_S", 0.0)
     ann, bob = await network.join("ann"), await network.join("bob")
     bot = await network.join("bot", "agent")

@@ -22,7 +22,7 @@ from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.sandbox.process import layers
-from hubbub.agents.tools.sandbox.syscalls import MACHINES
+from hubbub.agents.tools.sandbox.seccomp import MACHINES
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError

@@ -8,8 +8,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.tools.sandbox.seccomp import program
-from hubbub.agents.tools.sandbox.syscalls import MACHINES, NEWEST, Machine, Rule, machine
+from hubbub.agents.tools.sandbox.seccomp import MACHINES, NEWEST, Machine, Rule, machine, program
 
 ARCH, REFUSED, CLONE, SEND, CONTROL = 0xC000003E, (41, 57, 58), 56, 44, 16
 THREAD = 0x10000

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.network.log import Entry
-from hubbub.network.mods.messages import message_of
+from hubbub.network.mods.runtime import message_of
 from hubbub.network.threads import Threads
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import (

@@ -10,10 +10,124 @@ import ctypes
 import errno
 import os
 import struct
+from dataclasses import dataclass
 
-from hubbub.agents.tools.sandbox.syscalls import NEWEST, Machine, Rule, machine
+__all__ = ["MACHINES", "NEWEST", "Machine", "Rule", "install", "machine", "program"]
 
-__all__ = ["install", "program"]
+# The system calls that the sandbox knows, by their numbers in the kernel's `asm/unistd.h`.
+
+
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""AUDIT_ARCH of the processors for which there are numbers."""
+
+NEWEST = 463
+"""The calls from this number on are younger than these tables; no program can count on them."""
+
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
+    # a network, and the local sockets of others
+    **{"socket": (41, 198), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201)},
+    **{"accept": (43, 202), "accept4": (288, 242), "sendmsg": (46, 211), "sendmmsg": (307, 269)},
+    # programs and processes
+    **{"fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281)},
+    # signals to others
+    **{"kill": (62, 129), "tkill": (200, 130), "rt_sigqueueinfo": (129, 138)},
+    **{"rt_tgsigqueueinfo": (297, 240), "pidfd_send_signal": (424, 424)},
+    **{"pidfd_open": (434, 434), "pidfd_getfd": (438, 438)},
+    # the memory of others
+    **{"ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271)},
+    **{"process_madvise": (440, 440), "process_mrelease": (448, 448), "kcmp": (312, 272)},
+    **{"move_pages": (279, 239), "migrate_pages": (256, 238)},
+    # how much the system gives to others
+    **{"setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118)},
+    **{"sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122)},
+    **{"sched_setattr": (314, 274)},
+    # System V: shared memory, semaphores, queues; they outlive who made them
+    **{"shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197)},
+    **{"semget": (64, 190), "semop": (65, 193), "semtimedop": (220, 192), "semctl": (66, 191)},
+    **{"msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187)},
+    # POSIX queues
+    **{"mq_open": (240, 180), "mq_unlink": (241, 181), "mq_timedsend": (242, 182)},
+    **{"mq_timedreceive": (243, 183), "mq_notify": (244, 184), "mq_getsetattr": (245, 185)},
+    # roots, mounts, namespaces
+    **{"pivot_root": (155, 41), "chroot": (161, 51), "mount": (165, 40), "umount2": (166, 39)},
+    **{"unshare": (272, 97), "setns": (308, 268), "open_tree": (428, 428)},
+    **{"move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431)},
+    **{"fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442)},
+    # the machine, for an agent that runs as root
+    **{"swapon": (167, 224), "swapoff": (168, 225), "quotactl": (179, 60), "acct": (163, 89)},
+    **{"quotactl_fd": (443, 443), "fanotify_init": (300, 262), "reboot": (169, 142)},
+    **{"kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105)},
+    **{"finit_module": (313, 273), "delete_module": (176, 106), "settimeofday": (164, 170)},
+    **{"adjtimex": (159, 171), "clock_settime": (227, 112), "clock_adjtime": (305, 266)},
+    **{"sethostname": (170, 161), "setdomainname": (171, 162), "syslog": (103, 116)},
+    **{"vhangup": (153, 58), "iopl": (172, None), "ioperm": (173, None)},
+    # keys, and what has had holes
+    **{"add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219)},
+    **{"perf_event_open": (298, 241), "open_by_handle_at": (304, 265), "bpf": (321, 280)},
+    **{"userfaultfd": (323, 282), "io_uring_setup": (425, 425)},
+}
+
+_CLONE_THREAD = 0x10000
+_AF_UNIX = 1
+_PR_SET_PDEATHSIG = 1
+_LOCAL_FCNTL = (
+    *range(8),  # copies of the descriptor, its flags, locks
+    *(9, 11),  # who would get signals, and which
+    *(36, 37, 38),  # locks of the open file
+    *(1025, 1027, 1028, 1030, 1031, 1032, 1033, 1034),  # pipes, seals, copies
+    *(1035, 1036, 1037, 1038),  # hints
+)
+"""Not among them: naming who gets signals (F_SETOWN, F_SETSIG), and leases, which stop others."""
+_FOREIGN_IOCTL = (
+    *(0x8901, 0x8902),  # FIOSETOWN, SIOCSPGRP: naming who gets signals
+    *(0x540E, 0x5412, 0x541C),  # TIOCSCTTY, TIOCSTI, TIOCLINUX: typing in a terminal
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A call that depends on one of its arguments, of which the lower 32 bits are looked at."""
+
+    number: int
+    argument: int
+    """From 0."""
+    values: tuple[int, ...]
+    allowed: bool = True
+    """Whether the call is allowed with these values and refused with others, or the reverse."""
+    bits: bool = False
+    """The argument has one of the bits of a value, rather than being one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is refused on one kind of processor."""
+
+    arch: int
+    refused: tuple[int, ...]
+    rules: tuple[Rule, ...]
+
+
+def machine(name: str, pid: int) -> Machine | None:
+    """What a process with this id may do on the processor that `uname` calls `name`.
+
+    None: there are no numbers for it.
+    """
+    if name not in MACHINES:
+        return None
+    arm = name == "aarch64"
+    refused = (both[arm] for both in _REFUSED.values())
+    rules = (
+        Rule(220 if arm else 56, 0, (_CLONE_THREAD,), bits=True),
+        Rule(131 if arm else 234, 0, (pid,)),  # tgkill
+        Rule(261 if arm else 302, 0, (0, pid)),  # prlimit64
+        Rule(206 if arm else 44, 5, (0,)),  # sendto: without an address it is `send`
+        Rule(199 if arm else 53, 0, (_AF_UNIX,)),  # socketpair
+        Rule(25 if arm else 72, 1, _LOCAL_FCNTL),
+        Rule(29 if arm else 16, 1, _FOREIGN_IOCTL, allowed=False),
+        Rule(167 if arm else 157, 0, (_PR_SET_PDEATHSIG,), allowed=False),  # prctl
+    )
+    return Machine(MACHINES[name], tuple(n for n in refused if n is not None), rules)
+
 
 _CLONE3 = 435
 _X32 = 0x40000000
