@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from hubbub.app.supervisor import Supervisor, Unit
@@ -46,6 +46,10 @@ class AgentFiles:
         """What is wrong with an agent of these fields (None: with removing it), and its config:
         the whole network is read as it would be. Raises `UserError` for a file of another form."""
         before, path = self._before(agent), file_of(self._folder, agent)
+        if fields is not None and before is not None:
+            problems = [*self._with_variables(agent, fields, before)]
+            if problems:
+                return Checked(None, problems)
         text = None if fields is None else self._text(agent, fields, before)
         try:
             known = load(self._config.path, agents={path: text}).file.agents
@@ -88,7 +92,7 @@ class AgentFiles:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"{shown_path(path)} cannot be read: {error}") from None
-        document = parse(path, os.environ, text)
+        document = parse(path, _AS_WRITTEN, text)
         _fields(agent, document)
         return text, document
 
@@ -100,7 +104,31 @@ class AgentFiles:
             raise _by_hand(self.file(agent), error) from None
 
     def _read(self, agent: str, text: str) -> AgentFields:
-        return _fields(agent, parse(file_of(self._folder, agent), os.environ, text))
+        return _fields(agent, parse(file_of(self._folder, agent), _AS_WRITTEN, text))
+
+    def _with_variables(
+        self, agent: str, fields: AgentFields, before: tuple[str, Document]
+    ) -> Iterator[AgentProblem]:
+        """Fields that would change, and have variables of the environment: what is written here is
+        text, and would end that."""
+        old = _fields(agent, before[1])
+        real = _fields(agent, parse(file_of(self._folder, agent), os.environ, before[0]))
+        for name in AgentFields.model_fields:
+            was = getattr(old, name)
+            if was not in (getattr(fields, name), getattr(real, name)):
+                text = f"it has a variable of the environment: change it in {self.file(agent)}"
+                yield AgentProblem(field=name, message=text)
+
+
+class _AsWritten(dict[str, str]):
+    """An environment in which each variable stands for itself: what is shown to people has names
+    in place of what may be secret."""
+
+    def get(self, name: str, default: object = None) -> str:
+        return f"${{{name}}}"
+
+
+_AS_WRITTEN = _AsWritten()
 
 
 def _fields(agent: str, document: Document) -> AgentFields:

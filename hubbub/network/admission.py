@@ -104,7 +104,7 @@ class Admission:
         records += self._named_members(new)
         records += self._mods.threads()
         if records:
-            await self._kernel.log.write(lambda head: records)
+            await self._kernel.log.write(*records)
 
     async def declare_agent(self, name: str, before: AgentConfig | None) -> None:
         """An agent was added to the config, or is another one than `before`: card and channels."""
@@ -119,7 +119,7 @@ class Admission:
             state.members.leave(name, scope)
             self._kernel.notifications.channel_changed(channel)
         if records:
-            await self._kernel.log.write(lambda head: records)
+            await self._kernel.log.write(*records)
         if new:
             self._tell_channels(name)
 
@@ -305,7 +305,7 @@ class Admission:
             return
         done = self._registering[name] = asyncio.Event()
         try:
-            await self._kernel.log.write(lambda head: records)
+            await self._kernel.log.write(*records)
         except StoreUnavailable:
             if known is None:
                 state.forget(name)

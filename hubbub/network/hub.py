@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Self
 
 from hubbub.clock import Clock, SteadyClock, SystemClock
@@ -243,8 +244,10 @@ class Hub:
     async def _restore_queues(self, agents: Sequence[str], head: int) -> None:
         """Learn what waits at agents since before the start; beside all else: it may be much."""
         for agent in agents:
-            if not self.draining:
-                self.kernel.queues.restore(agent, await self.store.read(OpenWakes(agent, head)))
+            await self.kernel.until_readable(partial(self._restore_queue, agent, head))
+
+    async def _restore_queue(self, agent: str, head: int) -> None:
+        self.kernel.queues.restore(agent, await self.store.read(OpenWakes(agent, head)))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the hub's task group."""

@@ -219,8 +219,9 @@ class Log:
         self._wakeup.set()
         self._complete.set()
 
-    async def write(self, records: Callable[[int], Sequence[Record]]) -> None:
-        """Queue a change and wait for the commit. Raises `StoreUnavailable`."""
+    async def write(self, *records: Record) -> None:
+        """Queue a change and wait for the commit; without records: for all that was queued before.
+        Raises `StoreUnavailable`."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def settle(error: Exception | None) -> None:
@@ -231,7 +232,7 @@ class Log:
             else:
                 done.set_exception(error)
 
-        self.change(Change(records, settle))
+        self.change(Change(lambda head: records, settle))
         await done
 
     async def settle(self) -> None:

@@ -60,7 +60,7 @@ class Readiness:
             if self._clock.monotonic() - self._known_at >= FRESH_S:
                 try:
                     async with asyncio.timeout(PATIENCE_S):
-                        await self._log.write(lambda head: _TRIAL)
+                        await self._log.write(*_TRIAL)
                 except (StoreUnavailable, TimeoutError):
                     self._know(False)
                 else:

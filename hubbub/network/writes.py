@@ -38,7 +38,7 @@ __all__ = ["Writes"]
 log = get_logger(__name__)
 
 AGAIN_S = 1.0
-"""Seconds until what the hub says by itself, and the disk has refused, is said again."""
+"""Seconds until what the hub does by itself, and the disk has refused, is tried again."""
 RECALL = 50
 """Messages of a thread that are searched for the agent that spoke last."""
 

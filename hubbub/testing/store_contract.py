@@ -211,6 +211,12 @@ class TurnsContract(StoreMaker):
         assert await store.read(PromptsOf("t")) == ("b", "é<bé<")
         assert await store.read(PromptsOf("u")) == (None, "b")
         assert await store.read(PromptsOf("unknown")) == (None, None)
+        four = bytes([4]) * DIGEST
+        endless = TurnBegun("v", "bob", 5.5, "{}", (), NO_LIVES, b"", four * 1024)
+        await write(store, PartStored("bob", four, "long " * 10_000), endless)
+        _, prompt = await store.read(PromptsOf("v"))
+        assert prompt is not None
+        assert len(prompt) < 5 * 1024**2, "one part that is named a thousand times fills no memory"
         assert list(await store.read(MissingParts("bob", [one, three, two]))) == [three]
         assert list(await store.read(MissingParts("carol", [one, two]))) == [one]
 

@@ -170,3 +170,27 @@ async def test_an_agent_that_is_still_being_taken_up_is_not_changed_by_others(
         assert [each.agent for each in supervisor.processes()] == ["rev"]
         await bob.call("remove_agent", agent="rev")
         assert supervisor.processes() == []
+
+
+@pytest.mark.behaviour("U-17")
+async def test_variables_of_the_environment_are_shown_by_their_names_and_stay_in_the_file(
+    in_memory: Networks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOOR_CODE", "4711")
+    (config := tmp_path / "net.yaml").write_text(NETWORK % FOLDER)
+    (folder := tmp_path / "agents.d").mkdir()
+    text = "agents:\n  rev:\n    instruction: The code is ${DOOR_CODE}.\n"
+    (file := folder / "rev.yaml").write_text(text)
+    loaded = load(config)
+    async with in_memory.start(loaded.file) as network:
+        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        network.hub.services.agent_editor.files = files
+        ann = await network.join("ann")
+        read = await ann.call("read_agent", agent="rev")
+        assert read["fields"]["instruction"] == "The code is ${DOOR_CODE}."
+        assert "4711" not in str(read)
+        await ann.call("edit_agent", agent="rev", description="It opens.")
+        assert file.read_text().startswith(text)
+        error = await ann.ask("edit_agent", agent="rev", instruction="It was ${DOOR_CODE}.")
+        assert "variable of the environment" in error["message"]
+        assert load(config).file.agents["rev"].instruction == "The code is 4711."

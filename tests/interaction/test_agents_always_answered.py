@@ -265,7 +265,7 @@ async def test_a_hub_that_died_before_it_could_tell_does_so_when_it_starts(
         await ann.say("bot", "hello")
         await bot.call("begin_turn", start=start.model_dump(mode="json"))
         died = TurnEnded("bot-m1", network.hub.clock.now(), end.model_dump_json())
-        await network.hub.kernel.log.write(lambda head: [died])
+        await network.hub.kernel.log.write(died)
     for _ in range(2):
         async with in_memory.start(store=store) as network:
             ann = await network.join("ann")

@@ -19,6 +19,7 @@ from hubbub.testing.network import LocalNetwork
 from tests.interaction.peers import Network, Networks, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 
+MODELS = {"default": {"model": "scripted", "base_url": "http://127.0.0.1:9/v1"}}
 NETWORK = config(network={"limits": {"unacknowledged": 16}})
 
 
@@ -335,10 +336,25 @@ async def test_a_hub_stops_though_somebody_is_on_the_way_in(where: str) -> None:
     assert local.hub.draining
 
 
+async def test_who_waits_for_an_agent_that_will_not_run_hears_it_when_the_disk_answers_again(
+    in_memory: Networks,
+) -> None:
+    store = MoodyStore()
+    async with in_memory.start(config(agents={"bot": {}}, models=MODELS), store=store) as network:
+        ann = await network.join("ann")
+        await ann.say("bot", "are you there?")
+        store.deaf, asked = True, store.asked
+        network.hub.services.down.put(["bot"], "does not start any more")
+        await eventually(lambda: store.asked > asked)
+        store.deaf = False
+        notice = (await ann.event())["message"]
+        assert notice["text_representation"].startswith("bot does not start any more.")
+
+
 async def test_what_comes_after_the_end_is_refused_and_waits_for_nothing() -> None:
     local = LocalNetwork(config())
     async with local:
         pass
     async with soon():
         with pytest.raises(StoreUnavailable):
-            await local.hub.kernel.log.write(lambda head: [])
+            await local.hub.kernel.log.write()

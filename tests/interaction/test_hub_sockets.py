@@ -351,7 +351,7 @@ async def test_a_hub_whose_last_write_was_refused_is_not_ready(tmp_path: Path) -
         assert len(store.batches) == written, "who asks again at once is told what is known"
         store.failing = 1
         with pytest.raises(StoreUnavailable):
-            await hub.kernel.log.write(lambda head: ())
+            await hub.kernel.log.write()
         assert (await http(at, "/readyz"))[0] == 503
 
 

@@ -9,7 +9,7 @@ what belongs together follows from the thread and the records alone.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -56,8 +56,8 @@ async def earlier_steps(
     """
     turn = await _unfinished(thread, plan, me, read, below)
     last, found = turn.start.id if turn is not None else None, list[Sequence[Step]]()
-    results = results_in((*(thread.messages if thread is not None else ()), *plan.incoming))
     while turn is not None and len(found) < MOST_TURNS:
+        results = results_in(_of_askers(thread, plan, turn))
         found.insert(0, [_with(results, turn.start.id, step) for step in _below(turn, below)])
         name = turn.start.continues
         turn = await _readable(name, read) if name is not None else None
@@ -124,9 +124,22 @@ def _between(thread: Thread | None, question: Message, plan: TurnPlan) -> Sequen
 
 def _answers(thread: Thread | None, plan: TurnPlan, turn: Turn) -> bool:
     """Whether somebody has written who had woken that turn; true if that is forgotten."""
-    woke = set(turn.start.messages)
-    asked = {m.sender_id for m in (thread.messages if thread is not None else ()) if m.id in woke}
+    asked = _askers(thread, turn)
     return not asked or any(message.sender_id in asked for message in plan.incoming)
+
+
+def _askers(thread: Thread | None, turn: Turn) -> Set[str]:
+    """Who had woken that turn; empty if that is forgotten."""
+    woke = set(turn.start.messages)
+    return {m.sender_id for m in (thread.messages if thread is not None else ()) if m.id in woke}
+
+
+def _of_askers(thread: Thread | None, plan: TurnPlan, turn: Turn) -> Sequence[Message]:
+    """What those have said who had woken that turn, oldest first: others in the thread run none of
+    their tools. Everybody, if it is forgotten who they were."""
+    asked = _askers(thread, turn)
+    said = (*(thread.messages if thread is not None else ()), *plan.incoming)
+    return [message for message in said if not asked or message.sender_id in asked]
 
 
 def waits(steps: Sequence[Step]) -> bool:

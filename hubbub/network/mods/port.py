@@ -85,7 +85,7 @@ async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
     `OperationError` if there are as many as may be, and `StoreUnavailable`."""
     state = kernel.state
     if name in state.making:
-        await kernel.log.write(lambda head: ())  # until it is known what became of it
+        await kernel.log.write()  # until it is known what became of it
     if name in state.channels:
         return
     members = [] if call.participant == OPERATOR else [call.participant]
@@ -240,7 +240,7 @@ class KernelPort:
 
     async def write(self, statements: Sequence[Statement]) -> None:
         rows = ModRows(self._mod.name, tuple(statements))
-        await self._kernel.log.write(lambda head: [rows])
+        await self._kernel.log.write(rows)
         if rows.refused is not None:
             raise rows.conflict()
 

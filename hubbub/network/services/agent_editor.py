@@ -250,7 +250,7 @@ class AgentEditorService(Service):
                 fields=fields,
             )
             by_hand = [each for each in versions[:1] if each.by is None]
-            undo = _written(files, agent, fields)
+            undo = await asyncio.to_thread(_written, files, agent, fields)
         except BaseException:
             self._changing.discard(agent)
             raise

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 
 from pydantic import JsonValue
 
-from hubbub.errors import StoreUnavailable
-from hubbub.logs import get_logger
 from hubbub.network.log import Entry
 from hubbub.network.queries import PendingWakes
 from hubbub.network.service import Service
@@ -21,8 +20,6 @@ from hubbub.network.session import Session
 from hubbub.protocol.messages import Message
 
 __all__ = ["DownService"]
-
-log = get_logger(__name__)
 
 
 class DownService(Service):
@@ -34,7 +31,7 @@ class DownService(Service):
         self.state.down.update(dict.fromkeys(gone, reason))
         self.kernel.notifications.down_changed(gone)
         for agent in gone:
-            self.kernel.spawn(self._tell(agent, reason))
+            self.kernel.spawn(self.kernel.until_readable(partial(self._tell, agent, reason)))
 
     def joined(self, session: Session) -> None:
         """An agent runs again, whoever has started it."""
@@ -55,11 +52,9 @@ class DownService(Service):
 
     async def _tell(self, agent: str, reason: str) -> None:
         """Tell those whose messages wait at the agent, once in each thread."""
-        try:
-            rows = await self.store.read(PendingWakes(agent, self.kernel.log.head))
-        except StoreUnavailable:
-            log.warning("who waits for an agent could not be told", agent=agent)
-            return
+        rows = await self.store.read(PendingWakes(agent, self.kernel.log.head))
+        if agent not in self.state.down:
+            return  # it runs again
         waiting = defaultdict[str, list[Message]](list)
         for row in rows:
             if row.reply == "required":

@@ -118,7 +118,7 @@ class TakeoverService(Service):
     async def _give_back(self, agent: str) -> None:
         """The agent speaks for itself again. Raises `StoreUnavailable`: then it does not."""
         async with self._ending.alone():
-            await self.kernel.log.write(lambda head: [TakeoverEnded(agent)])
+            await self.kernel.log.write(TakeoverEnded(agent))
             self._takeovers.drop(agent)
         self._changed()
 
@@ -134,7 +134,7 @@ class TakeoverService(Service):
                 agents = [takeover.agent for takeover in self._takeovers.expired()]
                 if not agents:
                     return
-                await self.kernel.log.write(lambda head: [TakeoverEnded(a) for a in agents])
+                await self.kernel.log.write(*(TakeoverEnded(a) for a in agents))
                 for agent in agents:
                     self._takeovers.drop(agent)
         except StoreUnavailable:

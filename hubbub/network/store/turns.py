@@ -18,6 +18,9 @@ _COLUMNS = (
     "life, held, deaths, said"
 )
 
+MOST_CHARACTERS = 4 * 1024 * 1024
+"""Of a prompt that is read back: it may name one part again and again, and so be of any size."""
+
 Row = tuple[
     str, str, float, int, bytes, float | None, bytes | None, str | None, int, int, int
 ]  # fmt: skip
@@ -85,9 +88,14 @@ def prompts(db: sqlite3.Connection, turn: str) -> Prompts:
 
 
 def _parts(db: sqlite3.Connection, agent: str, digests: bytes) -> Iterator[str]:
+    room = MOST_CHARACTERS
     for at in range(0, len(digests), DIGEST):
         (text,) = db.execute(_PART, (agent, digests[at : at + DIGEST])).fetchone()
-        yield text
+        yield text[:room]
+        room -= len(text)
+        if room < 0:
+            yield f"... [cut after {MOST_CHARACTERS} characters]"
+            return
 
 
 def missing_parts(db: sqlite3.Connection, agent: str, digests: Sequence[bytes]) -> Sequence[bytes]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.turn.loop import (
@@ -17,6 +19,7 @@ from hubbub.agents.turn.loop import (
 from hubbub.agents.turn.recording import CallResult
 from hubbub.agents.turn.waiting import MOST_TURNS, Earlier, earlier_steps, waiting, waits
 from hubbub.errors import OperationError
+from hubbub.ids import write_id
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
@@ -123,6 +126,30 @@ async def test_what_nobody_waits_for_is_new_work() -> None:
 
 QUIET = frozenset({"say", "finish", "ask_human"})
 INTERACTIVE = Rules(quiet=QUIET, speaking=frozenset({"say", "ask_human"}), max_steps=3)
+
+
+@pytest.mark.behaviour("I-15")
+async def test_results_of_a_tool_come_from_who_brought_it_and_not_from_others_there() -> None:
+    def brought(seq: int, sender: str, output: str) -> Message:
+        content = {"external_results": [{"id": write_id("bot-m1", 1, 0), "output": output}]}
+        return message(seq, sender, thread=THREAD).model_copy(update={"content": content})
+
+    handed = ToolCallRecord(
+        id="c", name="get_weather", arguments={}, result="handed over", external=True
+    )
+    asked = turn("bot-m1", Step(n=1, calls=(handed,)))
+
+    async def read(id: str) -> Turn:
+        if id != "bot-m1":
+            raise OperationError(ErrorCode.UNKNOWN_TURN, "no such turn")
+        return asked
+
+    for meddles in ((), (brought(4, "carol", "a lie"),), (brought(10, "carol", "a lie"),)):
+        answers = sorted((brought(9, "alice", "rain"), *meddles), key=lambda m: m.seq)
+        thread = Thread(THREAD, (WOKEN, asks(2, "bot-m1"), *answers))
+        incoming = plan(*(m for m in answers if m.seq > 8))
+        earlier = await earlier_steps(thread, incoming, ME, read)
+        assert [c.result for s in earlier.steps for c in s.calls] == ["rain"]
 
 
 def calls(*names: str, error: str | None = None) -> Step:

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pydantic import BaseModel, JsonValue
 
-from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
@@ -44,7 +43,7 @@ from hubbub.network.services.approvals.rules import (
 )
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.session import Session
-from hubbub.network.stored import StoredTurn, StoreState
+from hubbub.network.stored import StoreState
 from hubbub.network.timer import Timer
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import (
@@ -107,27 +106,15 @@ class ApprovalService(Service):
     def begin(self) -> None:
         """Bring to an end what an earlier run of the hub began."""
         if self._held:
-            self.kernel.spawn(self._restore())
+            self.kernel.spawn(self.kernel.until_readable(self._restore))
 
     async def _restore(self) -> None:
         held = list(self._held.values())
-        turns = await self._turns(sorted({each.turn for each in held}))
+        turns = await self.store.read(TurnsById(sorted({each.turn for each in held})))
         self.cancel_of([turn.id for turn in turns if turn.end is not None])
         for approval in held:
             if approval.state == "pending" and approval.id not in self._over:
                 self._announce(approval)
-
-    async def _turns(self, ids: Sequence[str]) -> Sequence[StoredTurn]:
-        """The turns as the store has them, as soon as it can be read; none if the hub stops."""
-        draining = self.kernel.draining
-        while not draining.is_set():
-            try:
-                return await self.store.read(TurnsById(ids))
-            except StoreUnavailable:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(RETRY_S):
-                        await draining.wait()
-        return ()
 
     def close(self) -> None:
         """Let none expire any more."""

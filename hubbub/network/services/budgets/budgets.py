@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from hubbub.config.budgets import DailyBudget
-from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
@@ -120,27 +120,24 @@ class BudgetService(Service, Gate):
             self.daily.restore(await self.store.read(SpendingSince(self.daily.day)))
 
     def begin(self) -> None:
-        self.kernel.spawn(self._tell_again())
+        self.kernel.spawn(self.kernel.until_readable(self._tell_again))
 
     async def _tell_again(self) -> None:
         """After a start: tell who has lately written to agents that were kept from waking, as the
         hub may have died before it did. A notice that was posted is not posted twice."""
         head, kept = self.kernel.log.head, defaultdict[int, dict[str, Reason]](dict)
-        try:
-            wakes = await self.store.read(WakesAt(list(range(max(1, head - LATELY + 1), head + 1))))
-            for (seq, agent), wake in wakes.items():
-                if wake.reply is None and wake.reason in KEPT_BACK.keys() - {Reason.MUTED}:
-                    kept[seq][agent] = Reason(wake.reason)
-            for seq, reasons in kept.items():
-                message = Message.model_validate_json(await self.store.message(seq) or b"")
-                if message.sender_kind != "human" and message.spoken_by is None:
-                    continue
-                said = {*message.mentions} if message.type == "broadcast" else {*reasons}
-                owed = {agent: reason for agent, reason in reasons.items() if agent in said}
-                by = message.spoken_by or message.sender_id
-                self._notices.unheard(seq, message.thread_id, by, owed)
-        except StoreUnavailable as error:
-            log.warning("who was not answered is told at the next start", error=str(error))
+        wakes = await self.store.read(WakesAt(list(range(max(1, head - LATELY + 1), head + 1))))
+        for (seq, agent), wake in wakes.items():
+            if wake.reply is None and wake.reason in KEPT_BACK.keys() - {Reason.MUTED}:
+                kept[seq][agent] = Reason(wake.reason)
+        for seq, reasons in kept.items():
+            message = Message.model_validate_json(await self.store.message(seq) or b"")
+            if message.sender_kind != "human" and message.spoken_by is None:
+                continue
+            said = {*message.mentions} if message.type == "broadcast" else {*reasons}
+            owed = {agent: reason for agent, reason in reasons.items() if agent in said}
+            by = message.spoken_by or message.sender_id
+            self._notices.unheard(seq, message.thread_id, by, owed)
 
     async def set_daily(self, agent: str, budget: DailyBudget | None) -> None:
         """What the agent may spend in a day from now on. Raises `StoreUnavailable`."""

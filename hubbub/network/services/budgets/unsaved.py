@@ -77,4 +77,4 @@ class Unsaved:
     async def saved(self) -> None:
         """Write what has gathered, and wait until it is in the store. Raises `StoreUnavailable`."""
         self.flush()
-        await self._log.write(lambda head: ())
+        await self._log.write()

@@ -187,7 +187,7 @@ class StopService(Service):
         async with self._ending.alone():
             if self._standing.get(scope, target) is None:
                 return
-            await self.kernel.log.write(lambda head: [StopLifted(scope, target)])
+            await self.kernel.log.write(StopLifted(scope, target))
             self._standing.lift(scope, target)
         self._changed()
 

@@ -124,7 +124,7 @@ class Ending:
 
         Call it `alone`. Raises `StoreUnavailable`: then nothing was ended.
         """
-        await self._kernel.log.write(lambda head: [])  # what had begun by now is in the store
+        await self._kernel.log.write()  # what had begun by now is in the store
         found = [each for agent in agents for each in await self._find(agent, within)]
         now = self._kernel.clock.now()
         ended = [
@@ -139,7 +139,7 @@ class Ending:
             waiting = [(each.agent, message) for each in found for message in each.waiting]
             self._notices.post(why, [each.agent for each in found], waiting)
             try:
-                await self._kernel.log.write(lambda head: [*records, *ends])
+                await self._kernel.log.write(*records, *ends)
             except StoreUnavailable:
                 self._state.turns.spare(each.turn for each in ended)
                 raise

@@ -104,7 +104,7 @@ class TurnService(Service):
         self._draining = False
 
     def begin(self) -> None:
-        self.kernel.spawn(self._tell_again())
+        self.kernel.spawn(self.kernel.until_readable(self._tell_again))
 
     def close(self) -> None:
         self._draining = True
