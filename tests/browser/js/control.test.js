@@ -3,48 +3,7 @@ import { Control } from "/static/core/control.js";
 import { State } from "/static/core/state.js";
 import { changedNames, isRounded, seen } from "/static/features/control/arguments.js";
 import { remaining } from "/static/features/control/remaining.js";
-import { problemsOf, readArguments } from "/static/features/control/schema.js";
 import { summed } from "/static/features/control/spending.js";
-
-const SCHEMA = {
-  type: "object",
-  properties: {
-    path: { type: "string", minLength: 1, pattern: "^/" },
-    times: { type: "integer", minimum: 1, maximum: 5 },
-    mode: { enum: ["soft", "hard"] },
-    tags: { type: "array", maxItems: 2, items: { $ref: "#/$defs/Tag" } },
-    until: { anyOf: [{ type: "string" }, { type: "null" }] },
-  },
-  required: ["path"],
-  additionalProperties: false,
-  $defs: { Tag: { type: "object", properties: { name: { type: "string" } }, required: ["name"] } },
-};
-
-test("each thing that is wrong with arguments is said with its place", () => {
-  for (const [args, ...problems] of [
-    [{ path: "/a", times: 5, mode: "soft", tags: [{ name: "x" }], until: null }],
-    [{ times: 6, extra: 1 }, "path is missing", "times: must be at most 5", "extra is unknown"],
-    [{ path: "a", mode: "loud" }, "path: must match ^/", 'mode: must be one of "soft", "hard"'],
-    [{ path: "/a", tags: [{}, { name: 1 }] }, "tags[0]: name is missing", "tags[1].name: must be string"],
-    [{ path: "/a", until: 3 }, "until: matches none of the allowed forms"],
-    [{ path: "/a", times: 1.5 }, "times: must be integer"],
-  ]) equal(problemsOf(args, SCHEMA), problems);
-  equal(problemsOf({ path: "/a" }, true), []);
-});
-
-test("a schema that refers to itself and a pattern that no browser reads do no harm", () => {
-  const tree = { type: "object", properties: { next: { $ref: "#" } }, additionalProperties: false };
-  let deep = {};
-  for (let n = 0; n < 100; n++) deep = { next: deep };
-  equal(problemsOf(deep, tree), []);
-  equal(problemsOf("x", { pattern: "(?i)x" }), []);
-});
-
-test("arguments are an object in JSON", () => {
-  ok(readArguments("{", SCHEMA).problems[0].startsWith("This is not valid JSON"));
-  equal(readArguments("[1]", null).problems, ["Arguments must be an object: { … }"]);
-  equal(readArguments('{"path": "/a"}', SCHEMA), { value: { path: "/a" }, problems: [] });
-});
 
 test("what was changed is named, and nothing in a text is hidden", () => {
   equal(changedNames({ a: 1, b: [1] }, { a: 2, b: [1], c: null }), ["a", "c"]);

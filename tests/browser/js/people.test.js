@@ -1,4 +1,3 @@
-import { sameOr, steady } from "/static/core/lists.js";
 import { called, idFor } from "/static/core/names.js";
 import { State } from "/static/core/state.js";
 import { hueOf, initialsOf } from "/static/parts/avatar.js";
@@ -53,16 +52,6 @@ test("a name has initials, and always the same of eight colours", () => {
   equal(hueOf("ann"), hueOf("ann"));
   const hues = new Set(Array.from({ length: 200 }, (_, n) => hueOf(`agent-${n}`)));
   equal([...hues].sort(), [0, 1, 2, 3, 4, 5, 6, 7]);
-});
-
-test("a list with the same items stays the same list", () => {
-  const one = ["a", "b"];
-  equal(sameOr(one, ["a", "b"]) === one, true);
-  equal(sameOr(one, ["b", "a"]), ["b", "a"]);
-  equal(sameOr(undefined, ["a"]), ["a"]);
-  const upTo = steady((n) => (n > 1 ? ["many"] : ["one"]));
-  equal(upTo(2) === upTo(3), true);
-  equal(upTo(1), ["one"]);
 });
 
 test("a name that cannot be an id has one of its own, always the same", () => {

@@ -3,9 +3,8 @@ import { agentOf, firstWords, textOf, turnOf, wokenBy } from "/static/core/messa
 import { count, dollars } from "/static/core/numbers.js";
 import { State } from "/static/core/state.js";
 import { factsOf } from "/static/features/turns/facts.js";
-import { readTurns } from "/static/features/turns/reading.js";
 import { filling, pretty, stepNames, timeline, tookMs, totals } from "/static/features/turns/record.js";
-import { t } from "/static/texts.js";
+import { words } from "/static/features/turns/texts.js";
 
 const START = "2026-01-02T03:04:05Z";
 const after = (ms) => new Date(Date.parse(START) + ms).toISOString();
@@ -93,32 +92,6 @@ test("dollars have digits that say something", () => {
   equal(count(12345), "12,345");
 });
 
-/** A hub with so many turns, numbered from the oldest. */
-const hub = (count) => ({
-  asked: [],
-  async call(name, args) {
-    this.asked.push(args);
-    const last = args.before ? Number(args.before.slice(5)) - 1 : count;
-    const first = Math.max(1, last - args.limit + 1);
-    const turns = [];
-    for (let n = last; n >= first; n--) turns.push({ id: `bot-m${n}` });
-    return { turns, more: first > 1 };
-  },
-});
-
-test("turns are read page after page, as far as they are wanted", async () => {
-  const it = hub(400);
-  const { turns, more } = await readTurns(it, null, 250);
-  equal(it.asked, [{ limit: 100 }, { limit: 100, before: "bot-m301" }, { limit: 50, before: "bot-m201" }]);
-  equal([turns.length, turns[0].id, turns.at(-1).id, more], [250, "bot-m400", "bot-m151", true]);
-});
-
-test("all turns of an agent there are, if there are fewer", async () => {
-  const it = hub(7);
-  const { turns, more } = await readTurns(it, "bot", 50);
-  equal([it.asked, turns.length, more], [[{ limit: 50, agent: "bot" }], 7, false]);
-});
-
 test("a window's layers are parts of it, and what is kept free is one too", () => {
   const layers = [
     { name: "system", tokens: 30, cut: 0 }, { name: "knowledge", tokens: 0, cut: 0 },
@@ -149,10 +122,10 @@ test("steps of helpers are called by whose they are", () => {
     step(1), step(2, "fork", "look", "fork"), step(10_001), step(10_002, "fork"), step(11_001), step(27_001),
   ];
   const names = stepNames(steps);
-  equal(t.turns.step(names.get(2)), "Step 2");
-  equal(t.turns.step(names.get(10_002)), "Step 2 of helper 1 of step 2");
-  equal(t.turns.step(names.get(11_001)), "Step 1 of helper 1 of step 2 of helper 1 of step 2");
-  equal(t.turns.toStep(names.get(27_001)), "To step 1 of helper 2 of step 2");
+  equal(words.step(names.get(2)), "Step 2");
+  equal(words.step(names.get(10_002)), "Step 2 of helper 1 of step 2");
+  equal(words.step(names.get(11_001)), "Step 1 of helper 1 of step 2 of helper 1 of step 2");
+  equal(words.toStep(names.get(27_001)), "To step 1 of helper 2 of step 2");
 });
 
 test("calls that have begun no helper are not counted", () => {

@@ -255,6 +255,17 @@ export class App {
     this.router.go("thread", message ? [thread, message] : [thread]);
   }
 
+  /** Show a message, wherever it stands, unless the reader goes elsewhere before it is here. */
+  async showMessage(id) {
+    const from = this.route.peek();
+    try {
+      const { thread_id: thread } = await this.message(id);
+      if (this.route.peek() === from) this.show(thread, id);
+    } catch (error) {
+      this.say(error.message);
+    }
+  }
+
   /** Show the conversation with somebody, or with several. */
   talkTo(...participants) {
     const thread = directThread(this.state.me.peek(), ...participants);

@@ -1,5 +1,5 @@
 // The page's three columns and the bar above them. What is in them comes from the registry.
-import { html, useEffect, useRef } from "./ui.js";
+import { html, useEffect, useLayoutEffect, useRef } from "./ui.js";
 import { ConnectionState } from "./connection.js";
 import { focusView, returnFocus } from "./focus.js";
 import { Icon } from "../parts/icon.js";
@@ -11,7 +11,7 @@ export function Desk({ app }) {
   const found = app.add.views.find((each) => each.name === view);
   const narrow = view && found ? "middle" : "left";
   const epoch = app.state.epoch.value; // in another log nothing that is shown counts
-  useEffect(() => focusView(), [view, args.join("/"), epoch]);
+  useLayoutEffect(() => focusView(), [view, args.join("/"), epoch]);
   return html`
     <div class="desk" data-open=${open ? "right" : narrow} data-left=${app.leftShown.value ? null : "away"}>
       <a class="skip" href="#middle" onClick=${(event) => (event.preventDefault(), focusView(true))}>
@@ -63,7 +63,9 @@ function Panel({ app, kind, id }) {
   const parts = app.add.panels.items.value.filter((part) => part.kind === kind);
   const title = parts.find((part) => part.title)?.title;
   const heading = useRef(null);
-  useEffect(() => returnFocus(heading.current), []);
+  const giveBack = useRef(null);
+  useLayoutEffect(() => void (giveBack.current = returnFocus(heading.current)), []);
+  useEffect(() => () => giveBack.current(), []); // once the column has gone
   return html`
     <aside class="right" role="complementary" aria-label=${t.details}>
       <header>

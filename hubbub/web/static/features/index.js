@@ -19,7 +19,6 @@ import receipts from "./receipts/feature.js";
 import replies from "./replies/feature.js";
 import threads from "./threads/feature.js";
 import turns from "./turns/feature.js";
-import wakes from "./wakes/feature.js";
 
 export const FEATURES = [
   join,
@@ -30,7 +29,6 @@ export const FEATURES = [
   replies,
   receipts,
   turns,
-  wakes,
   interaction,
   graph,
   agents,

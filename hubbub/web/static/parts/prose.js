@@ -105,9 +105,6 @@ function follow(app, event) {
   const where = target.closest("[data-goto]")?.dataset.goto;
   if (where && plain) {
     event.preventDefault();
-    app.message(where).then(
-      (message) => app.show(message.thread_id, where),
-      (error) => app.say(error.message),
-    );
+    app.showMessage(where);
   }
 }

@@ -1,7 +1,7 @@
 // The agents of the network: how each does, and for owners its process, what it writes, and making one.
 import { html } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
+import { toView } from "../../parts/pinned.js";
 import { t } from "../../texts.js";
 
 const Agents = lazy(() => import("./agents.js").then((module) => module.Agents), "agents.css");
@@ -13,7 +13,7 @@ export default function agents(app) {
   app.add.views.add({ name: "agents", view: Agents, title: () => title });
   app.add.views.add({ name: "agent", view: AgentEditor, title: ([agent]) => agent || make });
   app.add.views.add({ name: "models", view: Models, title: () => models });
-  app.add.sidebar.add({ id: "agents", order: 7, view: Line });
+  app.add.sidebar.add({ id: "agents", order: 7, view: ForOwners });
   const go = (id, icon, title, keys) => app.add.commands.add({
     id, title, group: t.groups.going, icon, keys, when: () => app.state.owner.peek(), run: () => app.router.go(id),
   });
@@ -23,10 +23,5 @@ export default function agents(app) {
 }
 
 /** On the left, for those who run them. */
-function Line({ app }) {
-  if (!app.state.owner.value) return null;
-  const current = app.route.value.view === "agents";
-  return html`<div class="pinned"><a class="list-row" href=${app.router.href("agents", [])}
-    aria-current=${current ? "page" : null}><${Icon} name="agent" size=${17} className="sign" />
-    <span class="name">${title}</span></a></div>`;
-}
+const Line = toView("agents", "agent", title);
+const ForOwners = ({ app }) => app.state.owner.value && html`<${Line} app=${app} />`;

@@ -20,7 +20,7 @@ export function SideTalk({ app, model, instruction }) {
       setState({ busy: false, problem: null });
     } catch (error) {
       setMessages(messages);
-      setText(text);
+      setText((now) => now || text); // what was begun meanwhile stays
       setState({ busy: false, problem: error.message });
     }
   };

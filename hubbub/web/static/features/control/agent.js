@@ -6,8 +6,8 @@ import { Moment } from "../../parts/moment.js";
 import { activityOf } from "../../parts/presence.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
-import { handBack, resume, takeOver } from "./deeds.js";
-import { Remaining } from "./remaining.js";
+import { SpokenFor, StoppedNote } from "./banners.js";
+import { takeOver } from "./deeds.js";
 
 const words = later.takeover;
 const SHOWN = 12;
@@ -17,7 +17,7 @@ export function AgentControls({ app, id }) {
   const stop = control.stops.value.find((each) => each.scope === "agent" && each.target === id);
   const takeover = control.takeovers.value.find((each) => each.agent === id);
   return html`<section class="agent-controls">
-    ${stop && html`<${StoppedAgent} app=${app} stop=${stop} />`}
+    ${stop && html`<${StoppedNote} app=${app} stop=${stop} />`}
     ${takeover && html`<${SpokenFor} app=${app} takeover=${takeover} />`}
     <div class="buttons">
       ${!stop && html`<${StopIt} app=${app} id=${id} />`}
@@ -35,30 +35,6 @@ function StopIt({ app, id }) {
   const run = () => app.run("stop", { thread: doing?.thread ?? null, turn: doing?.turn ?? null, agent: id });
   return html`<button type="button" class=${doing ? "danger" : ""} onClick=${run}>
     <${Icon} name="stop" size=${16} />${t.control.stop}</button>`;
-}
-
-function StoppedAgent({ app, stop }) {
-  return html`<div class="note danger banner" role="status"><${Icon} name="stop" size=${16} />
-    <p><b>${later.held.of.agent(stop.target)}</b> ${later.held.byWhom(stop.by)}, <${Moment} at=${stop.at} />
-      ${stop.reason && html`: <q dir="auto">${stop.reason}</q>`}</p>
-    <span class="buttons">${app.state.owner.value &&
-    html`<button type="button" class="small" onClick=${() => resume(app, stop)}>${later.held.resume}</button>`}</span>
-  </div>`;
-}
-
-function SpokenFor({ app, takeover: { agent, by, until } }) {
-  const isMine = by === app.state.me.value;
-  return html`<div class=${`note banner ${isMine ? "voice" : "info"}`} role="status">
-    <${Icon} name="everyone" size=${16} />
-    <p><b>${isMine ? words.mine(agent) : words.others(agent, by)}</b>${" "}
-      <${Remaining} until=${until} say=${words.left} /></p>
-    <span class="buttons">
-      ${isMine &&
-      html`<button type="button" class="small" onClick=${() => takeOver(app, agent)}>${words.renew}</button>`}
-      ${(isMine || app.state.owner.value) &&
-      html`<button type="button" class="small" onClick=${() => handBack(app, agent)}>${words.handBack}</button>`}
-    </span>
-  </div>`;
 }
 
 /** The latest of what has reached it since one speaks for it, and where to answer. */

@@ -2,7 +2,6 @@
 import { html, useState } from "../../core/ui.js";
 import { later } from "../../texts-later.js";
 import { seen } from "./arguments.js";
-import { resolved } from "./schema.js";
 
 const words = later.approvals;
 const INPUTS = { integer: "number", number: "number", boolean: "checkbox" };
@@ -23,6 +22,12 @@ export function ArgumentForm({ value, schema, change }) {
     ${names.map((name, n) => html`<${Argument} key=${name} name=${name} value=${value[name]} set=${set(name)}
       schema=${resolved(properties[name] ?? {}, schema)} isFirst=${n === 0} />`)}
   </div>`;
+}
+
+/** The schema with what it refers to: `#/$defs/Name`, nothing outside of it. */
+function resolved(schema, root) {
+  const steps = (schema.$ref ?? "").replace(/^#\/?/, "").split("/").filter(Boolean);
+  return schema.$ref ? { ...steps.reduce((found, step) => found?.[step], root), ...schema } : schema;
 }
 
 function Argument({ name, value, schema, set, isFirst }) {

@@ -34,7 +34,7 @@ function Choice({ title, run }) {
   return html`<button type="button" class="small" onClick=${run}>${title}</button>`;
 }
 
-function StoppedNote({ app, stop }) {
+export function StoppedNote({ app, stop }) {
   const { scope, target, by, reason, at } = stop;
   const words = scope === "agent" ? later.held.of.agent(target) : later.held.of[scope];
   return html`<${Banner} mood="danger" icon="stop"
@@ -53,13 +53,14 @@ function OpenBreaker({ app, breaker }) {
   <//>`;
 }
 
-function SpokenFor({ app, takeover, thread }) {
+/** `thread`: where, for who speaks there. */
+export function SpokenFor({ app, takeover, thread = null }) {
   const { agent, by, until } = takeover;
   const { control, me, owner } = app.state;
   const isMine = by === me.value;
   const words = later.takeover;
   const buttons = html`
-    ${isMine && html`<${Voice} app=${app} control=${control} thread=${thread} agent=${agent} />`}
+    ${isMine && thread && html`<${Voice} app=${app} control=${control} thread=${thread} agent=${agent} />`}
     ${isMine && html`<${Choice} title=${words.renew} run=${() => takeOver(app, agent)} />`}
     ${(isMine || owner.value) && html`<${Choice} title=${words.handBack} run=${() => handBack(app, agent)} />`}
   `;

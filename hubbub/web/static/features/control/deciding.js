@@ -6,7 +6,6 @@ import { later } from "../../texts-later.js";
 import { ArgumentForm } from "./argument-form.js";
 import { Arguments, changedNames, isRounded, seen } from "./arguments.js";
 import { Changes } from "./changes.js";
-import { readArguments } from "./schema.js";
 
 const words = later.approvals;
 const MOST_ROWS = 18;
@@ -90,9 +89,9 @@ function Denying({ busy, draft, change, decide }) {
 }
 
 function Editing({ approval, busy, draft, change, decide }) {
-  const { value, problems } = readArguments(draft.text, approval.schema);
+  const { value, mistake } = read(draft.text);
   const names = value ? changedNames(approval.arguments, value) : [];
-  const isReady = !problems.length && names.length > 0;
+  const isReady = names.length > 0;
   const submit = (event) => {
     event.preventDefault();
     if (isReady) decide("approve", { hash: approval.hash, arguments: value });
@@ -107,14 +106,13 @@ function Editing({ approval, busy, draft, change, decide }) {
           change=${(next) => change({ ...draft, text: seen(JSON.stringify(next, null, 2)) })} />`
       : html`<label class="field">${words.editing}
           <${Field} value=${draft.text} name="arguments" className="mono" spellcheck="false"
-            rows=${Math.min(MOST_ROWS, draft.text.split("\n").length + 1)} invalid=${problems.length > 0}
+            rows=${Math.min(MOST_ROWS, draft.text.split("\n").length + 1)} invalid=${mistake !== null}
             change=${(text) => change({ ...draft, text })} />
         </label>`}
     <button type="button" class="plain small" disabled=${value === null}
       onClick=${() => change({ ...draft, json: !draft.json })}>${asForm ? words.toJson : words.toForm}</button>
     <div class="checked" role="status">
-      ${problems.length > 0
-        ? html`<ul class="problems">${problems.slice(0, 6).map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
+      ${mistake ? html`<p class="problem">${mistake}</p>`
         : html`<${Changes} before=${approval.arguments} after=${value} />`}
     </div>
     <div class="buttons">
@@ -123,6 +121,17 @@ function Editing({ approval, busy, draft, change, decide }) {
       <button type="button" onClick=${() => change({ way: null, text: "" })}>${words.back}</button>
     </div>
   </form>`;
+}
+
+/** {value, mistake}: the arguments that a text says. Whether the tool takes them is for the hub to say. */
+function read(text) {
+  try {
+    const value = JSON.parse(text);
+    const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
+    return isObject ? { value, mistake: null } : { value: null, mistake: words.notObject };
+  } catch (error) {
+    return { value: null, mistake: `${words.notJson} ${error.message}` };
+  }
 }
 
 /** Control and Enter sends, Escape leaves. */

@@ -6,6 +6,7 @@ import { retry } from "../../core/retry.js";
 import { html, signal } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
+import { Pinned } from "../../parts/pinned.js";
 import { doings, useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 
@@ -157,14 +158,12 @@ function Waiting({ app }) {
   const { view, args } = app.route.value;
   const current = view === "inbox" && args[0] === "approvals";
   if (!n) return null;
-  return html`<div class="pinned">
-    <a class="list-row unread" aria-current=${current ? "page" : null} href=${app.router.href("inbox", ["approvals"])}>
-      <${Icon} name="hand" size=${17} className="sign" /><span class="name">${t.control.approvals}</span>
-      <span class="badge mention" title=${t.control.waiting(n)}>
-        <span aria-hidden="true">${n}</span><span class="hidden-text">${t.control.waiting(n)}</span>
-      </span>
-    </a>
-  </div>`;
+  return html`<${Pinned} icon="hand" title=${t.control.approvals} href=${app.router.href("inbox", ["approvals"])}
+    current=${current} unread>
+    <span class="badge mention" title=${t.control.waiting(n)}>
+      <span aria-hidden="true">${n}</span><span class="hidden-text">${t.control.waiting(n)}</span>
+    </span>
+  <//>`;
 }
 
 /** In the bar, while anything is stopped or somebody speaks for an agent. */

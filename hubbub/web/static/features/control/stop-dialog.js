@@ -1,10 +1,8 @@
 // What to stop: a turn, a thread, an agent, or everything.
 import { agentOf } from "../../core/messages.js";
 import { html, useMemo, useState } from "../../core/ui.js";
-import { Dialog } from "../../parts/dialog.js";
-import { Icon } from "../../parts/icon.js";
+import { FormDialog } from "../../parts/form-dialog.js";
 import { later } from "../../texts-later.js";
-import { t } from "../../texts.js";
 
 const words = later.stop;
 
@@ -13,43 +11,26 @@ export function StopDialog({ app, about, close }) {
   const choices = useMemo(() => choicesOf(app, about), [about]);
   const [at, setAt] = useState(0);
   const [reason, setReason] = useState(about.reason ?? "");
-  const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
-  const stop = async (event) => {
-    event.preventDefault();
+  const stop = async () => {
     const { scope, target } = choices[at];
-    setBusy(true);
-    try {
-      const { turns = 0, wakes = 0 } = await app.client.write("stop", { scope, target, reason: reason.trim() });
-      close();
-      app.say(words.done(turns, wakes));
-    } catch (error) {
-      setProblem(error.message);
-      setBusy(false);
-    }
+    const { turns = 0, wakes = 0 } = await app.client.write("stop", { scope, target, reason: reason.trim() });
+    return () => app.say(words.done(turns, wakes));
   };
-  return html`<${Dialog} title=${words.title} close=${close} className="stop-dialog">
-    <form class="body" onSubmit=${stop}>
-      ${!choices.length && html`<p>${words.nothing}</p>`}
-      <fieldset class="scopes" aria-label=${words.what}>
-        ${choices.map(({ title, hint }, n) => html`<label key=${n} class="scope">
-          <input type="radio" name="scope" checked=${n === at} data-focus=${n === at ? "" : null}
-            onChange=${() => setAt(n)} />
-          <span><b>${title}</b><small class="quiet">${hint}</small></span>
-        </label>`)}
-      </fieldset>
-      <label class="field">${words.reason}
-        <input name="reason" maxlength="1000" autocomplete="off" value=${reason}
-          onInput=${(event) => setReason(event.target.value)} />
-        <small>${words.reasonHint}</small>
-      </label>
-      ${problem && html`<p class="problem" role="alert">${problem}</p>`}
-      <div class="actions">
-        <button type="button" onClick=${close}>${t.cancel}</button>
-        <button type="submit" class="danger" disabled=${busy || !choices.length}>
-          <${Icon} name="stop" size=${16} />${words.now}</button>
-      </div>
-    </form>
+  return html`<${FormDialog} title=${words.title} label=${words.now} danger ready=${choices.length} submit=${stop}
+    close=${close} className="stop-dialog">
+    ${!choices.length && html`<p>${words.nothing}</p>`}
+    <fieldset class="scopes" aria-label=${words.what}>
+      ${choices.map(({ title, hint }, n) => html`<label key=${n} class="scope">
+        <input type="radio" name="scope" checked=${n === at} data-focus=${n === at ? "" : null}
+          onChange=${() => setAt(n)} />
+        <span><b>${title}</b><small class="quiet">${hint}</small></span>
+      </label>`)}
+    </fieldset>
+    <label class="field">${words.reason}
+      <input name="reason" maxlength="1000" autocomplete="off" value=${reason}
+        onInput=${(event) => setReason(event.target.value)} />
+      <small>${words.reasonHint}</small>
+    </label>
   <//>`;
 }
 

@@ -28,10 +28,7 @@ function Words({ app, message }) {
 function Quote({ app, quote }) {
   const go = (event) => {
     event.preventDefault();
-    app.message(quote.message_id).then(
-      (message) => app.show(message.thread_id, message.id),
-      (error) => app.say(error.message),
-    );
+    app.showMessage(quote.message_id);
   };
   return html`<blockquote class="quoted" dir="auto">
     <a href=${app.router.href("message", [quote.message_id])} onClick=${go}>${quote.message_id}</a>

@@ -1,7 +1,8 @@
 // The conversation in the middle, and what is done with its messages.
-import { html, useEffect } from "../../core/ui.js";
+import { html, useLayoutEffect } from "../../core/ui.js";
 import { canonical, isThread } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
+import { useMessage } from "../../parts/message-link.js";
 import { t } from "../../texts.js";
 import { Conversation } from "./conversation.js";
 
@@ -24,7 +25,7 @@ export default function conversation(app) {
 /** `#/thread/channel_general`, as agents are shown it, leads to the thread that is meant. */
 function Relative({ app, id, at }) {
   const meant = canonical(id, app.state.me.value);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (meant) app.router.go("thread", at ? [meant, at] : [meant], { replace: true });
   }, [meant]);
   return html`<div class="empty"><p>${meant ? t.loading : t.conversation.noThread(id)}</p></div>`;
@@ -32,15 +33,12 @@ function Relative({ app, id, at }) {
 
 /** `#/message/m42` leads to wherever that message stands. */
 function Elsewhere({ app, args: [id] }) {
-  useEffect(() => {
-    app.message(id).then(
-      (message) => app.router.go("thread", [message.thread_id, id], { replace: true }),
-      (error) => {
-        app.say(error.message);
-        app.router.go("", [], { replace: true });
-      },
-    );
-  }, [id]);
+  const { message, problem } = useMessage(app, id);
+  useLayoutEffect(() => {
+    if (problem) app.say(problem);
+    if (message) app.router.go("thread", [message.thread_id, id], { replace: true });
+    else if (problem) app.router.go("", [], { replace: true });
+  }, [message, problem]);
   return html`<div class="empty" role="status">${t.conversation.looking(id)}</div>`;
 }
 

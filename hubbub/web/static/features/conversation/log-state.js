@@ -14,6 +14,7 @@ export class LogState {
     this.newFrom = signal(thread.head.peek() > read ? read + 1 : 0); // 0: no divider
     this.focus = signal(0); // position of the focused message
     this.marked = signal(null); // id of the message that was jumped to
+    this.jumping = null; // id of the message that is being brought to the middle
     this.pinned = null; // index that stays where it is while heights around it change
     this.keptUnread = false; // the reader has put the mark back: what is seen does not move it
     this.wantsFocus = false;
@@ -26,6 +27,7 @@ export class LogState {
 
   leave() {
     this.stop();
+    this.release();
     clearTimeout(this.timer);
     this.app.focused.value = null;
     this.thread.trim();
@@ -96,8 +98,13 @@ export class LogState {
 
   // Moving ----------------------------------------------------------------------------------
 
+  /** The reader moves by hand: nothing is put back to where it was. */
+  release() {
+    this.pinned = this.jumping = null;
+  }
+
   toEnd() {
-    this.pinned = null;
+    this.release();
     this.virtual.scrollToEnd();
   }
 
@@ -110,8 +117,10 @@ export class LogState {
   /** Bring a message to the middle, wherever it stands, and mark it. */
   async jump(id) {
     const { app, thread } = this;
+    this.jumping = id;
     try {
       const message = await app.message(id);
+      if (this.jumping !== id) return; // the reader has gone on
       if (message.thread_id !== thread.id) {
         app.router.go("thread", [message.thread_id, id], { replace: true });
         return;
@@ -119,7 +128,7 @@ export class LogState {
       this.marked.value = id;
       this.center(message.tseq);
       await app.load(thread.id, message.tseq - AHEAD, message.tseq + AHEAD);
-      if (this.pinned !== message.tseq - 1) return; // the reader has gone on
+      if (this.jumping !== id) return;
       this.center(message.tseq);
       this.focusOn(message.tseq);
     } catch (error) {

@@ -74,8 +74,8 @@ export function Log({ app, thread, title, at, shown }) {
       <${Day} thread=${thread} virtual=${virtual} />
       <div class="log" role="log" aria-live="off" aria-label=${t.conversation.log(title)} ref=${scroller}
         tabindex=${items.some((item) => item.index === focus - 1) ? -1 : 0}
-        onKeyDown=${(event) => keyed(event, log, app)} onWheel=${() => (log.pinned = null)}
-        onTouchMove=${() => (log.pinned = null)} onPointerLeave=${() => setOver(0)}>
+        onKeyDown=${(event) => keyed(event, log, app)} onWheel=${() => log.release()}
+        onTouchMove=${() => log.release()} onPointerLeave=${() => setOver(0)}>
         <div class="rows" style=${{ height: `${virtual.getTotalSize()}px` }}>
           ${items.map((item) => {
             const message = thread.at(item.index + 1);
@@ -173,7 +173,7 @@ function keyed(event, log, app) {
   else if (event.key === "Home") log.focusOn(1);
   else if (event.key === "Enter" && message) app.open("message", message.id);
   else {
-    if (/^(Page|Arrow)/.test(event.key)) log.pinned = null;
+    if (/^(Page|Arrow)/.test(event.key)) log.release();
     return;
   }
   event.preventDefault();

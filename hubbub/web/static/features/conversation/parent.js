@@ -1,22 +1,14 @@
 // The message that a thread of replies is about, on top of it.
-import { html, useEffect, useState } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
 import { fullTime, timeOf } from "../../core/time.js";
 import { Avatar } from "../../parts/avatar.js";
+import { useMessage } from "../../parts/message-link.js";
 import { t } from "../../texts.js";
 import { Body } from "./body.js";
 
 export function Parent({ app, thread }) {
-  const [message, setMessage] = useState(null);
-  const [problem, setProblem] = useState(null);
   const id = `m${thread.repliesTo}`;
-  useEffect(() => {
-    let here = true;
-    app.message(id).then(
-      (found) => here && setMessage(found),
-      (error) => here && setProblem(error.message),
-    );
-    return () => (here = false);
-  }, [id]);
+  const { message, problem } = useMessage(app, id);
   const up = app.state.threads.value.get(thread.parent);
   up?.changed.value;
   if (problem) return html`<p class="parent quiet">${problem}</p>`;

@@ -3,7 +3,6 @@ export const words = {
   title: "What's new",
   since: "Since",
   sinces: { last_visit: "my last visit", day: "yesterday at this time", week: "a week ago" },
-  from: "Since",
   first: "You have not marked a visit yet, so this is all that you have not read.",
   refresh: "Refresh",
   seen: "Mark as seen",

@@ -85,7 +85,7 @@ function Add({ app, id }) {
   };
   return html`<form class="commenting" onSubmit=${add}>
     <label class="field">${said.text}
-      <textarea name="comment" rows="2" maxlength="4000" dir="auto" value=${draft.text}
+      <textarea name="comment" rows="2" maxlength="4000" dir="auto" readonly=${busy} value=${draft.text}
         onInput=${(event) => change({ text: event.target.value })}
         onKeyDown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && add(event)} />
     </label>

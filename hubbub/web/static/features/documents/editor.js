@@ -69,10 +69,10 @@ function Form({ app, id, news, found, kept }) {
       </div>
       ${previews
         ? html`<article class="preview"><${Prose} app=${app} text=${draft.text} whole /></article>`
-        : html`<${Text} title=${found.document.title} value=${draft.text} save=${save}
+        : html`<${Text} title=${found.document.title} value=${draft.text} busy=${state.busy} save=${save}
             change=${(text) => change({ text })} />`}
       <label class="field">${words.note}
-        <input name="note" maxlength="500" autocomplete="off" value=${draft.note}
+        <input name="note" maxlength="500" autocomplete="off" readonly=${state.busy} value=${draft.note}
           onInput=${(event) => change({ note: event.target.value })} />
         <small>${words.noteHint}</small>
       </label>
@@ -118,7 +118,7 @@ function Meanwhile({ app, news, id, base }) {
   return html`<p class="note info" role="status">${words.news(told.data.by, told.data.version)}</p>`;
 }
 
-function Text({ title, value, change, save }) {
+function Text({ title, value, busy, change, save }) {
   const field = useRef(null);
   useLayoutEffect(() => {
     field.current.setSelectionRange(0, 0); // one begins at the top
@@ -128,7 +128,7 @@ function Text({ title, value, change, save }) {
     const wanted = event.key === "Enter" || event.key.toLowerCase() === "s";
     if (wanted && (event.ctrlKey || event.metaKey) && !event.isComposing) save(event);
   };
-  return html`<textarea ref=${field} name="document" class="mono" dir="auto" spellcheck="true" data-focus
+  return html`<textarea ref=${field} name="document" class="mono" dir="auto" spellcheck="true" data-focus readonly=${busy}
     aria-label=${words.editing(title)} value=${value} onKeyDown=${key}
     onInput=${(event) => change(event.target.value)} />`;
 }

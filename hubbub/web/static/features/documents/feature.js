@@ -1,8 +1,8 @@
 // Shared documents of the mod `documents`: lists, a reader, an editor, history and comments.
 import { html } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { News } from "../../parts/news.js";
+import { toView } from "../../parts/pinned.js";
 import { t } from "../../texts.js";
 import { words } from "./texts.js";
 
@@ -20,7 +20,7 @@ export default function documents(app) {
     name: "document", title: () => words.one,
     view: (props) => html`<${Document} news=${news} ...${props} />`,
   });
-  app.add.sidebar.add({ id: "documents", order: 8, view: Link });
+  app.add.sidebar.add({ id: "documents", order: 8, view: toView("documents", "document", words.title, ["document"]) });
   app.add.threadMenu.add({
     title: words.ofThread, icon: "document", order: 20,
     run: ({ thread }) => app.router.go("documents", [thread]),
@@ -29,14 +29,4 @@ export default function documents(app) {
     id: "documents", title: words.title, slash: "documents", keys: "g d", icon: "document", group: t.groups.going,
     run: () => app.router.go("documents"),
   });
-}
-
-function Link({ app }) {
-  const { view } = app.route.value;
-  const current = view === "documents" || view === "document";
-  return html`<div class="pinned">
-    <a class="list-row" href=${app.router.href("documents")} aria-current=${current ? "page" : null}>
-      <${Icon} name="document" size=${17} className="sign" /><span class="name">${words.title}</span>
-    </a>
-  </div>`;
 }

@@ -1,5 +1,6 @@
 // `#/document/d3/history`: every version, who wrote it, when and why.
 import { visible } from "../../core/markdown.js";
+import { listed } from "../../core/pages.js";
 import { html, useState } from "../../core/ui.js";
 import { Moment } from "../../parts/moment.js";
 import { useWatched } from "../../parts/watched.js";
@@ -11,7 +12,7 @@ const PAGE = 50;
 
 export function History({ app, id, news }) {
   const [most, setMost] = useState(PAGE);
-  const { value, error } = useWatched(() => versionsOf(app.client, id, most), {
+  const { value, error } = useWatched(() => listed(app.client, "document_history", { name: "versions", key: "version", id, most }), {
     key: `${id} ${most}`, signs: () => news.signs(id), goesOn: () => false,
   });
   return html`
@@ -40,16 +41,4 @@ function Version({ app, id, made: { version, author, at, note, lines } }) {
       <a class="button small" href=${href(version)}>${words.show}</a>
     </span>
   </li>`;
-}
-
-async function versionsOf(client, id, most) {
-  const versions = [];
-  for (;;) {
-    const before = versions.at(-1)?.version;
-    const page = await client.call("document_history", {
-      id, ...(before && { before }), limit: Math.min(200, most - versions.length),
-    });
-    versions.push(...page.versions);
-    if (!page.more || versions.length >= most) return { document: page.document, versions, more: page.more };
-  }
 }

@@ -1,5 +1,6 @@
 // `#/documents`: all shared documents; `#/documents/<thread>`: those of one thread.
 import { visible } from "../../core/markdown.js";
+import { listed } from "../../core/pages.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
@@ -13,7 +14,7 @@ const PAGE = 50;
 export function List({ app, args: [thread = null], news }) {
   const [most, setMost] = useState(PAGE);
   const [creating, setCreating] = useState(false);
-  const { value, error } = useWatched(() => listed(app, thread, most), {
+  const { value, error } = useWatched(() => listed(app.client, "list_documents", { name: "documents", most, ...(thread && { thread }) }), {
     key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
   });
   const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
@@ -47,18 +48,4 @@ function Item({ app, document: { id, title, thread_id: thread, version, created_
     <span class="quiet small about"><span>${app.state.titleOf(thread)}</span>
       <span>${words.version(version)}</span><span>${words.by(by)}, <${Moment} at=${at} /></span></span>
   </a></li>`;
-}
-
-/** The latest documents, at most so many: {documents, more}. */
-async function listed(app, thread, most) {
-  const found = [];
-  for (let more = true; more; ) {
-    const before = found.at(-1)?.id ?? null;
-    const page = await app.client.call("list_documents", {
-      ...(thread && { thread }), ...(before && { before }), limit: Math.min(200, most - found.length),
-    });
-    found.push(...page.documents);
-    more = page.more && found.length < most;
-    if (!more) return { documents: found, more: page.more };
-  }
 }

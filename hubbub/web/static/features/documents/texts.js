@@ -44,8 +44,6 @@ export const words = {
     merged: (version) => `Saved as version ${version}, merged with what others changed in the meantime.`,
     unchanged: () => "No changes.",
   },
-  merged: "It has both your changes and those of others.",
-  seeChanges: "See what has changed",
   conflict: {
     title: "Others changed the same lines",
     text: "Nothing is saved yet, and none of your work is lost. Choose what to keep in each place, then save.",

@@ -50,7 +50,7 @@ export function Form({ app, thread, editing }) {
         <a href=${app.router.href("thread", [thread.id, id])}>${id}</a></p>
       <div class="writing">
         <textarea name="text" rows="1" ref=${field} value=${text} aria-label=${words.field} dir="auto"
-          autocomplete="off" onInput=${change} onKeyDown=${key} />
+          autocomplete="off" readonly=${busy} onInput=${change} onKeyDown=${key} />
       </div>
       ${problem && html`<p class="problem" role="alert">${problem}</p>`}
       <div class="buttons">

@@ -15,7 +15,6 @@ export const words = {
   removed: "Message deleted.",
   edited: "edited",
   history: "What it said before",
-  deleted: "deleted",
   historyTitle: "History of the message",
   versions: "Versions, oldest first",
   older: "Show older",

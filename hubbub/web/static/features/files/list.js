@@ -1,5 +1,6 @@
 // `#/files`: all files that one may read; `#/files/<thread>`: those of one thread.
 import { visible } from "../../core/markdown.js";
+import { listed } from "../../core/pages.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
@@ -13,7 +14,7 @@ const PAGE = 50;
 
 export function List({ app, args: [thread = null], news }) {
   const [most, setMost] = useState(PAGE);
-  const { value, error } = useWatched(() => listed(app, thread, most), {
+  const { value, error } = useWatched(() => listed(app.client, "list_files", { name: "files", most, ...(thread && { thread }) }), {
     key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
   });
   const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
@@ -45,18 +46,4 @@ function Item({ app, file: { id, name, size, thread, uploaded_by: by, at, outsid
       ${outside && html`<span>${words.outside}</span>`}</span>
     <span class="get"><${Download} app=${app} id=${id} name=${name} /></span>
   </li>`;
-}
-
-/** The latest files, at most so many: {files, more}. */
-async function listed(app, thread, most) {
-  const found = [];
-  for (let more = true; more; ) {
-    const before = found.at(-1)?.id ?? null;
-    const page = await app.client.call("list_files", {
-      ...(thread && { thread }), ...(before && { before }), limit: Math.min(200, most - found.length),
-    });
-    found.push(...page.files);
-    more = page.more && found.length < most;
-    if (!more) return { files: found, more: page.more };
-  }
 }

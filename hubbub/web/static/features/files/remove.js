@@ -1,30 +1,14 @@
 // A dialog that asks before a file is deleted.
 import { visible } from "../../core/markdown.js";
-import { html, useState } from "../../core/ui.js";
-import { Dialog } from "../../parts/dialog.js";
-import { t } from "../../texts.js";
+import { html } from "../../core/ui.js";
+import { FormDialog } from "../../parts/form-dialog.js";
 import { words } from "./texts.js";
 
 export function Remove({ app, file, close }) {
-  const [problem, setProblem] = useState(null);
-  const remove = async (event) => {
-    event.preventDefault();
-    try {
-      await app.client.write("delete_file", { id: file.id });
-      close();
-      app.say(words.removed);
-    } catch (error) {
-      setProblem(error.message);
-    }
+  const remove = async () => {
+    await app.client.write("delete_file", { id: file.id });
+    return () => app.say(words.removed);
   };
-  return html`<${Dialog} title=${words.removeAsk(visible(file.name))} close=${close}>
-    <form class="body" onSubmit=${remove}>
-      <p>${words.removeText}</p>
-      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
-      <div class="actions">
-        <button type="button" data-focus onClick=${close}>${t.cancel}</button>
-        <button type="submit" class="danger">${words.remove}</button>
-      </div>
-    </form>
-  <//>`;
+  return html`<${FormDialog} title=${words.removeAsk(visible(file.name))} label=${words.remove} danger
+    submit=${remove} close=${close}><p>${words.removeText}</p><//>`;
 }

@@ -15,7 +15,6 @@ export const words = {
   drop: "Drop to attach",
   tray: "Files for the next message",
   waiting: "queued",
-  sending: (done) => `${done} % uploaded`,
   there: "ready",
   cancel: (name) => `Cancel ${name}`,
   take: (name) => `Remove ${name}`,

@@ -1,7 +1,7 @@
 // What asks for the reader: mentions, threads with news, notices.
 import { html } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
+import { Pinned } from "../../parts/pinned.js";
 import { t } from "../../texts.js";
 import { Mentions } from "./mentions.js";
 
@@ -27,13 +27,10 @@ function Link({ app }) {
   const mentions = app.state.unreadMentions.value;
   const { view, args } = app.route.value;
   const current = view === "inbox" && !hasOwnRow(app, args[0]);
-  return html`<div class="pinned">
-    <a class="list-row" href=${app.router.href("inbox")} aria-current=${current ? "page" : null}>
-      <${Icon} name="inbox" size=${17} className="sign" /><span class="name">${t.inbox.title}</span>
-      ${mentions > 0 && html`<span class="badge mention" title=${t.sidebar.mentions(mentions)}>
-        <span aria-hidden="true">@${mentions}</span>
-        <span class="hidden-text">${t.sidebar.mentions(mentions)}</span>
-      </span>`}
-    </a>
-  </div>`;
+  return html`<${Pinned} icon="inbox" title=${t.inbox.title} href=${app.router.href("inbox")} current=${current}>
+    ${mentions > 0 && html`<span class="badge mention" title=${t.sidebar.mentions(mentions)}>
+      <span aria-hidden="true">@${mentions}</span>
+      <span class="hidden-text">${t.sidebar.mentions(mentions)}</span>
+    </span>`}
+  <//>`;
 }

@@ -1,8 +1,9 @@
 // A card in place of an answer: what went wrong in plain words, Try again, and the turn.
 import { visible } from "../../core/markdown.js";
-import { html, useEffect, useState } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
 import { ask } from "../../parts/ask.js";
 import { Icon } from "../../parts/icon.js";
+import { useMessage } from "../../parts/message-link.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 
@@ -17,7 +18,7 @@ const CAUSES = [
 
 export function NoAnswer({ app, message: { content, text_representation: text } }) {
   const { code, agent, agents = [agent], outcomes = {}, reason = "", turn } = content;
-  const asked = useMessage(app, content.messages[0]);
+  const { message: asked } = useMessage(app, content.messages[0] ?? null);
   const isFailure = code !== "silence" && code !== "finished";
   const isOwner = app.state.owner.value;
   const mine = asked && (asked.spoken_by ?? asked.sender_id) === app.state.me.value;
@@ -45,14 +46,4 @@ function Why({ code, reason }) {
   const cause = code === "model_error" && CAUSES.find(([, pattern]) => pattern.test(reason))?.[0];
   const said = cause ? words.causes[cause] : t.turns.meanings[code];
   return said && html`<p>${said}</p>`;
-}
-
-function useMessage(app, id) {
-  const [message, setMessage] = useState(null);
-  useEffect(() => {
-    let here = true;
-    app.message(id).then((found) => here && setMessage(found), () => {});
-    return () => (here = false);
-  }, [id]);
-  return message;
 }

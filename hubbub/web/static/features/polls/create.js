@@ -1,8 +1,7 @@
 // A new poll.
 import { html, useMemo, useState } from "../../core/ui.js";
-import { Dialog } from "../../parts/dialog.js";
+import { FormDialog } from "../../parts/form-dialog.js";
 import { ThreadChoice, threadsOf } from "../../parts/thread-choice.js";
-import { t } from "../../texts.js";
 import { words } from "./texts.js";
 
 export function Create({ app, thread, question = "", close }) {
@@ -10,31 +9,12 @@ export function Create({ app, thread, question = "", close }) {
   const [draft, setDraft] = useState({
     thread: thread ?? threads[0], question, options: "", deadline: "", secret: false, multiple: false, quorum: "",
   });
-  const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
   const change = (name) => ({ target }) =>
     setDraft({ ...draft, [name]: target.type === "checkbox" ? target.checked : target.value });
-  const create = async (event) => {
-    event.preventDefault();
-    setBusy(true);
-    try {
-      await app.client.write("create_poll", argumentsOf(draft));
-      close();
-    } catch (error) {
-      if (error.code) setProblem(error.message);
-      setBusy(false);
-    }
-  };
+  const create = async () => void (await app.client.write("create_poll", argumentsOf(draft)));
   const isReady = draft.question.trim() && linesOf(draft.options).length > 1;
-  return html`<${Dialog} title=${words.create} close=${close}>
-    <form class="body" onSubmit=${create}>
-      <${Fields} app=${app} draft=${draft} change=${change} threads=${threads} />
-      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
-      <div class="actions">
-        <button type="button" onClick=${close}>${t.cancel}</button>
-        <button type="submit" class="primary" disabled=${busy || !isReady}>${words.add}</button>
-      </div>
-    </form>
+  return html`<${FormDialog} title=${words.create} label=${words.add} ready=${isReady} submit=${create} close=${close}>
+    <${Fields} app=${app} draft=${draft} change=${change} threads=${threads} />
   <//>`;
 }
 

@@ -1,4 +1,4 @@
-// What has become of a message: whom it has reached, who has read it, @names that were nobody's.
+// What has become of a message: whom it has reached, who has read it and was woken, @names that were nobody's.
 import { effect, html } from "../../core/ui.js";
 import { deliveryOf, noteReceipts } from "../../core/delivery.js";
 import { lazy } from "../../parts/lazy.js";
@@ -6,6 +6,7 @@ import { t } from "../../texts.js";
 import { Delivery } from "./delivery-mark.js";
 
 const MessagePanel = lazy(() => import("./message-panel.js").then((module) => module.MessagePanel));
+const Unasked = lazy(() => import("./unasked.js").then((module) => module.Unasked));
 
 const ASK_AFTER_MS = 400;
 
@@ -13,7 +14,18 @@ export default function receipts(app) {
   app.add.marks.add({ slot: "meta", order: 90, view: Delivery });
   app.add.marks.add({ slot: "below", order: 10, view: Unresolved });
   app.add.panels.add({ kind: "message", order: 10, id: "message", view: MessagePanel });
+  app.add.marks.add({
+    slot: "below", order: 20,
+    view: ({ message, thread }) => isLastOfMine(app, thread, message) && html`<${Unasked} app=${app} message=${message} />`,
+  });
   askForTheLast(app);
+}
+
+/** In direct conversations agents are always asked. */
+function isLastOfMine(app, thread, { sender_id: sender, tseq }) {
+  if (sender !== app.state.me.value || thread.root.startsWith("dm.")) return false;
+  thread.changed.value;
+  return thread.said(thread.head.value, -1) === tseq;
 }
 
 function Unresolved({ app, message }) {

@@ -1,23 +1,21 @@
 // All about a message: when and what it is, what made it, whom it reached, and itself as JSON.
-import { html, useEffect, useState } from "../../core/ui.js";
+import { html, useState } from "../../core/ui.js";
 import { visible } from "../../core/markdown.js";
 import { fullTime } from "../../core/time.js";
+import { noteReceipts } from "../../core/delivery.js";
 import { turnOf } from "../../core/messages.js";
 import { Avatar } from "../../parts/avatar.js";
-import { MessageLink } from "../../parts/message-link.js";
+import { MessageLink, useMessage } from "../../parts/message-link.js";
 import { TurnLink } from "../../parts/turn-link.js";
+import { doings, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
-import { useReceipts } from "./use-receipts.js";
+import { WhoWasWoken } from "./woken.js";
 
 export function MessagePanel({ app, id }) {
-  const [message, setMessage] = useState(null);
-  const [problem, setProblem] = useState(null);
-  useEffect(() => {
-    app.message(id).then(setMessage, (error) => setProblem(error.message));
-  }, [id]);
+  const { message, problem } = useMessage(app, id);
   if (problem) return html`<p class="note warn">${problem}</p>`;
-  if (!message) return html`<p class="quiet" role="status">${t.receipts.loading}</p>`;
+  if (!message) return html`<p class="quiet" role="status">${t.loading}</p>`;
   return html`
     <${Facts} app=${app} message=${message} />
     <${Receipts} app=${app} message=${message} />
@@ -53,27 +51,37 @@ function Cause({ app, message, cause }) {
   return /^m\d+$/.test(cause) ? html`<${MessageLink} app=${app} id=${cause} />` : cause;
 }
 
+/** Whom it has reached, people first; of agents why each was woken or not. */
 function Receipts({ app, message }) {
-  const { receipts, more, problem } = useReceipts(app, message);
-  if (problem) return html`<p class="quiet">${problem}</p>`;
-  if (!receipts) return null;
+  const { value, error } = useWatched(() => read(app, message), {
+    key: message.id,
+    signs: () => [app.state.delivered.value, ...doings(app, null)],
+    goesOn: (found) => found?.receipts.some(({ read: seen, woken, state }) => !seen || (woken && state !== "ended")) ?? false,
+  });
+  if (error) return html`<p class="quiet">${error.message}</p>`;
+  if (!value) return null;
+  const people = value.receipts.filter(({ kind }) => kind !== "agent");
+  const agents = value.receipts.filter(({ kind }) => kind === "agent");
   return html`
-    <div class="section"><h3>${t.receipts.title}</h3></div>
-    ${receipts.length === 0 && html`<p class="quiet">${t.receipts.nobody}</p>`}
-    <ul class="receipts">
-      ${receipts.map((receipt) => html`<${Receipt} key=${receipt.participant} app=${app} ...${receipt} />`)}
-    </ul>
-    ${more && html`<p class="quiet">${t.receipts.more}</p>`}
+    ${people.length > 0 && html`<div class="section"><h3>${t.receipts.title}</h3></div>
+      <ul class="receipts">${people.map((each) => html`<${Receipt} key=${each.participant} app=${app} receipt=${each} />`)}</ul>`}
+    ${!value.receipts.length && html`<p class="quiet">${t.receipts.nobody}</p>`}
+    ${agents.length > 0 && html`<${WhoWasWoken} app=${app} agents=${agents} />`}
+    ${value.more && html`<p class="quiet">${t.wakes.more}</p>`}
   `;
 }
 
-function Receipt({ app, participant, present, delivered, read, woken, explanation, turn, state }) {
+async function read(app, message) {
+  const found = await app.client.call("read_receipts", { id: message.id });
+  if (message.sender_id === app.state.me.peek()) noteReceipts(app.state, message.seq, found.receipts);
+  return found;
+}
+
+function Receipt({ app, receipt }) {
   return html`<li>
-    <${Avatar} app=${app} id=${participant} size=${1.5} presence />
-    <b>${app.state.nameOf(participant)}</b>${" "}
-    <span class="quiet">${t.receipts.outcome({ present, delivered, read })}</span>
-    ${woken && html`<span class="woken quiet" title=${explanation}>${t.receipts.woken}
-      ${" "}${turn && html`<${TurnLink} app=${app} id=${turn}>${t.receipts.turn(state)}<//>`}</span>`}
+    <${Avatar} app=${app} id=${receipt.participant} size=${1.5} presence />
+    <b>${app.state.nameOf(receipt.participant)}</b>${" "}
+    <span class="quiet">${t.receipts.outcome(receipt)}</span>
   </li>`;
 }
 

@@ -1,8 +1,8 @@
 // Task boards of the mod `tasks`: columns by state, and a task on the right.
 import { html } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { News } from "../../parts/news.js";
+import { toView } from "../../parts/pinned.js";
 import { t } from "../../texts.js";
 import { words } from "./texts.js";
 
@@ -29,7 +29,7 @@ export default function tasks(app) {
   });
   const isShown = ({ view, open }) => view === "tasks" || open?.kind === "task";
   app.add.layers.add({ view: () => isShown(app.route.value) && html`<${Asked} app=${app} />` });
-  app.add.sidebar.add({ id: "tasks", order: 9, view: Link });
+  app.add.sidebar.add({ id: "tasks", order: 9, view: toView("tasks", "board", words.title) });
   app.add.threadMenu.add({
     title: words.ofThread, icon: "board", order: 30, run: ({ thread }) => app.router.go("tasks", [thread]),
   });
@@ -37,13 +37,4 @@ export default function tasks(app) {
     id: "tasks", title: words.title, slash: "tasks", keys: "g b", icon: "board", group: t.groups.going,
     run: () => app.router.go("tasks"),
   });
-}
-
-function Link({ app }) {
-  const current = app.route.value.view === "tasks";
-  return html`<div class="pinned">
-    <a class="list-row" href=${app.router.href("tasks")} aria-current=${current ? "page" : null}>
-      <${Icon} name="board" size=${17} className="sign" /><span class="name">${words.title}</span>
-    </a>
-  </div>`;
 }

@@ -1,8 +1,7 @@
 // What a task says: for a new one, and for one that is changed.
 import { readersOf } from "../../core/delivery.js";
 import { html, useEffect, useState } from "../../core/ui.js";
-import { Dialog } from "../../parts/dialog.js";
-import { t } from "../../texts.js";
+import { FormDialog } from "../../parts/form-dialog.js";
 import { words } from "./texts.js";
 
 const names = words.fields;
@@ -12,7 +11,6 @@ const NEW = { title: "", description: "", owner: "", due: "", priority: "normal"
 export function TaskForm({ app, thread, about = null, task = null, close }) {
   const [draft, setDraft] = useState(task ? null : NEW);
   const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
   useEffect(() => {
     if (!task) return;
     app.client.call("read_task", { task: task.id, limit: 1 }).then(
@@ -21,29 +19,15 @@ export function TaskForm({ app, thread, about = null, task = null, close }) {
     );
   }, [task?.id]);
   const change = (name) => (event) => setDraft({ ...draft, [name]: event.target.value });
-  const submit = async (event) => {
-    event.preventDefault();
-    setBusy(true);
-    try {
-      if (task) await app.client.write("update_task", { task: task.id, ...changesOf(draft) });
-      else await app.client.write("create_task", { ...about, ...newOf(draft) });
-      close();
-    } catch (error) {
-      if (error.code) setProblem(error.message);
-      setBusy(false);
-    }
+  const submit = async () => {
+    if (task) await app.client.write("update_task", { task: task.id, ...changesOf(draft) });
+    else await app.client.write("create_task", { ...about, ...newOf(draft) });
   };
-  return html`<${Dialog} title=${task ? words.one : words.create} close=${close}>
-    <form class="body" onSubmit=${submit}>
-      ${draft && html`<${Fields} app=${app} thread=${thread} draft=${draft} change=${change} isNew=${!task} />`}
-      ${!draft && !problem && html`<p class="quiet" role="status">${words.loading}</p>`}
-      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
-      <div class="actions">
-        <button type="button" onClick=${close}>${t.cancel}</button>
-        <button type="submit" class="primary" disabled=${busy || !draft?.title.trim()}>
-          ${task ? words.save : words.add}</button>
-      </div>
-    </form>
+  return html`<${FormDialog} title=${task ? words.one : words.create} label=${task ? words.save : words.add}
+    ready=${draft?.title.trim()} submit=${submit} close=${close}>
+    ${draft && html`<${Fields} app=${app} thread=${thread} draft=${draft} change=${change} isNew=${!task} />`}
+    ${!draft && !problem && html`<p class="quiet" role="status">${words.loading}</p>`}
+    ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
   <//>`;
 }
 
@@ -102,7 +86,7 @@ function changesOf({ title, description, due, before, priority, labels, depends,
 }
 
 /** As a field of a form has it: 2026-11-22T14:30, where one is. */
-export function localTime(iso) {
+function localTime(iso) {
   const at = new Date(iso);
   return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

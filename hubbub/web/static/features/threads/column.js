@@ -1,7 +1,6 @@
 // The left column's own state: what is shown of the threads, what is folded away.
 import { computed, effect, signal } from "../../core/ui.js";
 import { channelThread } from "../../core/ids.js";
-import { steady } from "../../core/lists.js";
 import { fewer, GROUPS, groupsOf, neighbour, repliesOf } from "./groups.js";
 
 const MOST_DIRECT = 12; // direct threads that are shown without asking
@@ -85,7 +84,12 @@ export class Column {
 
 /** A computed list that stays the same object while its items stay the same. */
 function list(of) {
-  return computed(steady(of));
+  let last = [];
+  return computed(() => {
+    const next = of();
+    const same = last.length === next.length && next.every((item, n) => item === last[n]);
+    return same ? last : (last = next);
+  });
 }
 
 function each(names, of) {

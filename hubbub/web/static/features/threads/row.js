@@ -1,11 +1,12 @@
 // One thread in the left column. Each listens to its own thread only.
-import { html, useComputed, useEffect, useState } from "../../core/ui.js";
+import { html, useComputed, useState } from "../../core/ui.js";
 import { membersOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { firstWords } from "../../core/messages.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
 import { Menu } from "../../parts/menu.js";
+import { useMessage } from "../../parts/message-link.js";
 import { Activity, Presence } from "../../parts/presence.js";
 import { t } from "../../texts.js";
 import { menuOf } from "./thread-menu.js";
@@ -39,14 +40,7 @@ export function Row({ app, column, thread, depth = 0 }) {
 /** What a thread is called; replies by the message that they reply to. */
 function useTitle(app, thread) {
   const seq = thread.repliesTo;
-  const [replied, setReplied] = useState(null);
-  useEffect(() => {
-    if (seq === null) return undefined;
-    let here = true;
-    const gone = () => {}; // it may not be read: the id has to do
-    app.message(`m${seq}`).then((message) => here && setReplied(message), gone);
-    return () => (here = false);
-  }, [seq]);
+  const { message: replied } = useMessage(app, seq === null ? null : `m${seq}`);
   const named = useLabel(app, thread)?.title;
   if (seq === null) return app.state.titleOf(thread.id);
   if (named) return visible(named);

@@ -7,6 +7,7 @@ import { Moment } from "../../parts/moment.js";
 import { t } from "../../texts.js";
 import { change, trialOf } from "./trying.js";
 import { useTurns } from "./watching.js";
+import { words } from "./texts.js";
 
 const Trial = lazy(() => import("./trial.js").then((module) => module.Trial));
 const OFFERED = 30;
@@ -15,7 +16,7 @@ export function CompareWith({ app, turn }) {
   const [open, setOpen] = useState(false);
   return html`
     <details class="choose" onToggle=${(event) => setOpen(event.currentTarget.open)}>
-      <summary>${t.turns.compareWith}</summary>
+      <summary>${words.compareWith}</summary>
       ${open && html`<${Others} app=${app} turn=${turn} />`}
     </details>
   `;
@@ -40,7 +41,7 @@ function Others({ app, turn }) {
   const id = turn.start.id;
   const turns = useTurns(app, turn.agent, OFFERED).value?.turns.filter((each) => each.id !== id);
   if (!turns) return null;
-  if (!turns.length) return html`<p class="quiet">${t.turns.noOther(turn.agent)}</p>`;
+  if (!turns.length) return html`<p class="quiet">${words.noOther(turn.agent)}</p>`;
   return html`
     <ul>
       ${turns.map(

@@ -2,19 +2,19 @@
 import { html } from "../../core/ui.js";
 import { visible } from "../../core/markdown.js";
 import { Outcome } from "../../parts/outcome.js";
-import { t } from "../../texts.js";
 import { Difference } from "../../parts/difference.js";
 import { factsOf } from "./facts.js";
 import { Problem } from "./problem.js";
 import { stepNames } from "./record.js";
 import { Step } from "./steps.js";
 import { useTurn } from "./watching.js";
+import { words } from "./texts.js";
 
 export function Comparison({ app, ids: [left, right] }) {
   const a = useTurn(app, left);
   const b = useTurn(app, right);
   return html`
-    <header class="title"><h1>${t.turns.comparison}</h1></header>
+    <header class="title"><h1>${words.comparison}</h1></header>
     <div class="page comparison">
       ${[a, b].map(({ error }) => error && html`<${Problem} app=${app} error=${error} />`)}
       ${a.value && b.value && html`<${Both} app=${app} a=${a.value} b=${b.value} />`}
@@ -25,10 +25,10 @@ export function Comparison({ app, ids: [left, right] }) {
 function Both({ app, a, b }) {
   return html`
     <${Facts} app=${app} a=${a} b=${b} />
-    <${Difference} title=${t.turns.prompt} a=${a.prompt ?? ""} b=${b.prompt ?? ""} />
-    <${Difference} title=${t.turns.systemPrompt}
+    <${Difference} title=${words.prompt} a=${a.prompt ?? ""} b=${b.prompt ?? ""} />
+    <${Difference} title=${words.systemPrompt}
       a=${a.system_prompt ?? ""} b=${b.system_prompt ?? ""} />
-    <h2>${t.turns.steps}</h2>
+    <h2>${words.steps}</h2>
     <${Steps} app=${app} a=${a} b=${b} />
   `;
 }
@@ -36,19 +36,19 @@ function Both({ app, a, b }) {
 function Facts({ app, a, b }) {
   const left = new Map(factsOf(a, app.state).map((fact) => [fact.key, fact.value]));
   const right = new Map(factsOf(b, app.state).map((fact) => [fact.key, fact.value]));
-  const keys = Object.keys(t.turns.facts).filter((key) => left.has(key) || right.has(key));
+  const keys = Object.keys(words.facts).filter((key) => left.has(key) || right.has(key));
   return html`
     <table class="facts-compared">
       <thead>
         <tr><td></td><${Head} app=${app} turn=${a} /><${Head} app=${app} turn=${b} /></tr>
       </thead>
       <tbody>
-        <${Pair} label=${t.turns.columns.outcome} differs=${a.end?.outcome !== b.end?.outcome}
+        <${Pair} label=${words.columns.outcome} differs=${a.end?.outcome !== b.end?.outcome}
           a=${html`<${Ending} end=${a.end} />`} b=${html`<${Ending} end=${b.end} />`} />
         ${keys.map((key) => {
           const [one, other] = [left.get(key) ?? "", right.get(key) ?? ""];
           const differs = one !== other && key !== "started"; // no two start at the same time
-          const label = t.turns.facts[key];
+          const label = words.facts[key];
           return html`<${Pair} key=${key} label=${label} a=${one} b=${other} differs=${differs} />`;
         })}
       </tbody>
@@ -68,7 +68,7 @@ function Pair({ label, a, b, differs }) {
   return html`
     <tr data-differs=${differs ? "" : null}>
       <th scope="row">
-        ${label}${differs && html`<span class="differs" role="img" aria-label=${t.turns.differs}>≠</span>`}
+        ${label}${differs && html`<span class="differs" role="img" aria-label=${words.differs}>≠</span>`}
       </th>
       <td>${a}</td><td>${b}</td>
     </tr>
@@ -77,7 +77,7 @@ function Pair({ label, a, b, differs }) {
 
 function Steps({ app, a, b }) {
   const most = Math.max(a.steps.length, b.steps.length);
-  if (!most) return html`<p class="quiet">${t.turns.noSteps}</p>`;
+  if (!most) return html`<p class="quiet">${words.noSteps}</p>`;
   return html`
     <div class="side-by-side">
       ${[a, b].map((turn) => {

@@ -1,8 +1,8 @@
 // The facts of a turn in words: what the inspector lists and the comparison sets beside each other.
 import { count, dollars } from "../../core/numbers.js";
 import { duration, fullTime } from "../../core/time.js";
-import { t } from "../../texts.js";
 import { lastDialect, tookMs, totals } from "./record.js";
+import { words } from "./texts.js";
 
 const OWN_MEANS = new Set([undefined, null, "native"]); // nothing that needs to be told
 
@@ -19,19 +19,19 @@ export function factsOf(turn, state) {
     started: fullTime(turn.started_at),
     took: took === null ? null : duration(took),
     steps: count(sum.steps),
-    calls: sum.calls ? t.turns.callsAndErrors(count(sum.calls), sum.errors) : null,
-    tokens: sum.tokensIn || sum.tokensOut ? t.turns.tokens(count(sum.tokensIn), count(sum.tokensOut)) : null,
+    calls: sum.calls ? words.callsAndErrors(count(sum.calls), sum.errors) : null,
+    tokens: sum.tokensIn || sum.tokensOut ? words.tokens(count(sum.tokensIn), count(sum.tokensOut)) : null,
     cost: sum.cost === null ? null : dollars(sum.cost),
-    attempts: turn.attempts > 1 ? t.turns.attempts(turn.attempts) : null,
+    attempts: turn.attempts > 1 ? words.attempts(turn.attempts) : null,
   };
   return Object.entries(facts)
     .filter(([, value]) => value != null)
-    .map(([key, value]) => ({ key, label: t.turns.facts[key], value }));
+    .map(([key, value]) => ({ key, label: words.facts[key], value }));
 }
 
 function waysOfCalling(turn) {
   const { dialect, from } = lastDialect(turn);
   if (OWN_MEANS.has(dialect)) return null;
-  const words = t.turns.dialects[dialect];
-  return from === null ? words : t.turns.dialectFrom(words, from);
+  const way = words.dialects[dialect];
+  return from === null ? way : words.dialectFrom(way, from);
 }

@@ -12,6 +12,7 @@ import { Problem } from "./problem.js";
 import { Notes, Step } from "./steps.js";
 import { Waterfall } from "./waterfall.js";
 import { useTurn } from "./watching.js";
+import { words } from "./texts.js";
 
 /** On the right. */
 export function TurnPanel({ app, id }) {
@@ -29,7 +30,7 @@ export function TurnView({ app, args: [id = "", what] }) {
 function Inspector({ app, id, wide, trying = false }) {
   const { value: turn, error } = useTurn(app, id);
   if (error) return html`<${Problem} app=${app} error=${error} />`;
-  if (!turn) return html`<p class="quiet" role="status">${t.turns.loading}</p>`;
+  if (!turn) return html`<p class="quiet" role="status">${words.loading}</p>`;
   return html`<${Record} app=${app} turn=${turn} wide=${wide} trying=${trying} />`;
 }
 
@@ -45,7 +46,7 @@ function Record({ app, turn, wide, trying }) {
   return html`
     <${Verdict} turn=${turn} />
     <div class="turn-tools">
-      ${!wide && html`<a href=${app.router.href("turn", [start.id])}>${t.turns.moreRoom}</a>`}
+      ${!wide && html`<a href=${app.router.href("turn", [start.id])}>${words.moreRoom}</a>`}
       <${CompareWith} app=${app} turn=${turn} />
       <${TryAgain} app=${app} turn=${turn} now=${trying} />
     </div>
@@ -54,12 +55,12 @@ function Record({ app, turn, wide, trying }) {
         ({ key, label, value }) => html`<dt key=${key}>${label}</dt><dd>${value}</dd>`,
       )}
     </dl>
-    <${Messages} app=${app} title=${t.turns.wokenBy} ids=${start.messages} />
-    <${Messages} app=${app} title=${t.turns.sent} ids=${turn.sent} none=${turn.end && t.turns.sentNothing} />
-    <h3>${t.turns.time}</h3>
+    <${Messages} app=${app} title=${words.wokenBy} ids=${start.messages} />
+    <${Messages} app=${app} title=${words.sent} ids=${turn.sent} none=${turn.end && words.sentNothing} />
+    <h3>${words.time}</h3>
     <${Waterfall} turn=${turn} names=${names} onStep=${toStep} />
     ${turn.steps.length > 0 &&
-    html`<h3>${t.turns.steps}</h3>
+    html`<h3>${words.steps}</h3>
       <ol class="steps" ref=${list}>
         ${turn.steps.map((step) => html`<${Step} key=${step.n} app=${app} step=${step}
           name=${names.get(step.n)} />`)}
@@ -77,7 +78,7 @@ function Verdict({ turn: { end } }) {
       <span>${visible(end?.reason ?? "") || t.turns.meanings[outcome ?? "running"]}</span>
     </p>
     <${Notes} notes=${end?.notes} />
-    ${end?.text && html`<${Folded} title=${t.turns.unpublished} text=${end.text} />`}
+    ${end?.text && html`<${Folded} title=${words.unpublished} text=${end.text} />`}
   `;
 }
 
@@ -98,11 +99,11 @@ function Seen({ turn }) {
   const { prompt, system_prompt, start: { components, tools } } = turn;
   if (!prompt && !system_prompt && !tools.length) return null;
   return html`
-    <h3>${t.turns.seen}</h3>
-    ${prompt && html`<${Folded} title=${t.turns.prompt} text=${prompt} />`}
-    ${system_prompt && html`<${Folded} title=${t.turns.systemPrompt} text=${system_prompt} />`}
-    <${Names} title=${t.turns.components} names=${components} />
-    <${Names} title=${t.turns.tools} names=${tools} />
+    <h3>${words.seen}</h3>
+    ${prompt && html`<${Folded} title=${words.prompt} text=${prompt} />`}
+    ${system_prompt && html`<${Folded} title=${words.systemPrompt} text=${system_prompt} />`}
+    <${Names} title=${words.components} names=${components} />
+    <${Names} title=${words.tools} names=${tools} />
   `;
 }
 

@@ -7,6 +7,7 @@ import { Moment } from "../../parts/moment.js";
 import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
 import { useTurns } from "./watching.js";
+import { words } from "./texts.js";
 
 const PAGE = 50;
 const IN_PANEL = 8;
@@ -21,9 +22,9 @@ export function TurnList({ app, agent }) {
       <${Filter} app=${app} agent=${agent} />
     </header>
     <div class="page turn-list">
-      ${!app.state.owner.value && html`<p class="quiet">${t.turns.ownersOnly}</p>`}
+      ${!app.state.owner.value && html`<p class="quiet">${words.ownersOnly}</p>`}
       ${error && html`<p class="problem" role="alert">${error.message}</p>`}
-      ${turns && !turns.length && html`<p class="quiet">${t.turns.none}</p>`}
+      ${turns && !turns.length && html`<p class="quiet">${words.none}</p>`}
       ${turns?.length > 0 && html`<${Table} app=${app} turns=${turns} />`}
       ${found?.more &&
       html`<button type="button" onClick=${() => setMost(most + PAGE)}>${t.turns.more}</button>`}
@@ -35,8 +36,8 @@ function Filter({ app, agent }) {
   const agents = [...app.state.participants.value.values()].filter((each) => each.kind === "agent");
   const choose = (event) => app.router.go("turns", event.target.value ? [event.target.value] : []);
   return html`
-    <select aria-label=${t.turns.ofWhom} onChange=${choose}>
-      <option value="" selected=${!agent}>${t.turns.ofAll}</option>
+    <select aria-label=${words.ofWhom} onChange=${choose}>
+      <option value="" selected=${!agent}>${words.ofAll}</option>
       ${agents.map(({ id }) => html`<option value=${id} selected=${id === agent}>${id}</option>`)}
     </select>
   `;
@@ -44,7 +45,7 @@ function Filter({ app, agent }) {
 
 /** With roles: narrow screens show rows as blocks, and browsers then forget that it is a table. */
 function Table({ app, turns }) {
-  const { turn, started, outcome, took, steps, tokens, cost } = t.turns.columns;
+  const { turn, started, outcome, took, steps, tokens, cost } = words.columns;
   return html`
     <table role="table">
       <thead role="rowgroup">
@@ -73,10 +74,10 @@ function Row({ app, turn }) {
       </td>
       <td role="cell" class="number">${duration(turn.duration_ms)}</td>
       <td role="cell" class="number">
-        ${count(turn.steps)}<span class="unit" aria-hidden="true"> ${t.turns.stepsUnit(turn.steps)}</span>
+        ${count(turn.steps)}<span class="unit" aria-hidden="true"> ${words.stepsUnit(turn.steps)}</span>
       </td>
       <td role="cell" class="number">
-        ${tokens ? t.turns.tokens(count(turn.tokens_in), count(turn.tokens_out)) : ""}
+        ${tokens ? words.tokens(count(turn.tokens_in), count(turn.tokens_out)) : ""}
       </td>
       <td role="cell" class="number">${dollars(turn.cost_usd)}</td>
     </tr>
@@ -96,8 +97,8 @@ function Latest({ app, agent }) {
   const { turns, more } = found;
   return html`
     <section class="latest-turns">
-      <div class="section"><h3>${t.turns.latest}</h3></div>
-      ${!turns.length && html`<p class="quiet">${t.turns.none}</p>`}
+      <div class="section"><h3>${words.latest}</h3></div>
+      ${!turns.length && html`<p class="quiet">${words.none}</p>`}
       <ul>
         ${turns.map(
           (turn) => html`<li key=${turn.id}>
@@ -107,7 +108,7 @@ function Latest({ app, agent }) {
           </li>`,
         )}
       </ul>
-      ${more && html`<a href=${app.router.href("turns", [agent])}>${t.turns.all}</a>`}
+      ${more && html`<a href=${app.router.href("turns", [agent])}>${words.all}</a>`}
     </section>
   `;
 }

@@ -5,46 +5,46 @@ import { count, dollars } from "../../core/numbers.js";
 import { html } from "../../core/ui.js";
 import { Folded, TitledText } from "../../parts/long-text.js";
 import { MessageLink } from "../../parts/message-link.js";
-import { t } from "../../texts.js";
 import { pretty } from "./record.js";
 import { Window } from "./window.js";
+import { words } from "./texts.js";
 
 /** `name`: what it is called, as `stepNames` has it. */
 export function Step({ app, step, name = { n: step.n, helpers: [] } }) {
   return html`
     <li class="step" data-step=${step.n} tabindex="-1">
       <h4>
-        ${t.turns.step(name)}${" "}
+        ${words.step(name)}${" "}
         <span class="quiet">${spent(step)}</span>
       </h4>
       ${step.window && html`<${Window} window=${step.window} />`}
       ${step.steered?.map((each) => html`<${Steered} key=${each.message} app=${app} steering=${each} />`)}
       <${Notes} notes=${[...remarks(step), ...(step.notes ?? [])]} />
-      ${step.reasoning && html`<${TitledText} title=${t.turns.reasoning} text=${step.reasoning} />`}
-      ${step.text && html`<${TitledText} title=${t.turns.text} text=${step.text} />`}
-      ${step.calls.length > 1 && t.turns.waits[step.wait] &&
-      html`<p class="quiet">${t.turns.waits[step.wait]}</p>`}
+      ${step.reasoning && html`<${TitledText} title=${words.reasoning} text=${step.reasoning} />`}
+      ${step.text && html`<${TitledText} title=${words.text} text=${step.text} />`}
+      ${step.calls.length > 1 && words.waits[step.wait] &&
+      html`<p class="quiet">${words.waits[step.wait]}</p>`}
       ${step.calls.map((call) => html`<${Call} key=${call.id} call=${call} />`)}
       <${Forgotten} step=${step} />
-      ${!step.text && !step.calls.length && html`<p class="quiet">${t.turns.emptyStep}</p>`}
+      ${!step.text && !step.calls.length && html`<p class="quiet">${words.emptyStep}</p>`}
     </li>
   `;
 }
 
 function Call({ call }) {
   return html`
-    <section class="call" data-error=${call.error ? "" : null} aria-label=${t.turns.call(call.name)}>
+    <section class="call" data-error=${call.error ? "" : null} aria-label=${words.call(call.name)}>
       <h5>
         <code>${call.name}</code>${" "}
         <span class="quiet">${ran(call)}</span>
-        ${call.error && html`<span class="problem">${t.turns.failed(call.error)}</span>`}
+        ${call.error && html`<span class="problem">${words.failed(call.error)}</span>`}
       </h5>
       ${call.changed
         ? html`<${Changed} call=${call} />`
-        : html`<${TitledText} title=${t.turns.arguments} text=${pretty(call.arguments)} />`}
+        : html`<${TitledText} title=${words.arguments} text=${pretty(call.arguments)} />`}
       ${call.result != null
-        ? html`<${TitledText} title=${t.turns.result} text=${readable(call.result)} />`
-        : html`<p class="quiet">${t.turns.notRun}</p>`}
+        ? html`<${TitledText} title=${words.result} text=${readable(call.result)} />`
+        : html`<p class="quiet">${words.notRun}</p>`}
     </section>
   `;
 }
@@ -52,19 +52,19 @@ function Call({ call }) {
 /** A call that ran with other arguments than the model gave it: both, and who changed them. */
 function Changed({ call: { arguments: asked, changed } }) {
   return html`
-    <p class="note">${visible(t.turns.changedBy(changed.by, changed.names))}</p>
-    <${TitledText} title=${t.turns.asAsked} text=${pretty(asked)} />
-    <${TitledText} title=${t.turns.ranWith} text=${pretty(changed.arguments)} />
+    <p class="note">${visible(words.changedBy(changed.by, changed.names))}</p>
+    <${TitledText} title=${words.asAsked} text=${pretty(asked)} />
+    <${TitledText} title=${words.ranWith} text=${pretty(changed.arguments)} />
   `;
 }
 
 /** What a person said meanwhile, as the model was shown it. */
 function Steered({ app, steering: { message, text } }) {
   return html`
-    <section class="steered" aria-label=${t.turns.steered}>
-      <h5>${t.turns.steered}</h5>
+    <section class="steered" aria-label=${words.steered}>
+      <h5>${words.steered}</h5>
       <${MessageLink} app=${app} id=${message} />
-      <${Folded} title=${t.turns.asShown} text=${text} />
+      <${Folded} title=${words.asShown} text=${text} />
     </section>
   `;
 }
@@ -72,18 +72,18 @@ function Steered({ app, steering: { message, text } }) {
 /** Who has answered or what the runtime did, and what it read from outside, a sentence each. */
 function remarks({ role, plan_step, model, made, untrusted, calls_cut }) {
   return [
-    role && t.turns.role(role, plan_step),
-    model && t.turns.ofModel(model),
-    made && t.turns.made[made],
-    untrusted?.length > 0 && t.turns.untrusted(untrusted),
-    calls_cut && t.turns.callsCut,
+    role && words.role(role, plan_step),
+    model && words.ofModel(model),
+    made && words.made[made],
+    untrusted?.length > 0 && words.untrusted(untrusted),
+    calls_cut && words.callsCut,
   ].filter(Boolean);
 }
 
 /** What the runtime did besides: a fallback, a repeated request. */
 export function Notes({ notes }) {
   if (!notes?.length) return null;
-  return html`<ul class="notes-of-turn" aria-label=${t.turns.notes}>
+  return html`<ul class="notes-of-turn" aria-label=${words.notes}>
     ${notes.map((note) => html`<li dir="auto">${visible(note)}</li>`)}
   </ul>`;
 }
@@ -91,16 +91,16 @@ export function Notes({ notes }) {
 /** Steps that the model itself has put out of its sight, or into fewer words. */
 function Forgotten({ step: { discards, compresses } }) {
   return html`
-    ${discards?.length > 0 && html`<p class="quiet">${t.turns.discards(discards)}</p>`}
+    ${discards?.length > 0 && html`<p class="quiet">${words.discards(discards)}</p>`}
     ${compresses?.map(
-      ({ n, text }) => html`<${TitledText} key=${n} title=${t.turns.compresses(n)} text=${text} />`,
+      ({ n, text }) => html`<${TitledText} key=${n} title=${words.compresses(n)} text=${text} />`,
     )}
   `;
 }
 
 function ran({ duration_ms, attempts }) {
   const took = duration_ms != null ? duration(duration_ms) : "";
-  return [took, attempts > 1 && t.turns.attemptsOfCall(attempts)].filter(Boolean).join(" · ");
+  return [took, attempts > 1 && words.attemptsOfCall(attempts)].filter(Boolean).join(" · ");
 }
 
 /** Results are text, and mostly JSON: then they are easier to read over several lines. */
@@ -114,6 +114,6 @@ function readable(text) {
 }
 
 function spent({ duration_ms, tokens_in, tokens_out, cost_usd }) {
-  const tokens = tokens_in || tokens_out ? t.turns.tokens(count(tokens_in), count(tokens_out)) : "";
+  const tokens = tokens_in || tokens_out ? words.tokens(count(tokens_in), count(tokens_out)) : "";
   return [duration(duration_ms), tokens, dollars(cost_usd)].filter(Boolean).join(" · ");
 }

@@ -1,10 +1,10 @@
 // "Try it again…": a recorded turn's question put to a model once more, with another system prompt
 // or to another model, and both answers side by side. Nothing of it is sent, run or kept.
 import { html, useEffect, useState } from "../../core/ui.js";
-import { t } from "../../texts.js";
 import { Difference } from "../../parts/difference.js";
 import { Step } from "./steps.js";
 import { change, trialOf, tryAgain } from "./trying.js";
+import { words } from "./texts.js";
 
 export function Trial({ app, turn }) {
   const trial = trialOf(app, turn);
@@ -15,19 +15,19 @@ export function Trial({ app, turn }) {
   };
   return html`
     <form class="trial" onSubmit=${submit}>
-      <label class="field">${t.turns.systemPrompt}
+      <label class="field">${words.systemPrompt}
         <textarea name="system" rows="10" spellcheck=${false} dir="auto" value=${system}
           onInput=${(event) => change(trial, { system: event.target.value })} />
       </label>
-      <label class="field">${t.turns.facts.model}
+      <label class="field">${words.facts.model}
         <${ModelChoice} app=${app} turn=${turn} model=${model}
           choose=${(name) => change(trial, { model: name })} />
-        <small>${t.turns.trialMeaning}</small>
+        <small>${words.trialMeaning}</small>
       </label>
       <div class="actions">
         <button type="submit" class="primary" disabled=${outcome.state === "asking"}>
-          ${t.turns.tryNow}</button>
-        <span class="quiet" role="status">${outcome.state === "asking" && t.turns.asking}</span>
+          ${words.tryNow}</button>
+        <span class="quiet" role="status">${outcome.state === "asking" && words.asking}</span>
       </div>
       ${outcome.state === "failed" && html`<p class="problem" role="alert">${outcome.error.message}</p>`}
     </form>
@@ -45,7 +45,7 @@ function ModelChoice({ app, turn, model, choose }) {
     );
   }, []);
   return html`<select name="model" onChange=${(event) => choose(event.target.value)}>
-    <option value="" selected=${!model}>${t.turns.itsOwn(turn.agent)}</option>
+    <option value="" selected=${!model}>${words.itsOwn(turn.agent)}</option>
     ${models.map(
       (each) => html`<option value=${each.name} selected=${each.name === model}>
         ${each.name === each.model ? each.name : `${each.name} (${each.model})`}
@@ -57,8 +57,8 @@ function ModelChoice({ app, turn, model, choose }) {
 function Both({ app, turn, tried, system }) {
   const [first] = turn.steps;
   const sides = [
-    { title: t.turns.recordedBy(turn.start.model), step: first },
-    { title: t.turns.triedBy(tried.model), step: tried.step },
+    { title: words.recordedBy(turn.start.model), step: first },
+    { title: words.triedBy(tried.model), step: tried.step },
   ];
   return html`
     <div class="side-by-side">
@@ -67,11 +67,11 @@ function Both({ app, turn, tried, system }) {
           <h4>${title}</h4>
           ${step
             ? html`<ol class="steps"><${Step} app=${app} step=${step} /></ol>`
-            : html`<p class="quiet">${t.turns.noSteps}</p>`}
+            : html`<p class="quiet">${words.noSteps}</p>`}
         </section>`,
       )}
     </div>
     ${system !== undefined &&
-    html`<${Difference} title=${t.turns.systemPrompt} a=${turn.system_prompt ?? ""} b=${system} />`}
+    html`<${Difference} title=${words.systemPrompt} a=${turn.system_prompt ?? ""} b=${system} />`}
   `;
 }

@@ -1,8 +1,8 @@
 // Turns as they are now.
 import { agentOf } from "../../core/messages.js";
+import { listed } from "../../core/pages.js";
 import { useRef } from "../../core/ui.js";
 import { doings, useWatched } from "../../parts/watched.js";
-import { readTurns } from "./reading.js";
 
 /** A turn's record; kept up to date while it runs. */
 export function useTurn(app, id) {
@@ -14,10 +14,10 @@ export function useTurn(app, id) {
   });
 }
 
-/** The latest turns of an agent, or (null) of all: {turns, more}, as readTurns has them. */
+/** The latest turns of an agent, or (null) of all, newest first: {turns, more}. */
 export function useTurns(app, agent, most) {
   const kept = useRef({});
-  const { value, error } = useWatched(() => readTurns(app.client, agent, most), {
+  const { value, error } = useWatched(() => listed(app.client, "list_turns", { name: "turns", most, ...(agent && { agent }) }), {
     key: `${agent ?? ""}:${most}`,
     signs: () => doings(app, agent && [agent]),
     goesOn: (found) => found?.turns.some((turn) => !turn.outcome) ?? false,

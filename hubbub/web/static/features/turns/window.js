@@ -1,8 +1,8 @@
 // How a question filled the model's context window: a bar of layers, and opened a table of them.
 import { count } from "../../core/numbers.js";
 import { html, useState } from "../../core/ui.js";
-import { t } from "../../texts.js";
 import { filling } from "./record.js";
+import { words } from "./texts.js";
 
 export function Window({ window }) {
   const [open, setOpen] = useState(false);
@@ -17,8 +17,8 @@ export function Window({ window }) {
           )}
           ${window.reserve > 0 && html`<${Part} name="reserve" of=${window.reserve / whole} />`}
         </span>
-        <span class="quiet">${t.turns.window(count(used), window.size && count(window.size), window.exact)}</span>
-        ${cut > 0 && html`${" "}<span class="cut-away">${t.turns.leftOut(count(cut))}</span>`}
+        <span class="quiet">${words.window(count(used), window.size && count(window.size), window.exact)}</span>
+        ${cut > 0 && html`${" "}<span class="cut-away">${words.leftOut(count(cut))}</span>`}
       </summary>
       ${open && html`<${Layers} filled=${filled} reserve=${window.reserve} />`}
     </details>
@@ -26,10 +26,10 @@ export function Window({ window }) {
 }
 
 function Layers({ filled: { cut, layers }, reserve }) {
-  const columns = t.turns.layerColumns;
+  const columns = words.layerColumns;
   return html`
     <table>
-      <caption class="hidden-text">${t.turns.windowTable}</caption>
+      <caption class="hidden-text">${words.windowTable}</caption>
       <thead>
         <tr><th>${columns.layer}</th><th class="number">${columns.tokens}</th>
           ${cut > 0 && html`<th class="number">${columns.cut}</th>`}</tr>
@@ -38,14 +38,14 @@ function Layers({ filled: { cut, layers }, reserve }) {
         ${layers.map(
           (layer) => html`<tr key=${layer.name}>
             <th scope="row"><i class="swatch" data-layer=${layer.name} />
-              ${t.turns.layers[layer.name] ?? layer.name}</th>
+              ${words.layers[layer.name] ?? layer.name}</th>
             <td class="number">${count(layer.tokens)}</td>
             ${cut > 0 && html`<td class="number">${layer.cut ? count(layer.cut) : ""}</td>`}
           </tr>`,
         )}
         ${reserve > 0 &&
         html`<tr>
-          <th scope="row"><i class="swatch" data-layer="reserve" /> ${t.turns.reserve}</th>
+          <th scope="row"><i class="swatch" data-layer="reserve" /> ${words.reserve}</th>
           <td class="number">${count(reserve)}</td>
           ${cut > 0 && html`<td />`}
         </tr>`}

@@ -1,23 +1,14 @@
 // The hub's decisions about one message: each agent that could have been woken, and why it was or not.
 import { html } from "../../core/ui.js";
 import { TurnLink } from "../../parts/turn-link.js";
-import { doings, useWatched } from "../../parts/watched.js";
 import { mention } from "../../parts/writing.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 
 const FOLDED_FROM = 4; // agents that slept on are listed at once if there are fewer
 
-export function WhoWasWoken({ app, id }) {
-  const { value, error } = useWatched(() => app.client.call("read_receipts", { id }), {
-    key: id,
-    signs: () => doings(app, null),
-    goesOn: (found) => found?.receipts.some((each) => each.woken && each.state !== "ended") ?? false,
-  });
-  if (error?.code === "unknown_message") return null; // the message's own part of the panel says so
-  if (error) return html`<p class="problem" role="status">${error.message}</p>`;
-  if (!value) return null;
-  const agents = value.receipts.filter(({ kind }) => kind === "agent");
+/** `agents`: their receipts. */
+export function WhoWasWoken({ app, agents }) {
   const woken = agents.filter((each) => each.woken);
   const asleep = agents.filter((each) => !each.woken);
   return html`
@@ -31,7 +22,6 @@ export function WhoWasWoken({ app, id }) {
             <summary>${t.wakes.notWoken(asleep.length)}</summary>
             <${Decisions} app=${app} receipts=${asleep} />
           </details>`}
-      ${value.more && html`<p class="quiet">${t.wakes.more}</p>`}
     </section>
   `;
 }
@@ -56,6 +46,7 @@ function Decision({ app, receipt }) {
       <span class=${woken ? "chip accent" : "chip"}>${woken ? t.wakes.states[state] : t.wakes.no}</span>
       ${answer && html`${" "}<span class=${answer === "answered" ? "chip ok" : "chip warn"}>${answers[answer]}</span>`}
       <p class="quiet">${t.wakes.because(explanation)}</p>
+      <p class="quiet small">${t.receipts.outcome(receipt)}</p>
       ${woken && turn && html`<${TurnLink} app=${app} id=${turn}>${t.wakes.turn(turn)}<//>`}
       ${woken && html`${" "}<span class="quiet small">${step != null ? inPrompt(step) : notInPrompt}</span>`}
       ${mayBeAsked(app, receipt) && html`<button type="button" class="small" onClick=${() => mention(participant)}>

@@ -1,0 +1,35 @@
+// A dialog with a form: what is asked for, Cancel, and a button that does it.
+import { html, useState } from "../core/ui.js";
+import { t } from "../texts.js";
+import { Dialog } from "./dialog.js";
+
+/**
+ * `submit` does it; the dialog closes when it resolves, and then what it gave is called, if anything.
+ * What the hub refuses is said, and the dialog stays. `label` is on the button, red if `danger`.
+ */
+export function FormDialog({ title, label, danger = false, ready = true, submit, close, className = "", children }) {
+  const [problem, setProblem] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const send = async (event) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const then = await submit();
+      close();
+      then?.();
+    } catch (error) {
+      if (error.code) setProblem(error.message);
+      setBusy(false);
+    }
+  };
+  return html`<${Dialog} title=${title} close=${close} className=${className}>
+    <form class="body" onSubmit=${send}>
+      ${children}
+      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
+      <div class="actions">
+        <button type="button" onClick=${close}>${t.cancel}</button>
+        <button type="submit" class=${danger ? "danger" : "primary"} disabled=${busy || !ready}>${label}</button>
+      </div>
+    </form>
+  <//>`;
+}
