@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
+from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.operations import ThreadPage
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.room import Room
 from tests.browser.support.wire import laid
+from tests.e2e.support.hubs import running_hub
 from tests.unit.configs.people import Person
 
 GENERAL = "channel.general"
@@ -44,7 +46,7 @@ async def test_a_restart_of_the_hub_while_one_writes_and_sends_loses_nothing(
     for n in range(3):
         await desk.write(f"into the dark {n}")
         await desk.send()
-    await expect(desk.message("into the dark 2")).to_have_attribute("data-state", "sending")
+    await expect(desk.message("into the dark 2")).to_have_attribute("data-state", "waiting")
     await desk.composer.press_sequentially("half a sentence")
     async with Room.open(store=store, port=room.port) as room:
         for n in range(3):
@@ -58,6 +60,33 @@ async def test_a_restart_of_the_hub_while_one_writes_and_sends_loses_nothing(
         dark = [f"into the dark {n}" for n in range(3)]
         assert await everything(bob) == ["before", *dark, "half a sentence", "after"]
         assert len(await shown(desk)) == 6
+        await desks.leave()
+
+
+async def test_what_is_written_while_a_killed_hub_is_away_waits_and_is_sent_once(
+    desks: Desks, tmp_path: Path
+) -> None:
+    async with running_hub(tmp_path, channels=["general"]) as hub:
+        desk = await desks.sit(hub.url.replace("ws:", "http:") + "/", "ann", GENERAL)
+        desk.expect_losses()
+        await desk.says("before")
+        await desk.write("in the very moment")
+        await desk.send()
+        await hub.kill()
+        await desk.notices_the_loss()
+        dark = [f"into the dark {n}" for n in range(3)]
+        for text in dark:
+            await desk.write(text)
+            await desk.send()
+            await expect(desk.message(text)).to_contain_text("Waiting for the hub")
+        await desk.composer.press_sequentially("half a sentence")
+        await hub.start()
+        for text in ("in the very moment", *dark):
+            await desk.is_stored(text)
+            await expect(desk.message(text)).not_to_contain_text("Waiting for the hub")
+        await expect(desk.composer).to_have_value("half a sentence")
+        async with Client(WebSocketTransport(hub.url), "bob", "human") as bob:
+            assert await everything(Person(bob)) == ["before", "in the very moment", *dark]
         await desks.leave()
 
 
@@ -129,6 +158,7 @@ async def test_a_while_offline_and_back(desks: Desks, room: Room) -> None:
         await desk.notices_the_loss()
         await desk.write("from the tunnel")
         await desk.send()
+        await expect(desk.message("from the tunnel")).to_contain_text("Waiting for the hub")
         for n in range(40):
             await bob.posts("general", f"meanwhile {n}.")
         wire.mend()

@@ -1,7 +1,8 @@
-"""A hub without agents in a process of its own: `python -m tests.e2e.support.hub_process net.yaml`.
+"""A hub with the page and without agents, in a process of its own.
 
-Composed as the app composes it (config, store, mods, hub, server). Prints `{"port": n, "pid": n}`
-once it listens, logs to stderr, ends on SIGTERM with 0.
+`python -m tests.e2e.support.hub_process net.yaml`. Composed as the app composes it (config, store,
+mods, page, hub, server). Prints `{"port": n, "pid": n}` once it listens, logs to stderr, ends on
+SIGTERM with 0.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from hubbub.mods.loader import load_mods
 from hubbub.network.hub import Hub
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
+from hubbub.web.site import About, Site
 
 
 def serve(config: str, tell: Connection | None = None) -> None:
@@ -36,7 +38,8 @@ async def _serve(config: Path, tell: Connection | None) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     hub = Hub(file, open_store(file.network.store), mods=load_mods(file.mods))
-    async with hub, serve_hub(hub) as listening:
+    site = Site(About(file.network.name, file.network.auth))
+    async with hub, serve_hub(hub, pages=site) as listening:
         told = {"port": listening.port, "pid": os.getpid()}
         if tell is None:
             print(json.dumps(told), flush=True)

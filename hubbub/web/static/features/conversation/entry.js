@@ -1,19 +1,22 @@
 // Something that was said here and is not stored yet, or that the hub has refused.
-import { html } from "../../core/ui.js";
+import { html, useComputed } from "../../core/ui.js";
 import { fullTime, timeOf } from "../../core/time.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
 import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
 
+const WAITING = { refused: "held", waiting: "waiting", connecting: "waiting" }; // by how it stands with the hub
+const ICONS = { sending: "clock", waiting: "clock", held: "warning" };
+
 export function Entry({ app, entry, named }) {
-  const isHeld = entry.state === "sending" && app.status.value.state === "refused";
-  const state = isHeld ? "held" : entry.state;
+  const status = useComputed(() => app.status.value.state).value;
+  const state = entry.state === "sending" ? (WAITING[status] ?? "sending") : entry.state;
   const sender = entry.args.speak_as ?? app.state.me.value;
   const at = new Date(entry.at).toISOString();
   return html`
     <article class=${named ? "message named" : "message"} data-message=${entry.cid} data-state=${state}
-      aria-busy=${state === "sending"} aria-label=${t.conversation.states[state]}>
+      aria-busy=${entry.state === "sending"} aria-label=${t.conversation.states[state]}>
       ${named ? html`<${Avatar} app=${app} id=${sender} size=${2.25} />` : html`<span class="at beside" />`}
       <div class="content">
         ${named && html`<header>
@@ -24,17 +27,12 @@ export function Entry({ app, entry, named }) {
         ${entry.state === "refused" && html`<${Refused} app=${app} entry=${entry} />`}
       </div>
       <div class="meta">
-        ${state === "sending" && html`<${Delivery} icon="clock" words=${t.conversation.states.sending} />`}
-        ${state === "held" && html`<${Delivery} icon="warning" words=${t.conversation.states.held} />`}
+        ${ICONS[state] && html`<span class="delivery small" title=${t.conversation.states[state]}>
+          <${Icon} name=${ICONS[state]} size=${14} /><span class=${state === "waiting" ? "" : "hidden-text"}>
+            ${t.conversation.states[state]}</span></span>`}
       </div>
     </article>
   `;
-}
-
-function Delivery({ icon, words }) {
-  return html`<span class="delivery" title=${words}>
-    <${Icon} name=${icon} size=${14} /><span class="hidden-text">${words}</span>
-  </span>`;
 }
 
 function Refused({ app, entry }) {
