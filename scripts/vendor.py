@@ -36,6 +36,9 @@ HIGHLIGHTED = (
 )
 """Languages of code blocks, loaded when one is shown; those that others build on included."""
 
+FONT_PARTS = ("latin", "latin-ext")
+"""Browsers fetch the second one when a text has letters of it."""
+
 PACKAGES = (
     Package("preact", "11.2.0", {"dist/preact.mjs": "preact.js"}, "draws the page"),
     Package("preact", "11.2.0", {"hooks/dist/hooks.mjs": "preact-hooks.js"}, "state of its parts"),
@@ -61,6 +64,12 @@ PACKAGES = (
         {"dist/index.js": "highlight/index.js"}
         | {f"dist/languages/{name}.js": f"highlight/languages/{name}.js" for name in HIGHLIGHTED},
         "colours code",
+    ),
+    Package(
+        "@fontsource-variable/figtree",
+        "5.3.0",
+        {f"files/figtree-{part}-wght-normal.woff2": f"figtree/{part}.woff2" for part in FONT_PARTS},
+        "the font",
     ),
 )
 
@@ -107,10 +116,12 @@ def fetch(package: Package) -> str:
             archive.extractall(folder, filter="data")
         root = Path(folder) / "package"
         for source, target in package.files.items():
-            text = (root / source).read_text(encoding="utf-8")
             path = VENDOR / target
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(localised(text), encoding="utf-8")
+            content = (root / source).read_bytes()
+            if path.suffix == ".js":
+                content = localised(content.decode()).encode()
+            path.write_bytes(content)
         licence = VENDOR / "licences" / f"{package.name.replace('/', '-').removeprefix('@')}.txt"
         licence.parent.mkdir(parents=True, exist_ok=True)
         licence.write_text((root / "LICENSE").read_text(encoding="utf-8"), encoding="utf-8")

@@ -49,7 +49,7 @@ TYPES = {
     ".svg": "image/svg+xml",
     ".md": "text/plain; charset=utf-8",
     ".txt": "text/plain; charset=utf-8",
-    ".webmanifest": "application/manifest+json",
+    ".woff2": "font/woff2",
 }
 
 POLICY = (
@@ -101,7 +101,7 @@ class _File:
         """Gzipped; None where that gains nothing."""
         if len(self.body) < SMALLEST_COMPRESSED or not self.type.startswith(("text/", "image/svg")):
             return None
-        return gzip.compress(self.body, 6, mtime=0)
+        return gzip.compress(self.body, 9, mtime=0)
 
 
 @dataclass
