@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from hubbub.errors import ConnectionLost, HubbubError, OperationError, UserError
-from hubbub.people.names import check_name, default_name, did_you_mean
+from hubbub.people.names import check_name, default_name
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Cursor
 from hubbub.protocol.messages import Kind, Participant
 from hubbub.protocol.operations import Participants
+from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.client import Client

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import UserError
-from hubbub.people.names import did_you_mean, find_thread
+from hubbub.people.names import find_thread
 from hubbub.people.text import one_line
+from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.client import Client
@@ -78,7 +79,7 @@ class PersonClient:
         agents = self._agents()
         if (found := name.lstrip("@")) in agents:
             return found
-        raise UserError(f"there is no agent {one_line(name)!r}{did_you_mean(name, agents)}")
+        raise UserError(f"there is no agent {one_line(name)!r}{did_you_mean(found, agents)}")
 
     def thread(self, name: str) -> str:
         """The canonical id of a thread."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from hubbub.config.problems import closest
 from hubbub.errors import UserError
 from hubbub.people.text import one_line
 from hubbub.protocol import thread_ids
+from hubbub.wording import did_you_mean
 
-__all__ = ["check_name", "default_name", "did_you_mean", "find_thread", "label", "names_in"]
+__all__ = ["check_name", "default_name", "find_thread", "label", "names_in"]
 
 _REPLIES = re.compile(r"(?P<top>.+?)(?P<replies>(?:\.t[1-9]\d*|\s*›\s*m[1-9]\d*)+)")
 
@@ -30,12 +30,6 @@ def default_name(humans: Sequence[str], user: str) -> str:
         return humans[0]
     legal = re.sub(r"[^A-Za-z0-9_-]+", "-", user).strip("-")[:64]
     return legal if thread_ids.is_participant_id(legal) else "guest"
-
-
-def did_you_mean(name: str, known: Collection[str]) -> str:
-    """The end of a sentence about a wrong name; empty if nothing is near."""
-    near = closest(name.lstrip("@#"), known)
-    return f"; did you mean {near}?" if near else ""
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -73,7 +67,9 @@ def find_thread(text: str, reader: str, people: Collection[str], channels: Colle
     if "hub" in names_in(text.removeprefix("direct_")):
         raise UserError(_HUB)
     known = [*people, *channels, *(f"#{name}" for name in channels), *(f"@{p}" for p in people)]
-    raise UserError(f"there is no thread {one_line(text)!r}{did_you_mean(text, known)}")
+    raise UserError(
+        f"there is no thread {one_line(text)!r}{did_you_mean(text.lstrip('@#'), known)}"
+    )
 
 
 _HUB = (

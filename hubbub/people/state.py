@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
-from hubbub.people.names import did_you_mean, find_thread, label
+from hubbub.people.names import find_thread, label
 from hubbub.people.notices import Seen
 from hubbub.people.oversight import Oversight, overheard
 from hubbub.people.text import clip, one_line
@@ -22,6 +22,7 @@ from hubbub.protocol.control import Overheard
 from hubbub.protocol.frames import Ready, Signal
 from hubbub.protocol.messages import Channel, Message, Participant, ThreadSummary
 from hubbub.protocol.operations import ThreadPage
+from hubbub.wording import did_you_mean
 
 __all__ = [
     "LASTS_S",

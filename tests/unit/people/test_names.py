@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import UserError
-from hubbub.people.names import check_name, default_name, did_you_mean, find_thread, label, names_in
+from hubbub.people.names import check_name, default_name, find_thread, label, names_in
 from hubbub.protocol import thread_ids
 
 PEOPLE = ("ann", "bob", "carol", "general-smith", "desk")
@@ -96,8 +96,6 @@ def test_names_are_split_checked_and_compared() -> None:
     for name in ("a b", "", "hub", "operator", "t5", "direct_bob", "x" * 65):
         with pytest.raises(UserError, match="cannot be a name"):
             check_name(name)
-    assert did_you_mean("bbo", PEOPLE) == "; did you mean bob?"
-    assert did_you_mean("xyz", PEOPLE) == ""
 
 
 def test_the_default_name_is_a_person_of_the_network_or_this_user() -> None:
