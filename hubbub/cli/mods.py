@@ -46,8 +46,8 @@ def register(app: typer.Typer, word: str) -> None:
 
 @group.command("list")
 def list_(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
-    """List the mods of a network in the order in which messages pass them, then those that could
-    be named besides."""
+    """List the mods of a network in the order in which messages pass them, then the others that
+    are available."""
     from hubbub.mods.loader import docs_of, find_mod, known_mods
 
     rows = [_row(n, mod) for n, mod in enumerate(_mods_of(config), 1)]
@@ -190,8 +190,8 @@ def reload_(
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Give the mods of a running network the settings that stand in its YAML now. What is wrong
-    changes nothing; mods come and go only when the network starts."""
+    """Apply the settings of the YAML to the mods of a running network. Invalid settings change
+    nothing; mods are added and removed only when the network starts."""
     from hubbub.app.preflight import load_valid
 
     file = load_valid(config).file

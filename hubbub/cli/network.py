@@ -74,11 +74,11 @@ def doctor(
         typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml, if there"),
     ] = None,
     log: Annotated[
-        bool, typer.Option("--log", help="Read the whole log instead: is every message whole?")
+        bool, typer.Option("--log", help="Check the whole log instead: is every message intact?")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Look at Python, port, database, tokens and models; each model is really called."""
+    """Check Python, port, database, tokens and models; each model is called."""
     from hubbub.app.doctor import diagnose, diagnose_log
 
     path = config or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
@@ -129,11 +129,11 @@ def restore(
     file: Annotated[Path, typer.Argument(help="A file that `hubbub network backup` has written.")],
     config: ConfigOption = DEFAULT_CONFIG,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Put it in the place of the store that is there.")
+        bool, typer.Option("--replace", help="Replace the store that is there.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a network's store what a backup has; the network must be stopped."""
+    """Restore a network's store from a backup; the network must be stopped."""
     from hubbub.network.store.backups import restore as put_back
 
     _copied(file, put_back(_store(config), file.absolute(), replace=replace), "restored", as_json)

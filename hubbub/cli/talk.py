@@ -29,10 +29,11 @@ from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.people.answers import Answers
 from hubbub.people.figures import SHELL, delivery_notes
 from hubbub.people.messages import attachment_words
-from hubbub.people.names import did_you_mean, find_thread, label
+from hubbub.people.names import find_thread, label
 from hubbub.people.text import one_line, visible
 from hubbub.protocol.messages import Message, Participant
 from hubbub.protocol.operations import SendResult
+from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.client import Address, Client
@@ -125,7 +126,7 @@ def ask(
         typer.Argument(
             metavar="[AGENT] TEXT…",
             help="The agent (left out: the concierge, or the only agent that is here), then the "
-            "text. What comes through a pipe is put below the text.",
+            "text. Piped input is put below the text.",
             autocompletion=complete_agent,
             show_default=False,
         ),
@@ -352,8 +353,8 @@ def send(
         str | None,
         typer.Option(
             "--mode",
-            help="What becomes of a turn that runs there: queue (it is not disturbed), steer (it "
-            "hears this) or interrupt (it ends).",
+            help="What happens to a turn that runs there: queue (it is not disturbed), steer (it "
+            "reads this) or interrupt (it ends).",
         ),
     ] = None,
     wait: Annotated[

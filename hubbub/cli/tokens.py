@@ -11,9 +11,9 @@ import typer
 from hubbub.cli.connection import AddressOption, NetworkTarget, ask, run_async
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
-from hubbub.people.names import did_you_mean
 from hubbub.protocol.admin import NewToken, TokenCounts
 from hubbub.protocol.thread_ids import is_participant_id
+from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.config.loader import LoadedConfig
@@ -46,7 +46,7 @@ def add(
     address: AddressOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a token for a participant and print it, this once."""
+    """Make a token for a participant and print it, only this once."""
     _check_name(participant)
     target = _running(config, address)
     if target is not None:
@@ -75,7 +75,7 @@ def show(
 def list_(
     config: ConfigOption = None, address: AddressOption = None, as_json: JsonFlag = False
 ) -> None:
-    """Show who has how many tokens (the tokens themselves are not kept)."""
+    """Show who has how many tokens (the tokens themselves are not stored)."""
     counts = _counts(_running(config, address), config)
     if as_json:
         emit_json([{"participant": name, "tokens": count} for name, count in counts.items()])
@@ -90,7 +90,7 @@ def revoke(
     address: AddressOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make all tokens of a participant useless, and end its connections."""
+    """Revoke all tokens of a participant, and end its connections."""
     _check_name(participant)
     target = _running(config, address)
     counts = _counts(target, config)
@@ -105,7 +105,7 @@ def revoke(
     if as_json:
         emit_json({"participant": participant, "revoked": True})
     else:
-        typer.echo(f"the tokens of {participant} are useless from now on")
+        typer.echo(f"the tokens of {participant} are revoked")
 
 
 def _print(participant: str, token: str, about: str, as_json: bool) -> None:

@@ -227,7 +227,7 @@ def import_(
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Import a transcript of another network into threads in which nothing was said yet. What was
+    """Import a transcript of another network into empty threads. What was
     imported before is not imported again: run it again if it was cut off."""
     target = NetworkTarget(address, token)
     person = None if as_ is None else default_person(target, as_)

@@ -83,7 +83,7 @@ class ModConfig(Documented):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     on_failure: OnFailure = "pass"
-    """What becomes of a message whose hook has failed: it passes, or is refused."""
+    """What happens to a message whose hook has failed: it passes, or is refused."""
     time_limit: Span = 1.0
     """Seconds that one call of a hook may take, and one step of an operation, in which nothing
     else runs. What is slower three times in ten minutes is switched off."""

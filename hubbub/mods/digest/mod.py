@@ -48,8 +48,8 @@ log = get_logger(__name__)
 
 class DigestConfig(ModConfig):
     model: Annotated[str | ModelConfig | None, Field(union_mode="left_to_right")] = None
-    """What sums threads up: a name from `models`, or an endpoint (`{model: …, base_url: …, api_key:
-    …}`). Left out: nobody does."""
+    """What summarises threads: a name from `models`, or an endpoint (`{model: …, base_url: …,
+    api_key: …}`). Left out: no summaries."""
     characters: Size = 12_000
     """Of one thread's messages that the model reads, the last ones."""
     timeout: Span = 20.0

@@ -468,7 +468,7 @@ class DocumentsMod(Mod):
 
     @operation(permission="write", output=Comment)
     async def resolve_document_comment(self, call: Calling, args: ResolveComment) -> Commit:
-        """Mark a comment on a shared document as done with."""
+        """Resolve a comment on a shared document."""
         async with self._queues.turn(args.id) as until:
             document, by = await self._find(call, args.id), call.participant
             comment = await self._store.comment(args.id, args.comment)

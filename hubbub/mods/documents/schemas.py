@@ -94,7 +94,7 @@ class CommentOn(DocumentOf):
 
 class ReadComments(DocumentOf):
     resolved: bool = False
-    """Those that are done with, too."""
+    """Resolved ones, too."""
     after: Annotated[int, Field(ge=0, le=BEYOND)] = 0
     """Only comments after this one."""
     limit: Limit = 50

@@ -140,7 +140,7 @@ class EditsMod(Mod):
 
     @operation(permission="write", output=SendResult)
     async def edit_message(self, call: Calling, args: EditMessage) -> Draft:
-        """Change what a message of yours says. Those who have read it are shown the new text;
+        """Edit one of your messages. Those who have read it are shown the new text;
         nobody is woken by it, so send a new message for what somebody shall act on."""
         content, text = _content_of(args)
         message = await self._mine(call, args.message_id, "edit")
@@ -160,14 +160,14 @@ class EditsMod(Mod):
 
     @operation(permission="write", output=SendResult)
     async def delete_message(self, call: Calling, args: DeleteMessage) -> Draft:
-        """Delete a message of yours: what it said is no longer shown to anybody. Nobody is woken by
+        """Delete one of your messages: it is no longer shown to anybody. Nobody is woken by
         it."""
         message = await self._mine(call, args.message_id, "delete")
         return self.host.amend(call, message, "deleted", cause=args.cause)
 
     @operation()
     async def message_history(self, call: Calling, args: MessageHistory) -> MessageVersions:
-        """Read what a message said from when to when: its versions, oldest first. Of a deleted
+        """Read the versions of a message, oldest first. Of a deleted
         message only its author and owners of the network read them."""
         message = await self.host.message(call, args.message_id, look=True)
         _check_is_said(message)

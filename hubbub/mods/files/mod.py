@@ -216,7 +216,7 @@ class FilesMod(Mod):
 
     @operation()
     async def file_info(self, call: Calling, args: FileOf) -> File:
-        """Tell what a file is, also one that was deleted."""
+        """Describe a file, also one that was deleted."""
         file, thread = await self._known(call, args.id)
         return file.for_reader(thread)
 
@@ -280,18 +280,18 @@ class FilesMod(Mod):
 
     @operation(tool=False)
     def upload_state(self, call: Calling, args: UploadOf) -> Upload:
-        """Tell how much of an upload is there, to go on after a lost connection."""
+        """Tell how much of an upload has arrived, to go on after a lost connection."""
         return self._uploader.find(call, args.upload).to_schema()
 
     @operation(permission="write", tool=False, idempotent=True)
     async def cancel_upload(self, call: Calling, args: UploadOf) -> Done:
-        """Give an upload up."""
+        """Cancel an upload."""
         await self._uploader.give_up(self._uploader.find(call, args.upload))
         return Done()
 
     @operation(permission="write", tool=False, output=File)
     async def finish_upload(self, call: Calling, args: UploadOf) -> Commit:
-        """Make a file of an upload that is all there."""
+        """Turn a complete upload into a file."""
         return await self._uploader.finish(call, args.upload)
 
     @operation(permission="write", output=File)
@@ -328,7 +328,7 @@ class FilesMod(Mod):
 
     @operation(permission="write", output=File)
     async def delete_file(self, call: Calling, args: FileOf) -> Commit:
-        """Delete a file that you have brought; messages that it was attached to say that it is
+        """Delete a file that you have uploaded; messages that it was attached to say that it is
         gone. Owners of the network may delete what they may read."""
         kept, thread = await self._find(call, args.id)
         by, at = call.participant, self.host.now()

@@ -36,7 +36,7 @@ class CreatePoll(Input):
     deadline: Moment | None = None
     """When it ends by itself; left out: when you close it."""
     secret: bool = False
-    """Whether nobody learns who has voted for what, and nobody the counts before the end."""
+    """Whether votes stay secret, and the counts until the end."""
     multiple: bool = False
     """Whether one may vote for several options."""
     quorum: Annotated[int, Field(ge=0, le=100_000)] = 0

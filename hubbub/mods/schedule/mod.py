@@ -234,7 +234,7 @@ class ScheduleMod(Mod):
 
     @operation()
     def list_reminders(self, call: Calling, args: ListReminders) -> Reminders:
-        """List your reminders, and when each comes next."""
+        """List your reminders, and when each is next due."""
         if args.everybody and not call.owner:
             text = "everybody: only an owner of the network sees the reminders of others"
             raise forbidden(text)
@@ -262,7 +262,7 @@ class ScheduleMod(Mod):
 
     @operation(permission="write", output=Reminder)
     def cancel_reminder(self, call: Calling, args: ReminderOf) -> Commit:
-        """Cancel a reminder of yours: it does not come any more."""
+        """Cancel one of your reminders."""
         row = self._find(call, args.id)
         if row.owner == OPERATOR:
             text = f"{args.id} stands in the network's config, which would bring it back; pause it"
@@ -276,13 +276,13 @@ class ScheduleMod(Mod):
 
     @operation(permission="write", idempotent=True, output=Reminder)
     def pause_reminder(self, call: Calling, args: ReminderOf) -> Commit:
-        """Pause a reminder of yours: it does not come until you resume it."""
+        """Pause one of your reminders until you resume it."""
         row = self._find(call, args.id)._replace(paused=True, problem="")
         return self._changed(row)
 
     @operation(permission="write", idempotent=True, output=Reminder)
     def resume_reminder(self, call: Calling, args: ReminderOf) -> Commit:
-        """Let a paused reminder of yours come again, at its next time. One that comes once and
+        """Resume one of your paused reminders, at its next time. One that comes once and
         whose time has passed comes at once."""
         row, now = self._find(call, args.id), self.host.now()
         try:

@@ -21,16 +21,16 @@ class Remind(Input):
     """Once: "2026-01-31T09:00", "09:00", "in 10m". Again and again: "every 2h", or cron as
     "0 9 * * 1-5" (minute, hour, day, month, day of the week)."""
     timezone: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    """Whose clock is meant, as Europe/Berlin. Left out: the network's."""
+    """The time zone, such as Europe/Berlin. Left out: the network's."""
     thread: Annotated[str, Field(min_length=1, max_length=700)] | None = None
     """Where to say it: a thread, as channel_desk, or a participant. Left out: where you are, else
     where only you read it."""
     wakes: Annotated[tuple[Name, ...], Field(max_length=32, fail_fast=True)] = ()
     """Ids of those whom it is for: agents are woken by it, people are mentioned. Left out: you."""
     until: Moment | None = None
-    """Of one that repeats: it comes no more after this time."""
+    """Of one that repeats: when it ends."""
     times: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Of one that repeats: how often it comes at most."""
+    """Of one that repeats: how often at most."""
     cause: TurnRef | None = None
     """The message (m42) or turn that made you ask for it."""
     outside: Tainted = False

@@ -53,7 +53,7 @@ class CreateTask(Input):
     board: BoardId | None = None
     """The board that it goes to."""
     description: Body = ""
-    """All that somebody needs to know to do it; Markdown."""
+    """All that is needed to do it; Markdown."""
     owner: Name | None = None
     """Who is to do it; left out: whoever claims it."""
     due: Moment | None = None
@@ -96,7 +96,7 @@ class UpdateTask(ChangeTask):
 
 class FinishTask(TaskOf):
     result: Body = ""
-    """What has come of it, or where to find it."""
+    """Its result, or where to find it."""
 
 
 class AssignTask(ChangeTask):

@@ -324,7 +324,7 @@ class ThreadsMod(Mod):
 
     @operation(permission="write", output=ThreadState)
     def set_thread_title(self, call: Calling, args: SetThreadTitle) -> Commit:
-        """Say what a reply thread is called. Without it, it is called as its first message
+        """Set the title of a reply thread. Without it, it is called as its first message
         begins."""
         thread = self._reply_thread(call, args.thread)
         title = " ".join(args.title.split()) or None
@@ -333,7 +333,7 @@ class ThreadsMod(Mod):
 
     @operation(permission="write", output=ThreadState)
     def resolve_thread(self, call: Calling, args: WhichThread) -> Commit:
-        """Mark a reply thread as done with: its question is answered, its matter settled. Say what
+        """Mark a reply thread as resolved: its question is answered, its matter settled. Say what
         you have to say before: a new message may open it again."""
         thread = self._reply_thread(call, args.thread)
         row = self._store.row(thread)
@@ -382,7 +382,7 @@ class ThreadsMod(Mod):
 
     @operation(permission="write", output=ThreadChoice)
     def unfollow_thread(self, call: Calling, args: WhichThread) -> Commit:
-        """Follow a thread no longer."""
+        """Stop following a thread."""
         return self._unchoose(call, args.thread, "followed")
 
     @operation(permission="write", output=ThreadChoice)
@@ -393,7 +393,7 @@ class ThreadsMod(Mod):
 
     @operation(permission="write", output=ThreadChoice)
     def unmute_thread(self, call: Calling, args: WhichThread) -> Commit:
-        """Mute a thread no longer."""
+        """Unmute a thread."""
         return self._unchoose(call, args.thread, "muted")
 
     def _choose(self, call: Calling, name: str, choice: Choice) -> Commit:

@@ -388,8 +388,8 @@ class TranscriptMod(Mod):
 
     @operation(permission="admin", tool=False, idempotent=True)
     async def import_transcript(self, call: Calling, args: ImportTranscript) -> Imported:
-        """Import lines of a transcript (jsonl) of another network into threads in which nothing was
-        said yet. Nobody is woken, and each line is imported once."""
+        """Import lines of a transcript (jsonl) of another network into empty threads. Nobody is
+        woken, and each line is imported once."""
         if self.host.kind_of(call.participant) == "agent":
             raise forbidden("only people import transcripts")
         return await self._importer.run(call, read_header(args.header), args.lines, args.first)

@@ -125,7 +125,7 @@ class WebhooksMod(Mod):
 
     @operation(permission="admin", tool=False)
     async def list_webhooks(self, call: Calling, args: ListWebhooks) -> Webhooks:
-        """List the programs that are told what happens here, and what waits for them."""
+        """List the webhooks that events are sent to, and what waits for them."""
         counts = self._deliveries.counts
         waiting, failed = await counts("waiting"), await counts("failed", "dropped")
         told: list[Webhook] = []
@@ -147,7 +147,7 @@ class WebhooksMod(Mod):
 
     @operation(permission="admin", tool=False)
     async def webhook_deliveries(self, call: Calling, args: ReadDeliveries) -> DeliveryPage:
-        """List the events that were sent to a webhook, or wait for that."""
+        """List the events of a webhook: sent, or waiting to be sent."""
         hooks = [hook.name for hook in self.config.hooks]
         if args.hook not in hooks:
             names = ", ".join(hooks) or "none"
@@ -158,7 +158,7 @@ class WebhooksMod(Mod):
 
     @operation(permission="admin", tool=False, output=Delivery)
     async def retry_webhook(self, call: Calling, args: RetryWebhook) -> Commit:
-        """Send an event to its webhook once more, that was given up or dropped."""
+        """Send a failed or dropped event to its webhook again."""
         row = await self._deliveries.find(args.id)
         if row is None or row.hook not in [hook.name for hook in self.config.hooks]:
             raise not_found(f"there is no delivery {args.id!r}; see webhook_deliveries")

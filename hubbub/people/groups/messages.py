@@ -269,7 +269,7 @@ async def _explained(person: PersonClient, id: str, agent: str) -> Shown:
 COMMANDS = (
     Command("messages search", "search", do=search, order=("query?",)),
     Command("messages digest", "digest", do=digest, order=("since?",), more=(
-        Parameter("mark", "The next digest begins behind this one.", "flag"),)),
+        Parameter("mark", "The next digest begins after this one.", "flag"),)),
     Command("messages why", "read_receipts", do=why, operator=True, order=("id", "agent?"),
             about="Tell what became of a message: whom it reached and woke, why, what they did.",
             more=(Parameter("agent", "Only this agent's part, and why it woke or did not."),)),

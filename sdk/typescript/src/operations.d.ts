@@ -512,7 +512,7 @@ export interface CreatePoll {
   options: string[];
   /** When it ends by itself; left out: when you close it. */
   deadline?: string | null;
-  /** Whether nobody learns who has voted for what, and nobody the counts before the end. */
+  /** Whether votes stay secret, and the counts until the end. */
   secret?: boolean;
   /** Whether one may vote for several options. */
   multiple?: boolean;
@@ -527,7 +527,7 @@ export interface CreateTask {
   thread?: string | null;
   /** The board that it goes to. */
   board?: string | null;
-  /** All that somebody needs to know to do it; Markdown. */
+  /** All that is needed to do it; Markdown. */
   description?: string;
   /** Who is to do it; left out: whoever claims it. */
   owner?: string | null;
@@ -913,7 +913,7 @@ export interface FindAgent {
 export interface FinishTask {
   /** The task. */
   task: string;
-  /** What has come of it, or where to find it. */
+  /** Its result, or where to find it. */
   result?: string;
 }
 
@@ -1699,7 +1699,7 @@ export interface ReadCard {
 export interface ReadComments {
   /** The document. */
   id: string;
-  /** Those that are done with, too. */
+  /** Resolved ones, too. */
   resolved?: boolean;
   /** Only comments after this one. */
   after?: number;
@@ -1906,15 +1906,15 @@ export interface Remind {
   text: string;
   /** Once: "2026-01-31T09:00", "09:00", "in 10m". Again and again: "every 2h", or cron as "0 9 * * 1-5" (minute, hour, day, month, day of the week). */
   when: string;
-  /** Whose clock is meant, as Europe/Berlin. Left out: the network's. */
+  /** The time zone, such as Europe/Berlin. Left out: the network's. */
   timezone?: string | null;
   /** Where to say it: a thread, as channel_desk, or a participant. Left out: where you are, else where only you read it. */
   thread?: string | null;
   /** Ids of those whom it is for: agents are woken by it, people are mentioned. Left out: you. */
   wakes?: string[];
-  /** Of one that repeats: it comes no more after this time. */
+  /** Of one that repeats: when it ends. */
   until?: string | null;
-  /** Of one that repeats: how often it comes at most. */
+  /** Of one that repeats: how often at most. */
   times?: number | null;
   /** The message (m42) or turn that made you ask for it. */
   cause?: string | null;
@@ -2913,11 +2913,11 @@ export interface Operations {
   board_as_markdown: { args: BoardOf; result: BoardText };
   /** Send a text to everybody in the network. Mention an agent with @name to make it act. */
   broadcast_text_message: { args: BroadcastTextMessage; result: SendResult };
-  /** Cancel a reminder of yours: it does not come any more. */
+  /** Cancel one of your reminders. */
   cancel_reminder: { args: ReminderOf; result: Reminder };
   /** Cancel a task that nobody needs to do any more. */
   cancel_task: { args: ChangeTask; result: Task };
-  /** Give an upload up. */
+  /** Cancel an upload. */
   cancel_upload: { args: UploadOf; result: Done };
   /** Say what is wrong with an agent that is not saved yet, field by field. */
   check_agent: { args: CheckAgent; result: AgentProblems };
@@ -2941,9 +2941,9 @@ export interface Operations {
   create_task: { args: CreateTask; result: Task };
   /** Ask another agent to do something. You are woken once, with its result or when it has failed, and need not wait meanwhile. */
   delegate: { args: Delegate; result: SendResult };
-  /** Delete a file that you have brought; messages that it was attached to say that it is gone. Owners of the network may delete what they may read. */
+  /** Delete a file that you have uploaded; messages that it was attached to say that it is gone. Owners of the network may delete what they may read. */
   delete_file: { args: FileOf; result: File };
-  /** Delete a message of yours: what it said is no longer shown to anybody. Nobody is woken by it. */
+  /** Delete one of your messages: it is no longer shown to anybody. Nobody is woken by it. */
   delete_message: { args: DeleteMessage; result: SendResult };
   /** Refuse a tool call; its agent is told the reason. For people who may decide about it. */
   deny: { args: Deny; result: Approval };
@@ -2963,7 +2963,7 @@ export interface Operations {
   edit_agent: { args: EditAgent; result: AgentSaved };
   /** Replace lines of a shared document, by the line numbers of the version that you have read. What others changed elsewhere meanwhile is merged; where they changed the same lines, nothing is saved and you are told what stands there. */
   edit_document: { args: EditDocument; result: DocumentEdited };
-  /** Change what a message of yours says. Those who have read it are shown the new text; nobody is woken by it, so send a new message for what somebody shall act on. */
+  /** Edit one of your messages. Those who have read it are shown the new text; nobody is woken by it, so send a new message for what somebody shall act on. */
   edit_message: { args: EditMessage; result: SendResult };
   /** Record how a turn ended. A person who still waits for an answer is told by the hub. */
   end_turn: { args: EndTurn; result: Done };
@@ -2971,13 +2971,13 @@ export interface Operations {
   explain_wake: { args: ExplainWake; result: WakeExplanation };
   /** Export a thread, an interaction, or (owners) all that you may read, as a text in pieces: go on with `cursor` until there is none. */
   export_transcript: { args: ExportTranscript; result: Piece };
-  /** Tell what a file is, also one that was deleted. */
+  /** Describe a file, also one that was deleted. */
   file_info: { args: FileOf; result: File };
   /** Find who can do something: agents (or people) whose cards fit a need, the best first, with what they cost, whether they are there, and how much they have to do. */
   find_agent: { args: FindAgent; result: FoundAgents };
   /** Mark a task as done, with its result. */
   finish_task: { args: FinishTask; result: Task };
-  /** Make a file of an upload that is all there. */
+  /** Turn a complete upload into a file. */
   finish_upload: { args: UploadOf; result: File };
   /** Follow a thread: you are told of what is new in it, also where you have muted the channel or conversation that it stands in. By itself that wakes no agent. */
   follow_thread: { args: WhichThread; result: ThreadChoice };
@@ -2985,7 +2985,7 @@ export interface Operations {
   forget: { args: Forget; result: Done };
   /** Let an agent that was taken over speak for itself again. What was said meanwhile is in its next prompt. For whoever speaks for it, and for owners. */
   hand_back: { args: HandBack; result: Done };
-  /** Import lines of a transcript (jsonl) of another network into threads in which nothing was said yet. Nobody is woken, and each line is imported once. */
+  /** Import lines of a transcript (jsonl) of another network into empty threads. Nobody is woken, and each line is imported once. */
   import_transcript: { args: ImportTranscript; result: Imported };
   /** Join a channel: from now on you receive what is posted there. */
   join_channel: { args: ChannelName; result: Done };
@@ -3021,7 +3021,7 @@ export interface Operations {
   list_polls: { args: ListPolls; result: Polls };
   /** List the reactions to some messages, or to those of a thread: which emoji, how many, and whose. */
   list_reactions: { args: ListReactions; result: Reactions };
-  /** List your reminders, and when each comes next. */
+  /** List your reminders, and when each is next due. */
   list_reminders: { args: ListReminders; result: Reminders };
   /** List requests, newest first: those that you have made or are to report, all for an owner. */
   list_requests: { args: ListRequests; result: Requests };
@@ -3039,7 +3039,7 @@ export interface Operations {
   list_tokens: { args: ListTokens; result: TokenCounts };
   /** List the latest turns, newest first: of everybody for an owner, else your own. `before` pages back in time. */
   list_turns: { args: ListTurns; result: Turns };
-  /** List the programs that are told what happens here, and what waits for them. */
+  /** List the webhooks that events are sent to, and what waits for them. */
   list_webhooks: { args: ListWebhooks; result: Webhooks };
   /** Mark a thread as read up to a position (tseq); what is read further already stays so. */
   mark_read: { args: MarkRead; result: Done };
@@ -3047,13 +3047,13 @@ export interface Operations {
   mark_unread: { args: MarkUnread; result: Done };
   /** Remember that you have had the digest up to here: your next one begins behind it. Threads are not marked as read by it. */
   mark_visit: { args: MarkVisit; result: Visit };
-  /** Read what a message said from when to when: its versions, oldest first. Of a deleted message only its author and owners of the network read them. */
+  /** Read the versions of a message, oldest first. Of a deleted message only its author and owners of the network read them. */
   message_history: { args: MessageHistory; result: MessageVersions };
   /** Mute a thread, a channel or a conversation, and the reply threads in it: you get its messages, but only those that mention you wake you or call for your attention. */
   mute_thread: { args: WhichThread; result: ThreadChoice };
   /** Tell how the hub is doing: sessions, position of the log, queues. */
   network_status: { args: ReadStatus; result: NetworkStatus };
-  /** Pause a reminder of yours: it does not come until you resume it. */
+  /** Pause one of your reminders until you resume it. */
   pause_reminder: { args: ReminderOf; result: Reminder };
   /** Post a text to a channel you are a member of. Mention an agent with @name to make it act. */
   post_to_channel: { args: PostToChannel; result: SendResult };
@@ -3117,19 +3117,19 @@ export interface Operations {
   request_approval: { args: RequestApproval; result: Approval };
   /** Ask for leave to put a question to a model: what it may cost is reserved until the step is recorded that tells the real figures. */
   reserve_budget: { args: ReserveBudget; result: Reservation };
-  /** Mark a comment on a shared document as done with. */
+  /** Resolve a comment on a shared document. */
   resolve_document_comment: { args: ResolveComment; result: Comment };
-  /** Mark a reply thread as done with: its question is answered, its matter settled. Say what you have to say before: a new message may open it again. */
+  /** Mark a reply thread as resolved: its question is answered, its matter settled. Say what you have to say before: a new message may open it again. */
   resolve_thread: { args: WhichThread; result: ThreadState };
   /** End an agent's process and start it again. A turn that it was in goes on then. */
   restart_agent: { args: OneAgent; result: AgentProcesses };
   /** Let a thread, an agent or everything go on. What was stopped stays ended; what is said from now on wakes again. */
   resume: { args: Resume; result: Done };
-  /** Let a paused reminder of yours come again, at its next time. One that comes once and whose time has passed comes at once. */
+  /** Resume one of your paused reminders, at its next time. One that comes once and whose time has passed comes at once. */
   resume_reminder: { args: ReminderOf; result: Reminder };
   /** Take back your vote in a poll while it is open. */
   retract_vote: { args: PollOf; result: Voted };
-  /** Send an event to its webhook once more, that was given up or dropped. */
+  /** Send a failed or dropped event to its webhook again. */
   retry_webhook: { args: RetryWebhook; result: Delivery };
   /** Make all stored tokens of a participant invalid and close its sockets. */
   revoke_tokens: { args: TokenFor; result: Done };
@@ -3141,7 +3141,7 @@ export interface Operations {
   send_message: { args: SendMessage; result: SendResult };
   /** Send a text to a participant, to several (a group), or into a thread you are in. Agents it is sent to directly will act on it. */
   send_text_message: { args: SendTextMessage; result: SendResult };
-  /** Say what a reply thread is called. Without it, it is called as its first message begins. */
+  /** Set the title of a reply thread. Without it, it is called as its first message begins. */
   set_thread_title: { args: SetThreadTitle; result: ThreadState };
   /** Let those who read a thread read a file, too. */
   share_file: { args: ShareFile; result: File };
@@ -3163,9 +3163,9 @@ export interface Operations {
   try_turn: { args: TryTurn; result: TriedTurn };
   /** Answer the hub's signal `try_turn`: with what your model says, or why it says nothing. */
   turn_tried: { args: TurnTried; result: Done };
-  /** Follow a thread no longer. */
+  /** Stop following a thread. */
   unfollow_thread: { args: WhichThread; result: ThreadChoice };
-  /** Mute a thread no longer. */
+  /** Unmute a thread. */
   unmute_thread: { args: WhichThread; result: ThreadChoice };
   /** Change your own card, by which others find you. It stays changed when you come back. */
   update_card: { args: UpdateCard; result: AgentCard };
@@ -3173,11 +3173,11 @@ export interface Operations {
   update_task: { args: UpdateTask; result: Task };
   /** Add the next part of an upload. A part that is there already changes nothing. */
   upload_chunk: { args: UploadChunk; result: Upload };
-  /** Tell how much of an upload is there, to go on after a lost connection. */
+  /** Tell how much of an upload has arrived, to go on after a lost connection. */
   upload_state: { args: UploadOf; result: Upload };
   /** Vote in a poll, or change your vote while it is open. */
   vote: { args: Vote; result: Voted };
-  /** List the events that were sent to a webhook, or wait for that. */
+  /** List the events of a webhook: sent, or waiting to be sent. */
   webhook_deliveries: { args: ReadDeliveries; result: DeliveryPage };
   /** Replace the whole text of a shared document; what others changed since the version that you have read is merged as in edit_document. */
   write_document: { args: WriteDocument; result: DocumentEdited };

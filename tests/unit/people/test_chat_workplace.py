@@ -59,7 +59,7 @@ async def test_help_lists_what_this_network_has_and_says_what_a_command_takes() 
         assert "/threads " in told
         assert "/tasks" not in told
         await chat.ann.plays("/help history", "/help nonsense")
-        await chat.ann.sees("/messages history <message id>: Read what a message said")
+        await chat.ann.sees("/messages history <message id>: Read the versions of a message")
         await chat.ann.sees("--limit  How many at most.")
         await chat.ann.sees("there is no command 'nonsense'")
 
