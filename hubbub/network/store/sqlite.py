@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from hubbub.errors import StoreUnavailable
 from hubbub.ids import new_ulid
+from hubbub.network import queries
 from hubbub.network.queries import Query
 from hubbub.network.records import Batch
-from hubbub.network.store import events, mods, reads
-from hubbub.network.store.answers import answer
+from hubbub.network.store import control, events, mods, reads, searches, turns
 from hubbub.network.store.checksums import check_end
 from hubbub.network.store.connection import Connect, Connection, connect, explained, transaction
 from hubbub.network.store.index import index_all
@@ -29,6 +29,47 @@ from hubbub.network.stored import StoredEvent, StoreState
 __all__ = ["SqliteStore"]
 
 T = TypeVar("T")
+
+# Which function answers which query. Each is called with the fields of its query, in order: no type
+# checker follows that.
+_ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
+    queries.IsMember: reads.was_member,
+    queries.MembersAt: reads.members_at,
+    queries.MentionsOf: searches.mentions,
+    queries.InteractionMessages: searches.interaction,
+    queries.SettledCall: reads.settled,
+    queries.PendingWakes: reads.pending,
+    queries.OpenWakes: reads.open_wakes,
+    queries.WakeOf: reads.wake,
+    queries.WakesAt: reads.wakes,
+    queries.TurnById: turns.turn,
+    queries.LatestTurns: turns.turns,
+    queries.TurnsById: turns.turns_called,
+    queries.PromptsOf: turns.prompts,
+    queries.MissingParts: turns.missing_parts,
+    queries.LedgerOf: control.ledger,
+    queries.SpendingSince: control.spending,
+    queries.SpentInTurnsSince: control.spent_in_turns,
+    queries.ApprovalById: control.approval,
+    queries.LatestApprovals: control.approvals,
+    queries.RequestAt: control.request,
+    queries.LatestRequests: control.requests,
+    queries.MemoryValue: reads.memory,
+    queries.MemoriesOf: reads.memories,
+    queries.TokenHashes: reads.token_hashes,
+    queries.TokenOwner: reads.token_owner,
+    queries.TokensByParticipant: reads.token_counts,
+    queries.ModsWithTables: mods.with_tables,
+    queries.ModSelect: mods.mod_rows,
+}
+
+
+def _answer(db: sqlite3.Connection, query: Query[T]) -> T:
+    """The answer to a query, read in the thread of `db`."""
+    fields = [getattr(query, name) for name in query.__match_args__]
+    result: T = _ANSWERS[type(query)](db, *fields)
+    return result
+
 
 _WRITING = ("synchronous = FULL", "cache_size = -65536", "temp_store = MEMORY")
 _READING = ("query_only = ON", "cache_size = -16384", "temp_store = MEMORY")
@@ -130,7 +171,7 @@ class SqliteStore:
         return await self.reading.run(reads.message, seq)
 
     async def read(self, query: Query[T]) -> T:
-        return await self.reading.run(answer, query)
+        return await self.reading.run(_answer, query)
 
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
         await self.writing.run(mods.bring_up, mod, scripts)

@@ -20,16 +20,18 @@ from hubbub.network.ports import Store
 from hubbub.network.queries import TurnById
 from hubbub.network.records import LedgerMoved, Record
 from hubbub.network.running_turns import Ended
-from hubbub.network.services.budgets.account import EPSILON, BudgetAccount, Cost
-from hubbub.network.services.budgets.accounts import BudgetAccounts
-from hubbub.network.services.budgets.daily import Daily, Reached
-from hubbub.network.services.budgets.turn_account import (
+from hubbub.network.services.budgets.account import (
+    EPSILON,
+    BudgetAccount,
     Charge,
+    Cost,
     Estimate,
     TurnAccount,
     Version,
     standing,
 )
+from hubbub.network.services.budgets.accounts import BudgetAccounts
+from hubbub.network.services.budgets.daily import Daily, Reached
 from hubbub.network.stored import StoredSpending
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.spending import Left, LimitName, Reservation, ReserveBudget

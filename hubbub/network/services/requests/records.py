@@ -1,8 +1,10 @@
-"""A request as the store, its messages and errors have it. Pure."""
+"""A request as the store, its messages and errors have it; and who waits for whom. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.ids import message_id, parse_message_id
@@ -12,7 +14,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Request
 from hubbub.protocol.messages import Draft, RequestMark
 
-__all__ = ["asked_by", "ended_by", "failure", "kept", "over", "position"]
+__all__ = ["Wait", "Waits", "asked_by", "ended_by", "failure", "kept", "over", "position"]
 
 
 def position(id: str) -> int:
@@ -84,3 +86,102 @@ def kept(request: Request) -> RequestKept:
         request.deadline.timestamp(),
         request.model_dump_json(exclude_none=True),
     )
+
+
+# Who does nothing until another one has answered: a graph that never has a circle.
+
+MOST_WAITS = 200
+"""Questions of one participant whose answers it waits for at the same time."""
+
+
+class Wait(NamedTuple):
+    asker: str
+    awaited: str
+    turn: str | None = None
+    """The asker's turn that asks."""
+
+
+class Waits:
+    """Waits by a key: whatever the caller calls the question, its message's id in the end."""
+
+    def __init__(self) -> None:
+        self.held: dict[Hashable, Wait] = {}
+        """All of them. To be looked at only."""
+        self._of: dict[str, dict[Hashable, Wait]] = {}
+        """By asker."""
+
+    def begin(self, key: Hashable, wait: Wait) -> None:
+        """The asker waits from now on. Raises `OperationError` if that would close a circle, or be
+        one wait too many."""
+        if len(self._of.get(wait.asker, ())) >= MOST_WAITS:
+            raise OperationError(
+                ErrorCode.LIMIT, f"you wait for {MOST_WAITS} answers already; see stop_waiting"
+            )
+        path = self._path(wait.awaited, wait.asker)
+        if path is not None:
+            circle = [wait.asker, *path]
+            raise OperationError(
+                ErrorCode.WAIT_CYCLE,
+                f"nobody would ever answer: {' -> '.join(circle)} would wait for each other; "
+                "answer first, or send the message without waiting",
+                details={"cycle": circle},
+            )
+        self.held[key] = wait
+        self._of.setdefault(wait.asker, {})[key] = wait
+
+    def rename(self, key: Hashable, other: Hashable) -> None:
+        """The question is called `other` from now on."""
+        wait = self.end(key)
+        if wait is not None:
+            self.held[other] = wait
+            self._of.setdefault(wait.asker, {})[other] = wait
+
+    def end(self, key: Hashable) -> Wait | None:
+        """Nobody waits for that any more. None if nobody did."""
+        wait = self.held.pop(key, None)
+        if wait is not None:
+            of = self._of[wait.asker]
+            del of[key]
+            if not of:
+                del self._of[wait.asker]
+        return wait
+
+    def wait_for(self, awaited: str, askers: Iterable[str]) -> bool:
+        """Whether one of these waits for that one."""
+        if not self._of:
+            return False
+        waits = (wait for asker in askers for wait in self._of.get(asker, {}).values())
+        return any(wait.awaited == awaited for wait in waits)
+
+    def answered(self, by: str, to: Iterable[str]) -> None:
+        """`by` has said something to these: whoever of them waits for it has its answer."""
+        for asker in to:
+            self._end_all(asker, lambda wait: wait.awaited == by)
+
+    def turn_over(self, asker: str, turn: str) -> None:
+        """The turn asks for nothing any more."""
+        self._end_all(asker, lambda wait: wait.turn == turn)
+
+    def left(self, asker: str) -> None:
+        """The asker is gone."""
+        self._end_all(asker, lambda wait: True)
+
+    def _end_all(self, asker: str, which: Callable[[Wait], bool]) -> None:
+        for key in [key for key, wait in self._of.get(asker, {}).items() if which(wait)]:
+            self.end(key)
+
+    def _path(self, start: str, goal: str) -> list[str] | None:
+        """A shortest way from one to the other along those who are waited for."""
+        came: dict[str, str] = {start: ""}
+        queue = [start]
+        for name in queue:
+            if name == goal:
+                way = [name]
+                while came[way[0]]:
+                    way.insert(0, came[way[0]])
+                return way
+            for wait in self._of.get(name, {}).values():
+                if wait.awaited not in came:
+                    came[wait.awaited] = name
+                    queue.append(wait.awaited)
+        return None

@@ -32,6 +32,8 @@ from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.messages import sender
 from hubbub.network.services.requests.records import (
+    Wait,
+    Waits,
     asked_by,
     ended_by,
     failure,
@@ -39,7 +41,6 @@ from hubbub.network.services.requests.records import (
     over,
     position,
 )
-from hubbub.network.services.requests.waits import Wait, Waits
 from hubbub.network.stored import StoreState
 from hubbub.network.targets import nearest
 from hubbub.network.timer import Timer

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
@@ -30,16 +31,15 @@ from hubbub.network.queries import (
 from hubbub.network.records import Record, TurnBegun, TurnEnded
 from hubbub.network.running_turns import Ended
 from hubbub.network.services.turns.notices import Notices, Why
-from hubbub.network.services.turns.record import turn_record
 from hubbub.network.services.turns.unanswered import unanswered
-from hubbub.network.stored import PendingRow, StoredEvent, StoredTurn
+from hubbub.network.stored import NO_PROMPTS, PendingRow, Prompts, StoredEvent, StoredTurn
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Message
-from hubbub.protocol.turns import Step, TurnEnd, TurnStart
+from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
 
-__all__ = ["Ending", "Outcome", "Why", "Within"]
+__all__ = ["Ending", "Outcome", "Why", "Within", "turn_record"]
 
 log = get_logger(__name__)
 
@@ -298,3 +298,26 @@ def _records(found: _Found, why: Why, now: float) -> list[Record]:
     start = TurnStart(id=found.turn, thread_id=found.thread_id, messages=ids)
     seqs = tuple(message.seq for message in found.messages)
     return [TurnBegun(found.turn, found.agent, now, start.model_dump_json(), seqs), ended]
+
+
+# The record of a turn, as it is told.
+
+
+def turn_record(stored: StoredTurn, prompts: Prompts = NO_PROMPTS) -> Turn:
+    """What the store has of it."""
+    return Turn(
+        start=TurnStart.model_validate_json(stored.start),
+        agent=stored.agent,
+        started_at=_time(stored.started_at),
+        attempts=stored.attempts,
+        system_prompt=prompts.system,
+        prompt=prompts.user,
+        steps=tuple(Step.model_validate_json(step) for step in stored.steps),
+        end=TurnEnd.model_validate_json(stored.end) if stored.end is not None else None,
+        ended_at=_time(stored.ended_at) if stored.ended_at is not None else None,
+        sent=tuple(f"m{seq}" for seq in stored.sent),
+    )
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -31,9 +31,8 @@ from hubbub.network.services.approvals.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.requests.requests import RequestService
 from hubbub.network.services.stops.stops import StopService
-from hubbub.network.services.turns.ending import Ending
+from hubbub.network.services.turns.ending import Ending, turn_record
 from hubbub.network.services.turns.notices import listed
-from hubbub.network.services.turns.record import turn_record
 from hubbub.network.services.turns.unanswered import Silence, asker, silences, taken_up, unanswered
 from hubbub.network.stored import StoredTurn
 from hubbub.protocol.codes import ErrorCode
