@@ -9,8 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from shutil import which
 from statistics import median
 from uuid import uuid4
 
@@ -35,6 +39,26 @@ ASKERS, ECHO = 8, "echo"
 _SCENARIO = f"questions of {ASKERS} askers at once, through a door"
 _TEXT = "the quick brown fox jumps over the lazy dog and writes a message about it"
 _RATE = Goal("at least", 200, of="value")
+_KINDS = ("native", "mcp", "openai", "typescript")
+_SDK = Path(__file__).parents[2] / "sdk" / "typescript" / "src" / "index.js"
+_ASKERS_IN_NODE = f"""
+import {{ createInterface }} from "node:readline";
+import {{ join }} from "{_SDK.as_uri()}";
+const [url, to, text, ...tokens] = process.argv.slice(1);
+const asks = [];
+for (const [n, token] of tokens.entries()) {{
+  const asker = await join(url, `typescript${{n}}`, {{ token }});
+  const events = asker.events();
+  asks.push(async () => {{
+    await asker.call("send_text_message", {{ to, text }});
+    while ((await events.next()).value.message.sender_id !== to);
+    console.log(n);
+  }});
+}}
+console.log("joined");
+for await (const n of createInterface({{ input: process.stdin }})) asks[n]();
+process.exit();
+"""
 Ask = Callable[[], Awaitable[object]]
 
 
@@ -43,10 +67,13 @@ async def run(bench: Bench) -> Sequence[Figure]:
     each, rounds = (20, 3) if bench.quick else (50, 5)
     async with _network(bench) as server, _echo(server), AsyncExitStack() as stack:
         doors = {"native": _native, "MCP over HTTP": _mcp, "the OpenAI API": _openai}
-        sides = {
+        sides: dict[str, list[Ask]] = {
             name: [await stack.enter_async_context(door(server, n)) for n in range(ASKERS)]
             for name, door in doors.items()
         }
+        if which("node"):
+            asks = await stack.enter_async_context(_typescript(server))
+            sides["the client in TypeScript"] = asks
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
         before = 0.0
         for number in range(rounds + 1):
@@ -95,7 +122,7 @@ async def _round(server: Server, asks: Sequence[Ask], each: int) -> tuple[float,
 async def _network(bench: Bench) -> AsyncIterator[Server]:
     """`hubbub up` with both doors, for the askers of each and the agent."""
     store = bench.scratch / f"{uuid4().hex[:8]}.db"
-    names = [ECHO, *(f"{kind}{n}" for kind in ("native", "mcp", "openai") for n in range(ASKERS))]
+    names = [ECHO, *(f"{kind}{n}" for kind in _KINDS for n in range(ASKERS))]
     opened = open_store(f"sqlite:{store}")
     await opened.open()
     try:
@@ -176,6 +203,39 @@ async def _mcp(server: Server, number: int) -> AsyncIterator[Ask]:
                 cursor["cursor"] = told["cursor"]
 
             yield ask
+
+
+@asynccontextmanager
+async def _typescript(server: Server) -> AsyncIterator[list[Ask]]:
+    """All in one process of Node, as the native ones are in this one."""
+    node = ("node", "--experimental-websocket", "--no-warnings", "--input-type=module")
+    said = (f"ws://127.0.0.1:{server.port}", ECHO, _TEXT)
+    tokens = [token_of(f"typescript{n}") for n in range(ASKERS)]
+    process = await asyncio.create_subprocess_exec(
+        *node, "-e", _ASKERS_IN_NODE, *said, *tokens, stdin=PIPE, stdout=PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    tell, told = process.stdin, process.stdout
+    answered: list[asyncio.Queue[None]] = [asyncio.Queue() for _ in range(ASKERS)]
+
+    async def asking(number: int) -> None:
+        tell.write(f"{number}\n".encode())
+        await answered[number].get()
+
+    async def reading() -> None:
+        async for line in told:
+            answered[int(line)].put_nowait(None)
+
+    if await told.readline() != b"joined\n":
+        raise RuntimeError("the client in TypeScript has not joined")
+    reader = asyncio.create_task(reading())
+    try:
+        yield [partial(asking, number) for number in range(ASKERS)]
+    finally:
+        tell.close()
+        await process.wait()
+        await reader
 
 
 @asynccontextmanager
