@@ -24,9 +24,9 @@ from hubbub.config.loader import LoadedConfig
 from hubbub.logs import get_logger
 from hubbub.mods.loader import load_mods
 from hubbub.network.caller import OPERATOR
-from hubbub.network.doors import Doors
 from hubbub.network.hub import Hub
 from hubbub.network.log import Entry
+from hubbub.network.path_switch import Doors
 from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
 from hubbub.web.site import About, Site

@@ -52,8 +52,8 @@ from hubbub.errors import ConfigError, UserError
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import docs_of, load_mods
 from hubbub.network.caller import OPERATOR
-from hubbub.network.doors import Doors
 from hubbub.network.hub import Hub
+from hubbub.network.path_switch import Doors
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Kind

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from hubbub.network.doors import Doors
 from hubbub.network.hub import Hub
+from hubbub.network.path_switch import Doors
 
 __all__ = ["open_doors"]
 
@@ -16,7 +16,7 @@ __all__ = ["open_doors"]
 async def open_doors(hub: Hub, host: str) -> AsyncIterator[Doors]:
     """Within, they are open; the hub listens on `host`."""
     network, gateway = hub.config, hub.gateway
-    doors: dict[str, Callable[[], asyncio.Protocol]] = {}
+    doors: dict[str, Callable[[Callable[[], None]], asyncio.Protocol]] = {}
     async with AsyncExitStack() as stack:
         if network.mcp:
             from hubbub.interop.mcp import http as mcp  # an extra

@@ -16,7 +16,7 @@ from typing import Protocol
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-__all__ = ["HttpSide", "Page", "Pages", "refusal"]
+__all__ = ["HttpSide", "Page", "Pages", "foreign", "refusal"]
 
 TEXT = "text/plain; charset=utf-8"
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -100,15 +100,21 @@ def refusal(headers: Headers, listen_host: str, names: Sequence[str] = ()) -> st
     hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
     if len(hosts) != 1 or len(origins) > 1:
         return "Host: send one, and no more than one Origin"
-    host = hosts[0]
+    return foreign(hosts[0], origins[0] if origins else None, listen_host, names)
+
+
+def foreign(
+    host: str, origin: str | None, listen_host: str, names: Sequence[str] = ()
+) -> str | None:
+    """`refusal` by what its headers say."""
     if not _is_ours(host, listen_host, names):
         return (
             f"Host: {host[:_SHOWN]!r} is not a name of this hub; open it by its IP address or as "
             "localhost, or list the name under `network.hosts` in its config"
         )
-    if origins and not _is_own_page(origins[0], host, names):
+    if origin is not None and not _is_own_page(origin, host, names):
         return (
-            f"Origin: pages of {origins[0][:_SHOWN]!r} may not talk to this hub; if that is its "
+            f"Origin: pages of {origin[:_SHOWN]!r} may not talk to this hub; if that is its "
             "own name behind a proxy, list it under `network.hosts` in its config"
         )
     return None

@@ -24,10 +24,10 @@ from websockets.protocol import State
 from hubbub.errors import UserError
 from hubbub.network.auth import is_loopback
 from hubbub.network.connection import TOO_SLOW, Connection, ConnectionOutlet, Flusher
-from hubbub.network.doors import Doors, PathSwitch
 from hubbub.network.http import HttpSide, Pages
 from hubbub.network.hub import Hub
 from hubbub.network.limits import ConnectionCount
+from hubbub.network.path_switch import Doors, PathSwitch
 from hubbub.network.session import Session
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.session import SessionState
@@ -99,12 +99,13 @@ async def serve_hub(
         return await http.respond(request)
 
     watch = _Watch(hub)
+    idle = set[asyncio.Transport]()
     async with (
         serve(
             watch.handle,
             sock=sockets,
             backlog=BACKLOG,
-            create_connection=_connections(hub, doors),
+            create_connection=_connections(hub, doors, idle),
             process_request=process_request,
             compression="deflate" if hub.config.compression else None,
             max_size=4 * hub.limits.frame,
@@ -120,6 +121,8 @@ async def serve_hub(
             yield listening
         finally:
             watching.cancel()
+            for transport in list(idle):
+                transport.close()
             await hub.drain()
 
 
@@ -166,14 +169,14 @@ def _connection_class(hub: Hub) -> type[Connection]:
     return type("HubConnection", (Connection,), shared)
 
 
-def _connections(hub: Hub, doors: Doors | None) -> type[Connection]:
+def _connections(hub: Hub, doors: Doors | None, idle: set[asyncio.Transport]) -> type[Connection]:
     """What makes connections: with doors, after a look at what is asked for."""
     made = _connection_class(hub)
     if not doors:
         return made
 
     def switch(*args: Any, **kwargs: Any) -> PathSwitch:  # the library's own
-        return PathSwitch(partial(made, *args, **kwargs), doors, made.count)
+        return PathSwitch(partial(made, *args, **kwargs), doors, made.count, idle)
 
     return cast("type[Connection]", switch)  # the library only calls it
 

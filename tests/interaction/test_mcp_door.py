@@ -21,11 +21,11 @@ pytestmark = pytest.mark.slow  # reading the SDK takes longer than running all o
 async def host(net: Rig, name: str = "claude") -> AsyncIterator[Any]:
     """An MCP client of the server of one participant."""
     from hubbub.interop.mcp.participant import McpParticipant
-    from hubbub.interop.mcp.server import mcp_server
+    from hubbub.interop.mcp.server import ParticipantTools, mcp_server
 
     async with Client(net.network.local.transport(), name, "agent") as joined:
         me = McpParticipant(joined)
-        async with me.listening(), mcp.Client(mcp_server(me)) as client:
+        async with me.listening(), mcp.Client(mcp_server(me, ParticipantTools(me))) as client:
             yield client
 
 

@@ -391,7 +391,8 @@ async def test_headers_that_are_odd_are_refused_in_words_or_given_back_as_they_c
             reader, writer = await asyncio.open_connection(host, int(port))
             body = json.dumps({"model": "echo", "messages": asks("hello")})
             head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\n"
-            head += f"Authorization: Bearer ann\r\nContent-Length: {len(body)}\r\n{more}\r\n\r\n"
+            head += f"Authorization: Bearer ann\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+            head += "Connection: close\r\n\r\n"
             writer.write(f"{head}{body}".encode("latin-1"))
             async with soon():
                 answer = await reader.read()
@@ -476,7 +477,7 @@ async def test_budgets_and_failures_are_told_with_their_reason() -> None:
 async def test_who_stops_reading_is_cut_off_and_others_are_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hubbub.interop.openai.http.STALLED_S", 0.0)  # at once
+    monkeypatch.setattr("hubbub.interop.http.STALLED_S", 0.0)  # at once
     most = {"text": "16MB", "frame": "40MB"}
     async with door(Echo(), limits=most) as there, there.client() as ann:
         body = json.dumps({"model": "echo", "stream": True, "messages": asks("x" * 12_000_000)})

@@ -26,7 +26,7 @@ from hubbub.interop.asking.conversations import (
 )
 from hubbub.interop.asking.question import Failed, Question
 from hubbub.interop.asking.words import Asked, File, Said
-from hubbub.interop.guests import Guest
+from hubbub.interop.request_clients import RequestClient
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event, Ready, Signal
@@ -43,7 +43,7 @@ MOST_KEYS = 1000
 """Idempotency keys that are remembered with their questions; the hub knows all."""
 
 
-class Asker(Guest):
+class Asker(RequestClient):
     """A person who asks by requests."""
 
     def __init__(self, client: Client):

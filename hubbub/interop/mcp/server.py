@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
@@ -42,9 +43,11 @@ from hubbub.field_docs import Documented
 from hubbub.interop.mcp.participant import McpParticipant
 from hubbub.interop.tools import offered
 
-__all__ = ["ACK", "WAIT", "mcp_server"]
+__all__ = ["ACK", "WAIT", "WAITING", "ParticipantTools", "Progress", "ToolAnswer", "mcp_server"]
 
 WAIT, ACK = "wait_for_messages", "ack"
+WAITING = "nothing yet"
+"""What progress is told with."""
 INBOX, THREADS = "hubbub://inbox", "hubbub://threads"
 LONGEST_S = 300.0
 _Context = ServerRequestContext[Any]
@@ -83,35 +86,85 @@ _INSTRUCTIONS = (
 )
 
 
-def mcp_server(me: McpParticipant, tools: Sequence[str] | None = None) -> Server[Any]:
-    """The server of one participant. `tools` are names of operations; None: all that an agent
-    may call. Raises `ConfigError` for a name that the network does not have.
-    """
-    box = _toolbox(me, tools)
-    specs = {spec.name: spec for spec in (_WAIT, _ACK, *offered(box))}
+Progress: TypeAlias = Callable[[float, float], Awaitable[None]]
+"""Is awaited now and then while a call waits: with the seconds that have passed, and those that it
+may take."""
 
-    async def list_tools(context: _Context, params: object) -> ListToolsResult:
-        return ListToolsResult(tools=[_told(spec, box) for spec in specs.values()])
 
-    async def call_tool(context: _Context, params: CallToolRequestParams) -> CallToolResult:
-        arguments = params.arguments or {}
+@dataclass(frozen=True, slots=True)
+class ToolAnswer:
+    """What came of a call."""
+
+    text: str
+    value: dict[str, JsonValue] | None = None
+    """The same as JSON, where the tool has it."""
+    failed: bool = False
+
+
+class ParticipantTools:
+    """The tools that a host has of one participant."""
+
+    def __init__(self, me: McpParticipant, tools: Sequence[str] | None = None):
+        """`tools` are names of operations; None: all that an agent may call. Raises `ConfigError`
+        for a name that the network does not have."""
+        config = AgentConfig(tools=None if tools is None else list(tools))
+        self._me = me
+        self._box = ToolKit(config, me.name, Path()).toolbox(me.ready, me)
+        self._specs = {spec.name: spec for spec in (_WAIT, _ACK, *offered(self._box))}
+
+    def listed(self) -> list[Tool]:
+        return [_told(spec, self._box) for spec in self._specs.values()]
+
+    async def call(self, name: str, arguments: dict[str, Any], progress: Progress) -> ToolAnswer:
+        """Run one; what goes wrong is an answer, too."""
         try:
-            match params.name:
+            match name:
                 case "wait_for_messages":
-                    return _json(await _wait(me, arguments, context))
+                    return await self._wait(_Wait.model_validate(arguments), progress)
                 case "ack":
-                    await me.ack(_Ack.model_validate(arguments, strict=True).cursor)
-                    return _text("acknowledged")
-            if params.name not in specs:
-                words = f"there is no tool {params.name!r}"
-                raise ToolFailed(words, error="unknown_tool", near=box.registry.near(params.name))
-            return _text(await _ran(me, box, params.name, arguments))
+                    await self._me.ack(_Ack.model_validate(arguments, strict=True).cursor)
+                    return ToolAnswer("acknowledged")
+            if name not in self._specs:
+                near = self._box.registry.near(name)
+                raise ToolFailed(f"there is no tool {name!r}", error="unknown_tool", near=near)
+            entry = self._box.registry.get(name)
+            assert entry is not None, "it is offered"
+            return ToolAnswer(await entry.tool.run(arguments, self._me.site(arguments)))
         except ToolFailed as exc:
             return _failed(exc)
         except ValidationError as exc:
             return _failed(ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True))
         except ConnectionLost as exc:
             return _failed(ToolFailed(f"the network is gone: {exc}", error="connection_lost"))
+
+    async def _wait(self, wanted: _Wait, progress: Progress) -> ToolAnswer:
+        async def passed(seconds: float) -> None:
+            await progress(seconds, wanted.timeout_s)
+
+        heard = await self._me.wait(wanted.cursor, wanted.timeout_s, passed)
+        value: dict[str, JsonValue] = {
+            "messages": list(heard.messages),
+            "cursor": heard.cursor,
+            "more": heard.more,
+        }
+        return ToolAnswer(json.dumps(value, ensure_ascii=False), value)
+
+
+def mcp_server(me: McpParticipant, tools: ParticipantTools) -> Server[Any]:
+    """The server of one participant, who has these tools."""
+
+    async def list_tools(context: _Context, params: object) -> ListToolsResult:
+        return ListToolsResult(tools=tools.listed())
+
+    async def call_tool(context: _Context, params: CallToolRequestParams) -> CallToolResult:
+        async def progress(passed: float, most: float) -> None:
+            await context.session.report_progress(passed, most, WAITING)
+
+        answer = await tools.call(params.name, params.arguments or {}, progress)
+        text = TextContent(type="text", text=answer.text)
+        return CallToolResult(
+            content=[text], structured_content=answer.value, is_error=answer.failed
+        )
 
     async def list_resources(context: _Context, params: object) -> ListResourcesResult:
         told = [
@@ -152,11 +205,6 @@ def mcp_server(me: McpParticipant, tools: Sequence[str] | None = None) -> Server
 _JSON = "application/json"
 
 
-def _toolbox(me: McpParticipant, tools: Sequence[str] | None) -> Toolbox:
-    config = AgentConfig(tools=None if tools is None else list(tools))
-    return ToolKit(config, me.name, Path()).toolbox(me.ready, me)
-
-
 def _told(spec: ToolSpec, box: Toolbox) -> Tool:
     """What annotations say is a hint, and true: no operation of the hub destroys anything but those
     that take something away, and none is repeated by the hub itself."""
@@ -175,24 +223,6 @@ def _told(spec: ToolSpec, box: Toolbox) -> Tool:
     )
 
 
-async def _wait(
-    me: McpParticipant, arguments: dict[str, Any], context: _Context
-) -> dict[str, JsonValue]:
-    wanted = _Wait.model_validate(arguments)
-
-    async def progress(passed: float) -> None:
-        await context.session.report_progress(passed, wanted.timeout_s, "nothing yet")
-
-    heard = await me.wait(wanted.cursor, wanted.timeout_s, progress)
-    return {"messages": list(heard.messages), "cursor": heard.cursor, "more": heard.more}
-
-
-async def _ran(me: McpParticipant, box: Toolbox, name: str, arguments: dict[str, Any]) -> str:
-    entry = box.registry.get(name)
-    assert entry is not None, "it is offered"
-    return await entry.tool.run(arguments, me.site(arguments))
-
-
 async def _resource(me: McpParticipant, uri: str) -> JsonValue:
     """Raises `MCPError` for one that there is not."""
     if uri == INBOX:
@@ -209,15 +239,5 @@ async def _resource(me: McpParticipant, uri: str) -> JsonValue:
     return compact(value, me.name)
 
 
-def _text(text: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)])
-
-
-def _json(value: dict[str, JsonValue]) -> CallToolResult:
-    text = json.dumps(value, ensure_ascii=False)
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=value)
-
-
-def _failed(exc: ToolFailed) -> CallToolResult:
-    told = failure(exc.error, exc.message, retry=exc.retry, near=exc.near)
-    return CallToolResult(content=[TextContent(type="text", text=told)], is_error=True)
+def _failed(exc: ToolFailed) -> ToolAnswer:
+    return ToolAnswer(failure(exc.error, exc.message, retry=exc.retry, near=exc.near), failed=True)

@@ -8,7 +8,7 @@ from mcp.server.stdio import stdio_server
 
 from hubbub.client import Client
 from hubbub.interop.mcp.participant import McpParticipant
-from hubbub.interop.mcp.server import mcp_server
+from hubbub.interop.mcp.server import ParticipantTools, mcp_server
 
 __all__ = ["serve_stdio"]
 
@@ -18,6 +18,6 @@ async def serve_stdio(client: Client, tools: Sequence[str] | None = None) -> Non
     `ConfigError` for a tool that the network does not have.
     """
     me = McpParticipant(client)
-    server = mcp_server(me, tools)
+    server = mcp_server(me, ParticipantTools(me, tools))
     async with me.listening(), stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

@@ -6,23 +6,20 @@ network, where people have no tokens, the key is the person's name.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from pydantic import JsonValue, ValidationError
-from websockets.datastructures import MultipleValuesError
 
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.interop.asking.asker import Asker, unknown_model
 from hubbub.interop.asking.question import Failed, Question
-from hubbub.interop.guests import Attach, Guests, bearer
-from hubbub.interop.openai.http import BadRequest, HttpServer, Request, Response
+from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.interop.openai.replies import ChatReply, Reply, ResponsesReply, error_body, model
 from hubbub.interop.openai.requests import ChatRequest, ResponsesRequest, Unsupported
-from hubbub.network.http import refusal
+from hubbub.interop.request_clients import Attach, RequestClients, bearer
 from hubbub.protocol.messages import Kind
 from hubbub.protocol.thread_ids import is_participant_id
 
@@ -48,69 +45,47 @@ class OpenAiDoor:
         """`attach` leads to the hub, for a peer at an address; `host` is where it listens, `names`
         are its others."""
         self._owner, self._host, self._names = owner, host, names
-        self._guests = Guests(attach, Asker)
+        self._clients = RequestClients(attach, Asker)
         self._server = HttpServer(self._handle)
         self.protocol = self._server.protocol
 
     async def __aenter__(self) -> OpenAiDoor:
-        await self._guests.__aenter__()
+        await self._clients.__aenter__()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await self._server.close()
-        await self._guests.__aexit__()
+        await self._clients.__aexit__()
 
-    async def _handle(self, response: Response) -> None:
-        try:
-            request = await response.request()
-        except BadRequest as wrong:
-            failure = Failed(wrong.status, "invalid_request", str(wrong))
-            await self._fail(response, failure, {})
-            return
+    async def _handle(self, exchange: Exchange) -> None:
         shared: dict[str, str] = {}
         try:
-            wrong_place = refusal(request.headers, self._host, self._names)
+            exchange.check()
+            wrong_place = exchange.foreign(self._host, self._names)
             if wrong_place is not None:
                 raise Failed(403, "forbidden", wrong_place)
-            shared = _shared(request)
-            if request.method == "OPTIONS":
-                await response.whole(204, shared, b"")
+            shared = _shared(exchange)
+            if exchange.method == "OPTIONS":
+                await exchange.whole(204, shared, b"")
             else:
-                await self._respond(request, response, shared)
+                await self._respond(exchange, shared)
         except BadRequest as wrong:
-            failure = Failed(wrong.status, "invalid_request", str(wrong))
-            await self._fail(response, failure, shared)
-        except MultipleValuesError as error:
-            failure = Failed(400, "invalid_request", f"the header {error} is there twice")
-            await self._fail(response, failure, shared)
-        except TimeoutError:
-            raise
+            await _fail(exchange, Failed(wrong.status, "invalid_request", str(wrong)), shared)
         except HubbubError as error:
-            await self._fail(response, Failed.of(error), shared)
+            await _fail(exchange, Failed.of(error), shared)
 
-    async def _fail(self, response: Response, failure: Failed, headers: Mapping[str, str]) -> None:
-        told = {"x-should-retry": "false"}
-        if failure.again_s is not None:
-            told = {"x-should-retry": "true", "retry-after": f"{failure.again_s:.0f}"}
-        if failure.status == 401:
-            told["www-authenticate"] = "Bearer"
-        status = failure.status if failure.status != 499 else 400
-        await _json(response, status, {**headers, **told}, error_body(failure))
-
-    async def _respond(
-        self, request: Request, response: Response, headers: Mapping[str, str]
-    ) -> None:
-        asks, known = ASKS.get(request.path), request.path.startswith(f"{PATH}/models")
-        if asks is None and not known:
-            raise Failed(404, "not_found", f"there is no {request.path[:200]} here")
-        if request.method != ("POST" if asks is not None else "GET"):
-            raise Failed(405, "method_not_allowed", f"{request.method} is not for {request.path}")
-        asker = await self._asker(request)
+    async def _respond(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
+        path, asks = exchange.path, ASKS.get(exchange.path)
+        if asks is None and not path.startswith(f"{PATH}/models"):
+            raise Failed(404, "not_found", f"there is no {path[:200]} here")
+        if exchange.method != ("POST" if asks is not None else "GET"):
+            raise Failed(405, "method_not_allowed", f"{exchange.method} is not for {path}")
+        asker = await self._asker(exchange)
         with asker.asking():
             if asks is None:
-                await self._models(asker, request, response, headers)
+                await self._models(asker, exchange, headers)
                 return
-            body = await response.body(MOST_BODY)
+            body = await exchange.body(MOST_BODY)
             try:
                 asked = asks[0].model_validate_json(body).asked()
             except ValidationError as error:
@@ -118,34 +93,32 @@ class OpenAiDoor:
             except Unsupported as error:
                 raise Failed(400, "unsupported_parameter", str(error)) from None
             await asker.check(asked.model)
-            key = request.headers.get("Idempotency-Key", "")[:1000]
-            thread = request.headers.get("X-Hubbub-Thread", "")
+            key = exchange.header("idempotency-key")[:1000]
+            thread = exchange.header("x-hubbub-thread")
             question = await asker.ask(asked, key, thread)
             reply = asks[1](question, int(time.time()))
-            left = asyncio.create_task(response.left())
-            try:
-                async with asker.waiting(question):
-                    follow = _stream if asked.stream else _whole
-                    if await _unless(left, follow(question, reply, response, headers)):
-                        asker.taken(question)
-            finally:
-                left.cancel()
+            async with asker.waiting(question):
+                await (_stream if asked.stream else _whole)(question, reply, exchange, headers)
+                asker.taken(question)
 
-    async def _asker(self, request: Request) -> Asker:
+    async def _asker(self, exchange: Exchange) -> Asker:
         """Who asks. Raises `Failed`, `OperationError` and `ConnectionLost`."""
-        token = bearer(request.headers.get("Authorization", ""))
+        token = bearer(exchange.header("authorization"))
+        if (known := self._clients.here(token)) is not None:
+            return known
         found = await self._owner(token)
+        proof = token
         if found is not None:
             name, kind = found
         elif is_participant_id(token) and not token.startswith("hub_"):
-            name, kind, token = token, "human", ""
+            name, kind, proof = token, "human", ""
         else:  # the hub says so, in its own time
             name, kind = "everyone", "human"
         if kind != "human":
             words = f"this is the token of {name!r}, and only people ask here"
             raise Failed(403, "forbidden", words)
         try:
-            return await self._guests.of(name, kind, token, request.address)
+            return await self._clients.of(name, kind, proof, exchange.address, key=token)
         except OperationError as error:
             if error.temporary:
                 raise
@@ -154,42 +127,37 @@ class OpenAiDoor:
         except ConnectionLost as error:
             raise Failed(503, "unavailable", f"the hub is not there: {error}", again_s=1) from None
 
-    async def _models(
-        self, asker: Asker, request: Request, response: Response, headers: Mapping[str, str]
-    ) -> None:
+    async def _models(self, asker: Asker, exchange: Exchange, headers: Mapping[str, str]) -> None:
         agents = await asker.agents()
         told = {agent.id: model(agent.id, agent.card.description) for agent in agents}
-        name = request.path.removeprefix(f"{PATH}/models").strip("/")
+        name = exchange.path.removeprefix(f"{PATH}/models").strip("/")
         if name and name not in told:
             raise unknown_model(name, agents)
         every: dict[str, JsonValue] = {"object": "list", "data": list[JsonValue](told.values())}
-        await _json(response, 200, headers, told[name] if name else every)
+        await _json(exchange, 200, headers, told[name] if name else every)
 
 
-async def _unless(left: asyncio.Task[None], follow: Awaitable[None]) -> bool:
-    """Do it, unless the asker leaves before; whether it was done."""
-    following = asyncio.ensure_future(follow)
-    try:
-        await asyncio.wait({left, following}, return_when=asyncio.FIRST_COMPLETED)
-        if following.done():
-            following.result()
-        return following.done()
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+async def _fail(exchange: Exchange, failure: Failed, headers: Mapping[str, str]) -> None:
+    told = {"x-should-retry": "false"}
+    if failure.again_s is not None:
+        told = {"x-should-retry": "true", "retry-after": f"{failure.again_s:.0f}"}
+    if failure.status == 401:
+        told["www-authenticate"] = "Bearer"
+    status = failure.status if failure.status != 499 else 400
+    await _json(exchange, status, {**headers, **told}, error_body(failure))
 
 
 async def _whole(
-    question: Question, reply: Reply, response: Response, headers: Mapping[str, str]
+    question: Question, reply: Reply, exchange: Exchange, headers: Mapping[str, str]
 ) -> None:
     await question.over.wait()
     if question.failure is not None:
         raise question.failure
-    await _json(response, 200, {**headers, **_place(question)}, reply.whole())
+    await _json(exchange, 200, {**headers, **_place(question)}, reply.whole())
 
 
 async def _stream(
-    question: Question, reply: Reply, response: Response, headers: Mapping[str, str]
+    question: Question, reply: Reply, exchange: Exchange, headers: Mapping[str, str]
 ) -> None:
     while question.message is None and question.failure is None:
         if not await question.changed(KEEP_ALIVE_S):
@@ -197,17 +165,17 @@ async def _stream(
     if question.failure is not None:
         raise question.failure
     told = {**headers, **_place(question), "content-type": "text/event-stream"}
-    await response.begin(200, {**told, "cache-control": "no-store", "x-accel-buffering": "no"})
-    await response.write(b"".join(reply.begin()))
+    exchange.begin(200, {**told, "cache-control": "no-store", "x-accel-buffering": "no"})
+    await exchange.write(b"".join(reply.begin()))
     while not question.over.is_set():
         if news := b"".join(reply.news()):
-            await response.write(news)
+            await exchange.write(news)
         elif not await question.changed(KEEP_ALIVE_S):
-            await response.write(b": waiting\n\n")
+            await exchange.write(b": waiting\n\n")
     last = [*reply.news()]
     failure = question.failure
     last += reply.end() if failure is None else reply.failed(failure)
-    await response.write(b"".join(last))
+    await exchange.write(b"".join(last))
 
 
 def _place(question: Question) -> dict[str, str]:
@@ -219,21 +187,22 @@ def _place(question: Question) -> dict[str, str]:
 
 
 async def _json(
-    response: Response, status: int, headers: Mapping[str, str], body: Mapping[str, JsonValue]
+    exchange: Exchange, status: int, headers: Mapping[str, str], body: Mapping[str, JsonValue]
 ) -> None:
     told = {**headers, "content-type": "application/json"}
-    await response.whole(status, told, json.dumps(body, ensure_ascii=False).encode())
+    await exchange.whole(status, told, json.dumps(body, ensure_ascii=False).encode())
 
 
-def _shared(request: Request) -> dict[str, str]:
+def _shared(exchange: Exchange) -> dict[str, str]:
     """The headers that let a page of another name of this hub read the answer."""
-    origin = request.headers.get("Origin")
+    asked = exchange.headers
+    origin = asked.get("origin")
     if origin is None:
         return {}
     return {
         "access-control-allow-origin": origin,
         "access-control-allow-methods": "GET, POST, OPTIONS",
-        "access-control-allow-headers": request.headers.get("Access-Control-Request-Headers", "*"),
+        "access-control-allow-headers": asked.get("access-control-request-headers", "*"),
         "access-control-expose-headers": "x-request-id, x-hubbub-thread",
         "vary": "Origin",
     }

@@ -22,7 +22,10 @@ from hubbub.mods.fields import named_thread
 from hubbub.wording import shortened
 
 __all__ = [
+    "ID",
     "MOST_CHARACTERS",
+    "SIGNATURE",
+    "TIMESTAMP",
     "CannotRender",
     "EndpointConfig",
     "EventName",

@@ -1,5 +1,5 @@
-"""Participants who ask by requests: each has one client in the hub's process, for as long as it
-asks.
+"""Clients in the hub's process, for participants who ask by requests: each stays for as long as it
+is asked for.
 
 Who asks is proven as everywhere: name and token go to the hub as those of any client.
 """
@@ -22,7 +22,7 @@ from hubbub.protocol.wire import Inlet, Outlet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["IDLE_S", "Attach", "Guest", "Guests", "bearer"]
+__all__ = ["Attach", "RequestClient", "RequestClients", "bearer"]
 
 Attach: TypeAlias = Callable[[Outlet, str], Inlet]
 """Leads to the hub, for a peer at an address."""
@@ -36,14 +36,14 @@ def bearer(authorization: str) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-class Guest(ABC):
+class RequestClient(ABC):
     """One participant: a task of its own, until it is asked to leave."""
 
     def __init__(self, client: Client):
         self.client = client
         self._requests = 0
         self._seen = asyncio.get_running_loop().time()
-        self._leaving, self._there = asyncio.Event(), asyncio.Event()
+        self._leaving, self._joined = asyncio.Event(), asyncio.Event()
         self._task = asyncio.create_task(self._stay())
 
     @abstractmethod
@@ -57,7 +57,12 @@ class Guest(ABC):
 
     @property
     def gone(self) -> bool:
-        return self._task.done() or (self._there.is_set() and self.lost)
+        return self._task.done() or (self._joined.is_set() and self.lost)
+
+    @property
+    def here(self) -> bool:
+        """Whether its requests can be answered now."""
+        return self._joined.is_set() and not self.gone
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -74,17 +79,17 @@ class Guest(ABC):
 
     async def joined(self) -> None:
         """Wait until it is there. Raises `OperationError` and `ConnectionLost`."""
-        there = asyncio.create_task(self._there.wait())
+        joined = asyncio.create_task(self._joined.wait())
         try:
-            await asyncio.wait({there, self._task}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({joined, self._task}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            there.cancel()
+            joined.cancel()
         if self._task.done():
             self._task.result()
 
     async def _stay(self) -> None:
         async with self.client, self.staying():
-            self._there.set()
+            self._joined.set()
             await self._leaving.wait()
 
     async def leave(self) -> None:
@@ -94,15 +99,16 @@ class Guest(ABC):
         await asyncio.gather(self._task, return_exceptions=True)
 
 
-G = TypeVar("G", bound=Guest)
+C = TypeVar("C", bound=RequestClient)
 
 
-class Guests(Generic[G]):
+class RequestClients(Generic[C]):
     """A context: those who are here. `make` makes one of its client."""
 
-    def __init__(self, attach: Attach, make: Callable[[Client], G]):
+    def __init__(self, attach: Attach, make: Callable[[Client], C]):
         self._attach, self._make = attach, make
-        self._guests: dict[str, G] = {}
+        self._clients: dict[bytes, C] = {}
+        """By digest of what proves them."""
 
     async def __aenter__(self) -> Self:
         self._watch = asyncio.create_task(self._look())
@@ -110,16 +116,23 @@ class Guests(Generic[G]):
 
     async def __aexit__(self, *exc: object) -> None:
         self._watch.cancel()
-        for guest in self._guests.values():
-            await guest.leave()
+        for client in self._clients.values():
+            await client.leave()
 
-    async def of(self, name: str, kind: Kind, token: str, address: str) -> G:
-        """Who brings this token, when it is there. Raises `OperationError` where the hub refuses
-        it, which with a wrong one may take a while: nobody else waits for that."""
-        key = f"{name} {hashlib.sha256(token.encode()).hexdigest()}"
-        guest = self._guests.get(key)
-        if guest is None or guest.gone:
-            transport, before = MemoryTransport(lambda outlet: self._attach(outlet, address)), guest
+    def here(self, key: str) -> C | None:
+        """Who has come with this key before, and is here."""
+        client = self._clients.get(_digest(key))
+        return client if client is not None and client.here else None
+
+    async def of(self, name: str, kind: Kind, token: str, address: str, key: str) -> C:
+        """Who brings this token, when it is there; `key` is all that a request proves it by.
+
+        Raises `OperationError` where the hub refuses it, which with a wrong one may take a while:
+        nobody else waits for that."""
+        id = _digest(key)
+        found = self._clients.get(id)
+        if found is None or found.gone:
+            transport, before = MemoryTransport(lambda outlet: self._attach(outlet, address)), found
             # What a person's program has missed it looks up; an agent's is handed out to it.
             client = Client(
                 transport,
@@ -129,23 +142,27 @@ class Guests(Generic[G]):
                 cursor="latest" if kind == "human" else None,
                 options=ClientOptions(schemas=kind != "human"),
             )
-            guest = self._guests[key] = self._make(client)
+            found = self._clients[id] = self._make(client)
             if before is not None:
                 await before.leave()
         try:
-            await guest.joined()
+            await found.joined()
         except HubbubError:
-            if self._guests.get(key) is guest:
-                del self._guests[key]
+            if self._clients.get(id) is found:
+                del self._clients[id]
             raise
-        return guest
+        return found
 
     async def _look(self) -> None:
         """Let those leave who ask no more."""
         while True:
             await asyncio.sleep(IDLE_S / 5)
             now = asyncio.get_running_loop().time()
-            for key, guest in list(self._guests.items()):
-                if guest.idle(now):
-                    self._guests.pop(key, None)
-                    await guest.leave()
+            for id, client in list(self._clients.items()):
+                if client.idle(now):
+                    self._clients.pop(id, None)
+                    await client.leave()
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()

@@ -1,0 +1,172 @@
+"""HTTP as the doors speak it: connections that go on, and requests that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from hubbub import Agent, Message, Network
+from hubbub.interop.http import BadRequest, Exchange, HttpServer
+from tests.interaction.peers import soon
+
+
+async def told(exchange: Exchange) -> None:
+    """Answers with what was sent: whole, in pieces, or not at all."""
+    try:
+        exchange.check()
+        body, seen = await exchange.body(1_000_000), exchange.header("x-one")
+    except BadRequest as wrong:
+        await exchange.whole(wrong.status, {}, str(wrong).encode())
+        return
+    if exchange.path == "/pieces":
+        exchange.begin(200, {"content-type": "text/plain"})
+        for piece in (exchange.method.encode(), b" ", body):
+            await exchange.write(piece)
+    elif exchange.path == "/early":
+        await exchange.whole(403, {}, b"no")
+    else:
+        await exchange.whole(200, {"x-seen": seen}, body)
+
+
+class Peer:
+    """A socket at the other end."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        self.reader, self.writer = reader, writer
+
+    async def asks(self, *parts: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer to what is sent in these parts."""
+        for part in parts:
+            self.writer.write(part)
+            await self.writer.drain()
+        return await self.answer()
+
+    async def answer(self) -> tuple[int, bytes]:
+        async with soon():
+            head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
+            if "transfer-encoding: chunked" in head:
+                body = b""
+                while size := int(await self.reader.readline(), 16):
+                    body += await self.reader.readexactly(size)
+                    await self.reader.readline()
+                await self.reader.readline()
+            else:
+                length = head.partition("content-length: ")[2].partition("\r\n")[0]
+                body = await self.reader.readexactly(int(length or 0))
+        return int(head.split(" ")[1]), body
+
+    async def ended(self) -> bool:
+        async with soon():
+            return not await self.reader.read()
+
+
+@asynccontextmanager
+async def peer(port: int) -> AsyncIterator[Peer]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield Peer(reader, writer)
+    finally:
+        writer.close()
+        await writer.wait_closed()
+
+
+class Echo(Agent):
+    """Says what it hears."""
+
+    async def on_direct(self, message: Message) -> str:
+        return message.text
+
+
+def post(path: str, body: bytes = b"", *more: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *more]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@pytest.mark.behaviour("I-20")
+async def test_one_connection_carries_requests_for_the_door_and_then_one_for_the_hub() -> None:
+    asked = json.dumps({"model": "echo", "messages": [{"role": "user", "content": "hi"}]})
+    ask = post("/v1/chat/completions", asked.encode(), "Authorization: Bearer ann")
+    async with AsyncExitStack() as stack:
+        async with Network(Echo(), openai=True) as net:
+            port = int((await net.serve(page=False)).rpartition(":")[2])
+            there, idle = [await stack.enter_async_context(peer(port)) for _ in range(2)]
+            for parts in ((ask,), (ask[:30], ask[30:])):
+                status, body = await there.asks(*parts)
+                assert status == 200
+                assert json.loads(body)["choices"][0]["message"]["content"] == "hi"
+                assert (await there.asks(post("/v1/nowhere")))[0] == 404
+            assert await there.asks(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") == (
+                200,
+                b"ok\n",
+            )
+            assert await there.ended(), "the hub's own answer is the last"
+            assert (await idle.asks(ask))[0] == 200
+        assert await idle.ended(), "a network that ends closes those that wait"
+
+
+@asynccontextmanager
+async def served(**limits: float) -> AsyncIterator[int]:
+    server = HttpServer(told, **limits)  # type: ignore[arg-type]  # seconds, and a number
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(server.protocol, "127.0.0.1", 0)
+    try:
+        yield int(listening.sockets[0].getsockname()[1])
+    finally:
+        listening.close()
+        await server.close()
+
+
+@pytest.mark.behaviour("I-20")
+async def test_requests_in_any_parts_are_answered_and_what_is_none_is_said_so() -> None:
+    chunked = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    whole = post("/", b"hello", "X-One: \t1 ")
+    cases: list[tuple[tuple[bytes, ...], int, bytes]] = [
+        ((whole,), 200, b"hello"),
+        (tuple(whole[n : n + 1] for n in range(len(whole))), 200, b"hello"),
+        ((chunked, b"5\r\nhel", b"lo\r\n", b"0\r\n\r\n"), 200, b"hello"),
+        ((post("/pieces", b"hello"),), 200, b"POST hello"),
+        ((post("/", b"x" * 600_000),), 200, b"x" * 600_000),
+        ((b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",), 200, b""),
+        ((post("/", b"h2", "Connection: Upgrade", "Upgrade: h2c"),), 400, b""),
+        ((post("/", b"", "X-One: 1", "X-One: 2"),), 400, b"the header x-one is there twice"),
+        ((b"nonsense\r\n\r\n",), 400, b""),
+        ((post("/", b"", "Content-Length: 3"),), 400, b""),
+        ((post("/", b"", "X-One: \x7f"),), 400, b""),
+        ((post("/", b"", "Transfer-Encoding: chunked"),), 400, b""),
+        ((b"GET / HTTP/1.1\r\nX: ", b"y" * 70_000), 431, b""),
+        ((b"POST / HTTP/1.1\r\nContent-Length: 1000001\r\n\r\n",), 413, b""),
+    ]  # fmt: skip
+    async with served() as port:
+        for parts, status, body in cases:
+            async with peer(port) as there:
+                found = await there.asks(*parts)
+                assert found[0] == status, (parts[0][:80], found)
+                assert found[1] == body or status >= 400, parts[0][:80]
+                assert await there.ended()
+
+
+@pytest.mark.behaviour("I-20")
+async def test_who_is_late_is_told_and_who_leaves_or_is_one_too_many_harms_nobody() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+    async with served(request_s=0.0) as port:
+        for parts in ((), (b"POST",), (head, b"x")):
+            async with peer(port) as there:
+                assert (await there.asks(*parts))[0] == 408, parts
+                assert await there.ended()
+    async with served(most=1) as port:
+        async with peer(port) as first:
+            first.writer.write(head)
+            async with peer(port) as second:
+                assert (await second.asks(head))[0] == 503
+                assert await second.ended()
+            assert await first.asks(b"123456789") == (200, b"123456789")
+        async with peer(port) as gone:
+            gone.writer.write(head)
+            gone.writer.write_eof()
+            assert await gone.ended()
+        async with peer(port) as after:
+            assert (await after.asks(head, b"123456789"))[0] == 200
