@@ -1,4 +1,4 @@
-"""Python that a config file names: `agents/calculator.py:Calculator`."""
+"""Python that a config names (`agents/calculator.py:Calculator`), and packages of extras."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import sys
 import traceback
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from hubbub.errors import ConfigError
 from hubbub.user_code import told
 from hubbub.wording import did_you_mean
 
-__all__ = ["construct", "load_attribute", "load_module"]
+__all__ = ["construct", "load_attribute", "load_module", "missing_extra"]
 
 Made = TypeVar("Made")
+_EXTRAS = {"acp": ("acp", "mcp"), "mcp": ("mcp",)}
+"""Extras of the installation, and the modules that they bring."""
 
 
 def load_attribute(place: str, base: Path) -> object:
@@ -104,3 +106,13 @@ def _nearby(path: Path) -> str:
         return f" (nor does the folder {path.parent.name})"
     files = [p.name for p in path.parent.glob("*.py")]
     return did_you_mean(path.name, files)
+
+
+def missing_extra(extra: Literal["acp", "mcp"]) -> str | None:
+    """Which extra is missing, and how to get it; None: it is there."""
+    if all(importlib.util.find_spec(module) for module in _EXTRAS[extra]):
+        return None
+    return (
+        f"`{extra}` needs an extra: pip install 'hubbub[{extra}]' "
+        f"(in a checkout: pip install -e '.[{extra}]')"
+    )

@@ -29,6 +29,7 @@ from hubbub.errors import (
     ToolsRefused,
     UserError,
 )
+from hubbub.loading import missing_extra
 
 __all__ = ["Diagnosis", "Symptom", "diagnose", "diagnose_log", "probe_model"]
 
@@ -235,9 +236,7 @@ async def _doors(config: LoadedConfig) -> Sequence[Symptom]:
     """What else is spoken on the hub's port, and what is missing for it."""
     network, found = config.file.network, list[Symptom]()
     if network.mcp:
-        from hubbub.interop.extra import missing
-
-        wrong = missing("mcp")
+        wrong = missing_extra("mcp")
         text = f"MCP hosts join at http://{config.address}/mcp/NAME, with the token of NAME"
         found.append(Symptom("door mcp", "ok" if wrong is None else "problem", wrong or text))
     if network.openai:

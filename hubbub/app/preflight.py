@@ -18,7 +18,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from hubbub.agents.prompt.system import system_prompt
 from hubbub.agents.prompt.tokens import counter_for
-from hubbub.agents.tools.mcp.extra import missing
 from hubbub.agents.tools.naming import (
     KnownTool,
     WrongName,
@@ -36,6 +35,7 @@ from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Loc
 from hubbub.config.units import Address
 from hubbub.errors import ConfigError, UserError
+from hubbub.loading import missing_extra
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.loader import check_company, find_mod, known_mods
 
@@ -199,7 +199,7 @@ def _check_mcp(config: LoadedConfig) -> Iterator[ConfigError]:
     """What agents with MCP servers need, told once."""
     agents = config.file.agents.items()
     using = (name for name, agent in agents if agent.mcp and agent.kind != "python")
-    name, wrong = next(using, None), missing()
+    name, wrong = next(using, None), missing_extra("mcp")
     if name is not None and wrong is not None:
         yield config.problem(("agents", name, "mcp"), f"agents.{name}.mcp: {wrong}")
 
@@ -226,15 +226,10 @@ def programs_of(config: LoadedConfig) -> Sequence[tuple[str, AcpConfig]]:
 def _check_doors(config: LoadedConfig) -> Iterator[ConfigError]:
     """The extras that the config's doors need, each told once."""
     for name, _ in programs_of(config)[:1]:
-        from hubbub.interop.extra import missing as missing_door
-
-        if (wrong := missing_door("acp")) is not None:
+        if (wrong := missing_extra("acp")) is not None:
             yield config.problem(("agents", name, "kind"), f"agents.{name}: {wrong}")
-    if config.file.network.mcp:
-        from hubbub.interop.extra import missing as missing_door
-
-        if (wrong := missing_door("mcp")) is not None:
-            yield config.problem(("network", "mcp"), f"network.mcp: {wrong}")
+    if config.file.network.mcp and (wrong := missing_extra("mcp")) is not None:
+        yield config.problem(("network", "mcp"), f"network.mcp: {wrong}")
 
 
 def check_programs(config: LoadedConfig) -> None:

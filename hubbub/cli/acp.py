@@ -19,6 +19,7 @@ from hubbub.cli.connection import (
 )
 from hubbub.cli.operations import complete_agent
 from hubbub.errors import OperationError, UserError
+from hubbub.loading import missing_extra
 
 __all__ = ["acp", "register"]
 
@@ -37,9 +38,7 @@ def acp(
     token: TokenOption = None,
 ) -> None:
     """Serve an agent of the network to an editor on stdin and stdout."""
-    from hubbub.interop.extra import missing
-
-    if (wrong := missing("acp")) is not None:
+    if (wrong := missing_extra("acp")) is not None:
         raise UserError(wrong)
     for stream, name in ((sys.stdin, "input"), (sys.stdout, "output")):
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):

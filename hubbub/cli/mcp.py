@@ -16,6 +16,7 @@ from hubbub.cli.connection import (
     run_async,
 )
 from hubbub.errors import UserError
+from hubbub.loading import missing_extra
 
 __all__ = ["register"]
 
@@ -90,7 +91,5 @@ def config(
 
 
 def _needs_extra() -> None:
-    from hubbub.interop.extra import missing
-
-    if (wrong := missing("mcp")) is not None:
+    if (wrong := missing_extra("mcp")) is not None:
         raise UserError(wrong)

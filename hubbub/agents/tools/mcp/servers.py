@@ -17,12 +17,12 @@ from pydantic import JsonValue, ValidationError
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, Tool, ToolFailed
 from hubbub.agents.tools.mcp.connection import connected, listed
-from hubbub.agents.tools.mcp.extra import missing
 from hubbub.agents.tools.policy import Tuning
 from hubbub.agents.tools.schema import LONGEST_NAME, without_titles, wrong_arguments
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
+from hubbub.loading import missing_extra
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Permission
 
@@ -287,7 +287,7 @@ class McpServers:
 
         Raises `ConfigError` when there are servers and the package `mcp` is missing.
         """
-        if configs and (wrong := missing()) is not None:
+        if configs and (wrong := missing_extra("mcp")) is not None:
             raise ConfigError(wrong)
         self._servers = [
             McpServer(name, config, folder, pause, doubt_s) for name, config in configs.items()
