@@ -6,9 +6,8 @@ from typing import Any
 
 from hubbub.config.models import NetworkFile
 from tests.interaction.peers import Network, Peer, config
-from tests.interaction.stop_rig import HandClock
 
-__all__ = ["HandClock", "Worker", "limited", "notices"]
+__all__ = ["Worker", "limited"]
 
 # Sections of a config as YAML has them.
 Section = dict[str, Any]
@@ -75,9 +74,3 @@ class Worker:
 
     async def end(self) -> Any:
         return await self.peer.call("end_turn", end={"id": self.turn, "outcome": "finished"})
-
-
-async def notices(peer: Peer) -> list[Any]:
-    """The contents of the hub's notices that have reached the participant by now."""
-    events = await peer.sync()
-    return [event["message"] for event in events if event["message"]["sender_kind"] == "system"]

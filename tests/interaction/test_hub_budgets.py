@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests.interaction.accounts import HandClock, Worker, limited, notices
+from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Network, Networks, Peer
+from tests.interaction.stop_rig import HandClock, notices
 from tests.interaction.stores import MoodyStore
 
 
@@ -44,8 +45,7 @@ async def test_wakes_are_made_up_to_the_limit_and_its_end_is_told_once(networks:
         again = await peers[1].say("c", "on", cause=sent[1]["id"])
         stopped = {"c": "budget_wakes"}, {"d": "budget_wakes"}
         assert [kept(each) for each in (*sent, again)] == [{}, {}, *stopped, {"c": "budget_wakes"}]
-        await network.quiet()
-        (told,) = await notices(ann)
+        (told,) = await notices(network, ann)
         assert (told["thread_id"], told["mentions"]) == ("dm.a.ann", ["ann"]), "where it began"
         content = told["content"]
         assert (content["code"], content["used"], content["of"]) == ("budget_wakes", 2, 2)
@@ -199,25 +199,6 @@ async def test_many_people_ask_one_agent_that_asks_another_for_each(in_memory: N
             assert not kept(await one.call("delegate", **task)), "tasks of a plan are not"
 
 
-@pytest.mark.behaviour("H-5")
-async def test_old_wakes_of_a_pair_no_longer_count(in_memory: Networks) -> None:
-    clock = HandClock()
-    async with in_memory.start(limited(loop_limit={"wakes": 2}), clock=clock) as network:
-        one, two = await agents(network, "a", "b")
-        await volley(one, two, 2)
-        clock.wall += 299
-        assert await volley(one, two, 1) == [{"b": "loop_limit"}]
-        clock.wall += 1
-        assert await volley(one, two, 1) == [{}]
-
-
-@pytest.mark.behaviour("H-5")
-async def test_a_loop_limit_that_is_off_holds_nobody(in_memory: Networks) -> None:
-    async with in_memory.start(limited(loop_limit={"wakes": 1, "enabled": False})) as network:
-        one, two = await agents(network, "a", "b")
-        assert await volley(one, two, 4) == [{}] * 4
-
-
 # A day ----------------------------------------------------------------------------------------
 
 
@@ -234,8 +215,7 @@ async def test_so_many_turns_start_in_a_day(
         sent = [await ann.say("a", "again") for _ in range(3)]
         code = f"daily_{whose}"
         assert [kept(result) for result in sent] == [{}, {}, {"a": code}]
-        await network.quiet()
-        (told,) = await notices(ann)
+        (told,) = await notices(network, ann)
         expected = {"notice": code, "code": code, "message": sent[2]["id"], "agents": ["a"]}
         assert told["content"] == expected
         assert (told["mentions"], told["text_representation"]) == (["ann"], snapshot)
@@ -244,8 +224,7 @@ async def test_so_many_turns_start_in_a_day(
         if whose == "network":
             held = [kept(await one.say("b", "more")) for _ in range(3)]
             assert held == [{}, {"b": code}, {"b": code}]
-            await network.quiet()
-            (told,) = await notices(two)
+            (told,) = await notices(network, two)
             assert "raise network.daily.network.wakes" in told["text_representation"], "once"
 
 
@@ -287,8 +266,7 @@ async def test_what_is_not_kept_uses_nothing_and_repeats_count_once(in_memory: N
         budget = await ann.call("read_budget", interaction=f"i{asked['seq']}")
         assert budget["used"]["wakes"] == 2
         assert kept(await one.say("b", "no more", cause=asked["id"])) == {"b": "budget_wakes"}
-        await network.quiet()
-        assert len(await notices(ann)) == 1
+        assert len(await notices(network, ann)) == 1
 
 
 @pytest.mark.behaviour("H-10")

@@ -9,8 +9,9 @@ import pytest
 
 from hubbub.errors import OperationError
 from hubbub.network.queries import Query, TurnById
-from tests.interaction.accounts import HandClock, Worker, limited, notices
+from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Networks, Peer, eventually
+from tests.interaction.stop_rig import HandClock, notices
 from tests.interaction.stores import MoodyStore
 
 T = TypeVar("T")
@@ -50,8 +51,7 @@ async def test_a_question_fits_into_what_is_left(in_memory: Networks) -> None:
         assert dear["message"].endswith(
             f"({left}; usd of the interaction: $0.3 of $0.5 used or reserved)"
         )
-        await network.quiet()
-        told = [each["content"]["code"] for each in await notices(ann)]
+        told = [each["content"]["code"] for each in await notices(network, ann)]
         assert told == ["budget_usd", "budget_tokens"]
         budget = await ann.call("read_budget", interaction=worker.interaction)
         assert sorted(budget["reached"]) == ["tokens", "usd"]
@@ -69,8 +69,7 @@ async def test_a_question_fits_into_the_day(in_memory: Networks) -> None:
             answer = await worker.reserve("2", 71)
             assert refused(answer) == [("tokens", whose, 30, 100)]
             assert f"tokens of the {whose} today: 30 of 100" in answer["message"]
-            await network.quiet()
-            (told,) = await notices(ann)
+            (told,) = await notices(network, ann)
             assert (told["thread_id"], told["content"]["day"]) == ("dm.a.ann", "2027-01-15")
             assert (await worker.reserve("2", 70))["op"] == "result"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.interaction.accounts import HandClock, Worker, limited, notices
+from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Network, Networks, Peer
+from tests.interaction.stop_rig import HandClock, notices
 
 
 async def crowd(network: Network, *names: str) -> list[Peer]:
@@ -34,15 +35,14 @@ async def test_each_word_to_what_was_overheard_counts_as_a_wake_and_past_the_lim
             await one.call("post_to_channel", **said)
             assert (await used(ann, opened))["wakes"] == count
         assert (await used(ann, opened))["agents"] == 1
-        assert await notices(ann) == [], "at the limit nothing was kept from anybody yet"
+        assert await notices(network, ann) == [], "at the limit nothing was kept from anybody yet"
         for crier in (one, two):
             last = await crier.call("post_to_channel", **said)
             assert last["id"], "it is kept and delivered"
             refused = await crier.ask("post_to_channel", **said)
             assert refused["code"] == "budget_exhausted"
             assert refused["details"] == {"interaction_id": "i1", "limit": "wakes"}
-        await network.quiet()
-        (told,) = await notices(ann)
+        (told,) = await notices(network, ann)
         assert told["content"]["code"] == "budget_wakes"
         again = await ann.call("post_to_channel", channel="desk", text="go on then")
         await one.call("post_to_channel", **{**said, "cause": again["id"]})
@@ -86,8 +86,7 @@ async def test_the_hop_limit_is_told_once(in_memory: Networks, hops: int, told: 
         message = await ann.say("one", "go")
         for speaker, to in ((one, "two"), (two, "one"))[:hops]:
             message = await speaker.say(to, "on", cause=message["id"])
-        await network.quiet()
-        found = [notice["content"]["code"] for notice in await notices(ann)]
+        found = [notice["content"]["code"] for notice in await notices(network, ann)]
         assert found == ["budget_hops"] * told
 
 
@@ -103,16 +102,15 @@ async def test_a_pair_without_breath_is_told_of_once_in_its_time(in_memory: Netw
         async def volley() -> None:
             for _ in range(3):
                 await one.say("two", "hello", cause=asked["id"])
-            await network.quiet()
 
         await volley()
-        (told,) = await notices(ann)
+        (told,) = await notices(network, ann)
         assert told["thread_id"] == asked["thread_id"]
         assert told["content"]["agents"] == ["one", "two"]
         assert "mentions" not in told
         await ann.say("one", "go on")  # they have breath again, but were told of lately
         await volley()
-        assert await notices(ann) == []
+        assert await notices(network, ann) == []
         clock.wall += 101
         await volley()
-        assert len(await notices(ann)) == 1
+        assert len(await notices(network, ann)) == 1

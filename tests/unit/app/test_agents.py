@@ -21,7 +21,7 @@ from hubbub.errors import ConfigError, HubbubError, UserError
 from hubbub.protocol.frames import Event
 from hubbub.protocol.operations import Participants
 from hubbub.testing.network import LocalNetwork
-from tests.unit.app.conftest import Loading, Write
+from tests.unit.conftest import Loading, Write
 
 ECHO = """
 from hubbub.agents.python.agent import Agent

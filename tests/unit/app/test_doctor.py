@@ -18,7 +18,7 @@ from hubbub.testing.model_script import Answer, Call, Refusal, Script, load_scri
 from hubbub.testing.model_server import ModelServer
 from hubbub.testing.store_rows import direct, opened
 from tests.doc_pages import example
-from tests.unit.app.conftest import Write
+from tests.unit.conftest import Write
 
 NETWORK = "network: {auth: open, listen: '127.0.0.1:0', store: 'sqlite:x.db'}\n"
 CALLING = Answer(calls=[Call(tool="finish", arguments={"reason": "asked to"})])

@@ -18,8 +18,8 @@ from hubbub.client.runfile import find_run_files, state_dir
 from hubbub.config.loader import LoadedConfig
 from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.protocol.operations import SendResult
-from tests.unit.app.conftest import Loading
 from tests.unit.app.seen import Seen
+from tests.unit.conftest import Loading
 
 TEXT = """
 network: {{name: n, auth: {auth}, listen: '127.0.0.1:0', store: 'sqlite::memory:'}}

@@ -19,7 +19,7 @@ from hubbub.app.preflight import (
 from hubbub.config.problems import ConfigProblems
 from hubbub.config.units import Address
 from hubbub.errors import ConfigError, UserError
-from tests.unit.app.conftest import Loading, Write
+from tests.unit.conftest import Loading, Write
 
 AGENT = "from hubbub.agents.python.agent import Agent\n"
 PYTHON = "agents: {a: {kind: python, class: bot.py:Bot}}"

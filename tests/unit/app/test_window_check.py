@@ -6,7 +6,7 @@ import pytest
 
 from hubbub.app.preflight import check_windows, load_valid
 from hubbub.config.problems import ConfigProblems
-from tests.unit.app.conftest import Loading, Write
+from tests.unit.conftest import Loading, Write
 
 MODEL = "models:\n  default: {{model: gpt-5-mini{}}}\n"
 """A model, with more settings."""

@@ -1,33 +1,17 @@
-"""Config files that a test writes as text."""
+"""Configs with variables, and what is wrong with them."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.problems import ConfigProblems
+from tests.unit.conftest import Write
 
-Write = Callable[[str, str], Path]
 Problems = Callable[..., list[str]]
 Loading = Callable[..., LoadedConfig]
-
-
-@pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes a dedented text to a file below the current directory, which is a fresh folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def write(name: str, text: str) -> Path:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text).removeprefix("\n"), encoding="utf-8")
-        return path
-
-    return write
 
 
 @pytest.fixture

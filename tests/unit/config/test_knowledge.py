@@ -11,7 +11,8 @@ from hubbub.app.prompts import agent_prompts
 from hubbub.config.models import NetworkFile
 from hubbub.errors import ConfigError
 from hubbub.lab.previews import previews
-from tests.unit.config.conftest import Loading, Write
+from tests.unit.config.conftest import Loading
+from tests.unit.conftest import Write
 
 HEAD = "network: {auth: open}\nmodels: {default: {model: m, api_key: x}}\n"
 SKILL = "---\nname: refunds\ndescription: Pay money back.\n---\nBe kind.\n"

@@ -10,7 +10,8 @@ from hubbub.config.agents import AgentConfig
 from hubbub.config.loader import load
 from hubbub.config.models import Price
 from hubbub.errors import ConfigError
-from tests.unit.config.conftest import Loading, Write
+from tests.unit.config.conftest import Loading
+from tests.unit.conftest import Write
 
 MODELS = "models: {small: {model: s}, large: {model: l}}\n"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests.unit.config.conftest import Problems, Write
+from tests.unit.config.conftest import Problems
+from tests.unit.conftest import Write
 
 FILES = {
     "bots/calculator.py": "import json\nclass Calculator: ...\nX = Y = 1\n",

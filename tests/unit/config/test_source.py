@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hubbub.config.source import Document, parse
 from hubbub.errors import ConfigError
 from tests.examples import examples
-from tests.unit.config.conftest import Write
+from tests.unit.conftest import Write
 
 
 def messages(document: Document) -> list[str]:

@@ -380,23 +380,6 @@ def test_a_reconnection_keeps_what_is_known_and_a_fresh_start_shows_it_anew() ->
     assert session.unread == []
 
 
-def test_older_messages_come_page_by_page() -> None:
-    session = begun(thread(*[said(n) for n in range(31, 41)]))
-    session.learn(ThreadPage(thread_id=GENERAL, messages=(), more=True))
-    session.open(GENERAL)
-    page = tuple(said(n) for n in range(1, 31))
-    session.learn(ThreadPage(thread_id=GENERAL, messages=page, more=False))
-    older = shown(session.older())
-    assert older[0].startswith("12:11 m11 ")
-    assert older[-2].startswith("12:30 m30 ")
-    assert shown(session.older())[0].startswith("12:01 m1 ")
-    assert shown(session.older()) == ["that was the beginning of this thread"]
-    assert not session.thread(GENERAL).more
-    session = begun()
-    session.take(event(said(1)))  # shown as it came
-    assert shown(session.older()) == ["that was the beginning of this thread"]
-
-
 def test_a_long_thread_forgets_its_beginning() -> None:
     session = begun()
     for n in range(1, KEPT + 11):
