@@ -301,6 +301,28 @@ class TestEnding:
             await task
         assert not runs(pid_in(tmp_path))
 
+    @pytest.mark.behaviour("K-14")
+    async def test_nor_when_it_ends_while_a_server_is_being_ended(self, tmp_path: Path) -> None:
+        slow = McpServerConfig(command=[sys.executable, "-c", SLOW_TO_END])
+        task = asyncio.create_task(started(tmp_path, slow=slow).__aenter__())
+        await until(lambda: (tmp_path / "pid.txt").exists() and bool(_read(tmp_path)))
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not runs(pid_in(tmp_path))
+
+
+SLOW_TO_END = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.close(1)
+sys.stdin.read()
+with open("pid.txt", "w") as file:
+    file.write(str(os.getpid()))
+signal.pause()
+"""
+"""Breaks off, hears that it should end, says so in a file, and has to be killed."""
+
 
 def _read(folder: Path) -> str:
     return (folder / "pid.txt").read_text()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from hubbub.logs import get_logger
 from hubbub.protocol.messages import Permission
 
 if TYPE_CHECKING:
+    from anyio import CancelScope
     from mcp import Client
     from mcp.types import CallToolResult, ContentBlock
     from mcp.types import Tool as Offered
@@ -155,42 +156,59 @@ class McpServer:
         self._client: Client | None = None
         self._stir = asyncio.Event()
         self._ended = self._doubted = False
+        self._scope: CancelScope | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until `stop`."""
+        from anyio import CancelScope
+
         pause = _FIRST_PAUSE
-        while True:
-            began = time.monotonic()
-            why = await self._live()
-            if time.monotonic() - began > _STEADY_S:
-                pause = _FIRST_PAUSE
-            self._lost(why, pause)
-            await self._pause(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+        with CancelScope() as self._scope:
+            while True:
+                began = time.monotonic()
+                why = await self._live()
+                if time.monotonic() - began > _STEADY_S:
+                    pause = _FIRST_PAUSE
+                self._lost(why, pause)
+                await self._pause(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def stop(self, task: asyncio.Task[None]) -> None:
+        """End `run`, which `task` runs. Where it is ending a program it does so first: to cancel the
+        task itself would leave the program running.
+        """
+        if self._scope is None:
+            task.cancel()
+        else:
+            self._scope.cancel()
 
     async def _live(self) -> str:
         """One connection, from its beginning to its end; why it ended."""
+        from anyio import fail_after
+
         self._ended = self._doubted = False
         self._stir.clear()
         try:
-            async with AsyncExitStack() as stack:
-                async with asyncio.timeout(self.config.timeout):
-                    client = await stack.enter_async_context(
-                        connected(self.config, self._folder, self._end, self._left_out)
-                    )
+            with fail_after(self.config.timeout) as starting:
+                async with connected(
+                    self.config, self._folder, self._end, self._left_out
+                ) as client:
                     self._offer(await listed(client))
-                self._client, self.absent = client, None
-                self.tried.set()
-                log.info("MCP server is there", server=self.name, tools=len(self.tools))
-                try:
-                    return await self._watch(client)
-                finally:  # at once, since closing it may take a while
-                    self._client, self.absent = None, self.absent or _ENDED
+                    starting.deadline = math.inf
+                    self._client, self.absent = client, None
+                    self.tried.set()
+                    log.info("MCP server is there", server=self.name, tools=len(self.tools))
+                    try:
+                        return await self._watch(client)
+                    finally:  # at once, since closing it may take a while
+                        self._client, self.absent = None, self.absent or _ENDED
         except Exception as exc:  # noqa: BLE001 - servers fail in many ways; all mean: not there
             return _why(exc)
 
     async def _watch(self, client: Client) -> str:
         """Until the connection is over."""
+        from anyio import fail_after
+
         while True:
             await self._stir.wait()
             self._stir.clear()
@@ -198,7 +216,7 @@ class McpServer:
                 return _ENDED
             if self._doubted:
                 self._doubted = False
-                async with asyncio.timeout(self._doubt_s):
+                with fail_after(self._doubt_s):
                     self._offer(await listed(client))
 
     def _lost(self, why: str, pause: float) -> None:
@@ -312,8 +330,8 @@ class McpServers:
         await self._stop()
 
     async def _stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        for server, task in zip(self._servers, self._tasks, strict=True):
+            server.stop(task)
         if self._tasks:
             await asyncio.wait(self._tasks)
 
