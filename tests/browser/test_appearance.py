@@ -11,6 +11,8 @@ from tests.browser.support.worker import worker
 
 GENERAL = "channel.general"
 LARGE = ViewportSize(width=1440, height=900)
+LATER_MS = 4_000_000_000_000
+"""In 2096."""
 SMALLEST = 28
 """Pixels that something to be pressed has at least, in both directions."""
 TOO_SMALL = """(smallest) => [...document.querySelectorAll("button, a, input, [role=menuitem]")]
@@ -83,7 +85,7 @@ async def test_on_a_wide_screen_panels_notices_and_marks_have_their_places(
     async with worker(room, name) as clerk:
         for each in ("librarian", "calculator"):
             await room.enters(each)
-        desk = await desks.sit(room, "ann", size=LARGE)
+        desk = await desks.sit(room, "ann", size=LARGE, new=True)
         await desk.person("librarian").click()
         await expect(desk.details).to_be_visible()
         cards = desk.main.get_by_role("list", name="Agents").get_by_role("button")
@@ -91,14 +93,19 @@ async def test_on_a_wide_screen_panels_notices_and_marks_have_their_places(
         for card in await cards.all():
             await becomes(card, INSIDE_MAIN)
         await desk.visit("thread", GENERAL)
-        await desk.write("/stops nothing")
-        await desk.page.evaluate("location.hash = '#/message/m999'")
+        await desk.page.clock.install()
+        await desk.page.clock.pause_at(LATER_MS)  # else it vanishes after seconds
+        await desk.write("/handback ")
+        await desk.send()
         toast = desk.page.locator(".toast")
         await expect(toast).to_be_visible()
+        assert await toast.evaluate(ABOVE_COMPOSER)
+        await desk.page.clock.resume()
+        await desk.page.evaluate("location.hash = '#/message/m999'")
+        await desk.is_told("m999")
         await desk.visit("thread", "channel_general")  # the name that agents are shown
         await expect(desk.composer).to_have_attribute("aria-label", "Message #general")
-        assert desk.page.url.endswith(f"#/thread/{GENERAL}")
-        await becomes(toast, ABOVE_COMPOSER)
+        await expect(desk.page).to_have_url(f"{room.page}#/thread/{GENERAL}")
         await desk.talk_to(name)
         await desk.says("tidy up")
         await clerk.begins()
@@ -155,7 +162,7 @@ async def test_on_a_telephone_nothing_is_wider_than_the_screen_and_all_can_be_pr
         for right in opened:
             await desk.visit(*view, opened=right)
             await expect(desk.details).to_have_count(1 if right else 0)
-            assert await desk.page.evaluate("document.documentElement.scrollWidth") == 360
+            await desk.fits()
             small: list[str] = await desk.page.evaluate(TOO_SMALL, SMALLEST)
             assert small == [], (view, right)
     member = desk.details.get_by_role("button", name="W" * 64)

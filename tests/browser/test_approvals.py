@@ -90,7 +90,7 @@ async def test_arguments_are_edited_within_their_schema_and_a_reload_loses_nothi
 ) -> None:
     async with asked(desks, room) as (desk, clerk, approval):
         await desk.composer.press("Escape")
-        await desk.page.keyboard.type("ga")
+        await desk.strokes("ga")
         it = card(desk)
         deny = it.get_by_role("button", name="Deny…")
         await deny.press("Enter")

@@ -43,7 +43,7 @@ async def test_limits_and_costs_show_at_the_interaction_the_agent_and_the_thread
         await expect(desk.main.get_by_text("reached").first).to_be_visible()
         await desk.page.set_viewport_size(NARROW)
         await audit(desk.page)
-        assert await desk.page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+        await desk.fits()
         await desk.page.set_viewport_size({"width": 1280, "height": 800})
         await desk.person("clerk").click()
         costs = desk.details.get_by_role("region", name="What it costs")

@@ -24,12 +24,12 @@ async def test_channels_are_made_found_joined_and_left(desks: Desks) -> None:
     plan: Plan = {"channels": {"general": {}, "board": {"members": ["bob"]}}, "humans": {"bob": {}}}
     async with Room.open(plan=plan) as room:
         bob, desk = await room.join("bob"), await desks.sit(room, "ann")
-        announcer, dialog = desk.page.locator(".announcer"), desk.page.get_by_role("dialog")
+        dialog = desk.page.get_by_role("dialog")
         await desk.page.get_by_role("button", name="Create a channel").click()
         await expect(dialog.get_by_label("Name")).to_be_focused()
         await dialog.get_by_label("Name").fill("general")
         await dialog.get_by_role("button", name="Create").click()
-        await expect(announcer).to_contain_text("exists")
+        await desk.is_told("exists")
         await desk.page.get_by_role("button", name="Create a channel").click()
         await dialog.get_by_label("Name").press_sequentially("release notes")
         await dialog.get_by_label("What is it for?").fill("What changes and why")
@@ -44,7 +44,7 @@ async def test_channels_are_made_found_joined_and_left(desks: Desks) -> None:
         item = dialog.get_by_role("listitem")
         await expect(item).to_have_count(4)
         await dialog.get_by_role("button", name="Join #board").click()
-        await expect(announcer).to_contain_text("you are none")
+        await desk.is_told("you are none")
         await desk.page.get_by_role("button", name="Browse channels").click()
         await dialog.get_by_label("Find a channel").fill("sing")
         await expect(item).to_have_count(1)
@@ -78,7 +78,7 @@ async def test_a_channel_that_one_is_not_in_is_read_and_offers_to_join_it(
     await commands(desk, "/leave")  # before the hub knows what was read
     await expect(desk.thread(GENERAL)).to_have_count(0)
     await expect(desk.page).to_have_title("test")  # it leads away from there
-    await expect(desk.page.locator(".announcer")).to_contain_text("left #general")
+    await desk.is_told("left #general")
     await desk.visit("thread", GENERAL)
     await desk.sees("before you go")
     await expect(desk.main).to_contain_text("You are not in #general.")

@@ -55,7 +55,7 @@ async def in_view(message: Locator) -> None:
 
 
 async def is_copied(desk: Desk, text: str) -> None:
-    await expect(desk.page.locator(".announcer")).to_contain_text("copied")
+    await desk.is_told("copied")
     assert await desk.page.evaluate("navigator.clipboard.readText()") == text
 
 
@@ -157,7 +157,7 @@ async def test_messages_are_grouped_by_sender_and_told_apart_by_day_and_can_be_u
     await code.click()
     await desk.page.keyboard.press("c")
     link = f"{room.page}#/thread/{GENERAL}/m2"
-    await expect(desk.page.locator(".announcer")).to_contain_text("ink")
+    await desk.is_told("ink")
     await is_copied(desk, link)
     tab = await desk.another_tab(link)
     await expect(await tab.sees("look:")).to_have_attribute("data-marked", "true")

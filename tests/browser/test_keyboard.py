@@ -44,7 +44,7 @@ async def test_keys_lead_from_thread_to_thread_and_to_what_is_unread(
     await desk.sees("something new")
     await desk.has_read("dm.ann.cyd")
     await desk.page.keyboard.press("Alt+Shift+ArrowDown")
-    await expect(desk.page.locator(".announcer")).to_have_text("Nothing is unread.")
+    await desk.is_told("Nothing is unread.")
     await is_at(desk, "dm.ann.cyd")
 
 
@@ -75,7 +75,7 @@ async def test_letters_are_commands_except_where_one_writes(desks: Desks, room: 
     await desk.page.keyboard.press("]")
     await expect(desk.details).to_have_count(0)
     for keys, heading in (("gi", "Inbox"), ("gn", "The network"), ("gh", "test")):
-        await desk.page.keyboard.type(keys)
+        await desk.strokes(keys)
         await expect(desk.page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
 
 
@@ -119,7 +119,7 @@ async def test_a_view_that_arrives_late_gets_the_keyboard(desks: Desks, room: Ro
 
     await desk.page.route("**/features/inbox/inbox.js", late)
     await leaves_the_composer(desk)
-    await desk.page.keyboard.type("gi")
+    await desk.strokes("gi")
     await expect(desk.main).to_be_focused()
     arriving.set()
     await expect(desk.page.get_by_role("heading", name="Inbox")).to_be_focused()

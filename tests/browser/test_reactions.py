@@ -104,5 +104,5 @@ async def test_ones_own_is_picked_by_pointer_or_keyboard_marked_and_taken_back(
         await reacts(bob, message, emoji)
     await expect(reaction(look, "agreed")).to_be_visible()
     await desk.page.set_viewport_size(NARROW)
-    assert await desk.page.evaluate("document.documentElement.scrollWidth") == NARROW["width"]
+    await desk.fits()
     await desk.page.set_viewport_size(WIDE)

@@ -29,6 +29,7 @@ async def test_a_reply_opens_a_thread_below_its_message_which_counts_what_others
     await desk.page.go_back()
     await expect(desk.thread(f"{GENERAL}.t1")).to_have_count(0)  # looking leaves no trace
     await desk.act(lunch, "Reply in a thread")
+    await expect(desk.page.get_by_role("heading", level=1)).to_have_text("Replies in #general")
     await expect(desk.composer).to_be_focused()
     await desk.says("noodles")
     assert (await bob.hears("ann")).thread_id == f"{GENERAL}.t1"
@@ -53,6 +54,7 @@ async def test_a_message_says_whom_it_has_reached_who_has_read_it_and_whom_it_ca
     carol = await desks.sit(room, "carol", GENERAL)
     await carol.page.close()
     ann = await desks.sit(room, "ann", GENERAL)
+    await expect(ann.person("carol")).to_contain_text("away")
     await ann.says("for later")
     await expect(ann.message("for later")).to_have_attribute("data-state", "stored")
     await expect(ann.message("for later").get_by_title("waiting for carol (away)")).to_be_visible()

@@ -47,7 +47,7 @@ async def test_a_running_turn_is_stopped_from_where_it_shows_and_by_two_keys(
         assert stop["turns"] == [clerk.turn]
         assert (stop["by"], stop["reason"]) == ("ann", "wrong folder")
         await desk.sees("wrong folder")  # the hub's notice
-        await expect(desk.page.locator(".announcer")).to_contain_text("1 turn ended")
+        await desk.is_told("1 turn ended")
         await expect(desk.banner("stopped")).to_have_count(0)  # the next message wakes again
         await clerk.works_again(desk)
         await desk.composer.focus()

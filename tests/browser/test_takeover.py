@@ -80,7 +80,7 @@ async def test_an_agent_is_taken_over_by_a_line_renewed_and_handed_back_to_be_wo
         await expect(held(desk)).to_have_count(0)
         await desk.write("/handback ")
         await desk.send()
-        await expect(desk.page.locator(".announcer")).to_have_text("Which agent? Add its name.")
+        await desk.is_told("Which agent? Add its name.")
         await bob.tells("clerk", "the second")
         assert (await clerk.woken()).message.text == "the second"
         ann = await room.join("ann")

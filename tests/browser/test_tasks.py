@@ -148,7 +148,7 @@ async def test_cards_are_reached_by_arrows_and_dragged_and_boards_are_listed(
     await card(desk.main, "one").drag_to(column(desk, "In progress"))
     await expect(card(column(desk, "In progress"), "one")).to_contain_text("ann")
     await card(desk.main, "four").drag_to(column(desk, "Done"))
-    await expect(desk.page.locator(".toast")).to_contain_text("cannot be moved to “Done”")
+    await desk.is_told("cannot be moved to “Done”")
     await card(desk.main, "three").focus()
     await desk.page.keyboard.press("Enter")
     await expect(desk.details.get_by_role("heading", name="three")).to_be_visible()

@@ -86,4 +86,4 @@ async def test_a_muted_thread_is_dimmed_and_a_mod_tells_what_it_has_changed(
     await expect(desk.main.locator(".label-chip")).to_have_count(0)
     await desk.write("the key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD")
     await desk.send()
-    await expect(desk.page.locator(".toast")).to_contain_text("looks like a secret")
+    await desk.is_told("looks like a secret")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +17,6 @@ from playwright.async_api import (
     CDPSession,
     Locator,
     Page,
-    TimeoutError,
     ViewportSize,
     expect,
 )
@@ -29,10 +29,8 @@ __all__ = ["NARROW", "PATIENCE_S", "WIDE", "Desk", "Desks", "Seats", "Shown", "b
 WIDE = ViewportSize(width=1280, height=800)
 _DURABLE = re.compile("stored|delivered")
 NARROW = ViewportSize(width=360, height=740)
-PATIENCE_S = 30.0
+PATIENCE_S = 100.0
 """How long the page may take to show what a test waits for: machines have other things to do."""
-_POINTED_AT_MS = 2000
-"""How long what is offered at a message may take to be pressed, before it is pointed at again."""
 
 
 _STILL = """async () => {
@@ -62,6 +60,22 @@ _GO = """(hash) => new Promise((there) => {
 
 _OPEN = "(url) => void open(url, '', 'popup,noopener')"
 """A window of its own: below another tab, a page is drawn once a second only."""
+
+_ANNOUNCED = """
+window.announced = [];
+let last = "";
+new MutationObserver(() => {
+  const said = document.querySelector(".announcer")?.textContent ?? "";
+  if (said && said !== last) announced.push(said);
+  last = said;
+}).observe(document, {subtree: true, childList: true, characterData: true});
+"""
+"""What the page announces vanishes after seconds, however long a test takes to look."""
+
+_STROKES = """(keys) => {
+    for (const key of keys) document.activeElement.dispatchEvent(
+        new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true}));
+}"""
 
 _FRAME = "new Promise((then) => requestAnimationFrame(() => then()))"
 
@@ -126,6 +140,19 @@ class Desk:
     async def next_frame(self) -> None:
         """Returns when the page has drawn once more."""
         await self.page.evaluate(_FRAME)
+
+    async def fits(self) -> None:
+        """Waits until the page is as wide as the screen, and not wider."""
+        await becomes(self.page.locator(":root"), "(it) => it.scrollWidth === innerWidth")
+
+    async def strokes(self, keys: str) -> None:
+        """Letters in a row that are one command: the page waits for the second only so long."""
+        await self.page.evaluate(_STROKES, keys)
+
+    async def is_told(self, words: str) -> None:
+        """Waits until the page has announced it, since it was loaded."""
+        told = "(words) => announced.some((said) => said.includes(words))"
+        await self.page.wait_for_function(told, arg=words)
 
     async def is_drawn(self) -> None:
         """Waits until nothing moves, loads or changes its place any more."""
@@ -256,10 +283,10 @@ class Desk:
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 await message.hover()
-                try:
-                    return await offered.click(timeout=_POINTED_AT_MS)
-                except TimeoutError:  # what came in has moved the message away from the pointer
-                    continue
+                if found := await offered.element_handles():
+                    await found[0].evaluate("(it) => it.click()")
+                    return
+                await self.next_frame()  # what came in has moved the message away from the pointer
 
     # The connection -------------------------------------------------------------------------
 
@@ -286,6 +313,8 @@ class Seat:
     @classmethod
     async def made(cls, browser: Browser) -> Seat:
         context = await browser.new_context(locale="en-GB", timezone_id="Europe/Berlin")
+        context.set_default_timeout(PATIENCE_S * 1000)
+        await context.add_init_script(_ANNOUNCED)
         page = await context.new_page()
         seat = cls(context, page, await context.new_cdp_session(page))
         await seat.complaints.listen()
@@ -339,7 +368,9 @@ class Seats:
     async def open(cls, browser: Browser) -> AsyncIterator[Seats]:
         """With a lobby, as long as the context lasts."""
 
-        async def lobby(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def lobby(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+                await reader.readuntil(b"\r\n\r\n")  # what closes before has not read is reset
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n")
             writer.close()
 

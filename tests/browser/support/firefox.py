@@ -61,6 +61,9 @@ class Firefox:
     async def write(self, text: str) -> None:
         await self.press(*text)
 
+    strokes = write
+    """At once: what is pressed in one go has no pauses."""
+
     async def reads(self, text: str) -> None:
         """Waits until the page shows it."""
         await self._becomes(f"document.body.textContent.includes({json.dumps(text)})")

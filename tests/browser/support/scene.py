@@ -168,7 +168,7 @@ _GENERAL, _EDITOR = ("thread", "channel.general"), ("thread", "dm.ann.editor")
 _ARCHIVIST = ("thread", "dm.ann.archivist")
 
 VIEWS = (
-    View("join"),
+    View("join", None, "Join"),
     View("home", None, "newsroom", then=_joins),
     View("conversation", _GENERAL, "the headline is yours"),
     View("replies", ("thread", "{replies}"), "Then I need figures"),

@@ -174,8 +174,8 @@ class McpServer:
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     def stop(self, task: asyncio.Task[None]) -> None:
-        """End `run`, which `task` runs. Where it is ending a program it does so first: to cancel the
-        task itself would leave the program running.
+        """End `run`, which `task` runs. A program that is being ended is ended first: to cancel
+        the task itself would leave it running.
         """
         if self._scope is None:
             task.cancel()

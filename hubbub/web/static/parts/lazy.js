@@ -1,7 +1,7 @@
 // What is fetched when it is first shown: not everybody looks into everything every day.
 import { focusView } from "../core/focus.js";
 import { retry } from "../core/retry.js";
-import { html, signal, useEffect } from "../core/ui.js";
+import { html, signal, useLayoutEffect } from "../core/ui.js";
 import { t } from "../texts.js";
 
 const sheets = new Map(); // name -> promise
@@ -24,7 +24,7 @@ export function lazy(load, sheet = null, pause = undefined) {
   };
   return function Lazy(props) {
     const { Loaded, state } = part.value;
-    useEffect(() => {
+    useLayoutEffect(() => {
       if (!Loaded) fetch();
       else if (document.activeElement?.id === "middle") focusView(); // it waits for this view
     }, [Loaded]);

@@ -18,13 +18,13 @@ export function AgentEditor({ app, args: [agent = ""] }) {
 }
 
 function Editor({ app, agent }) {
-  const [about, setAbout] = useState(null); // {choices, definition}
+  const [about, setAbout] = useState(null); // {choices, definition, round}: a form for each round
   const [problem, setProblem] = useState(null);
-  const load = async () => {
+  const load = async ({ afresh = false } = {}) => {
     try {
       const choices = await app.client.call("agent_choices");
       const definition = agent && !choices.refused ? await app.client.call("read_agent", { agent }) : null;
-      setAbout({ choices, definition });
+      setAbout((before) => ({ choices, definition, round: (before?.round ?? 0) + afresh }));
     } catch (error) {
       setProblem(error.message);
     }
@@ -36,7 +36,7 @@ function Editor({ app, agent }) {
       ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
       ${about?.choices.refused && html`<div class="empty"><${Icon} name="agent" size=${32} /><h2>${words.refused}</h2>
         <p>${about.choices.refused}</p><a class="button" href="/join">${words.joinInstead}</a></div>`}
-      ${about && !about.choices.refused && html`<${Form} key=${about.definition?.version} app=${app} agent=${agent}
+      ${about && !about.choices.refused && html`<${Form} key=${about.round} app=${app} agent=${agent}
         choices=${about.choices} definition=${about.definition} again=${load} />`}
     </div>`;
 }
@@ -223,7 +223,7 @@ function Versions({ app, agent, versions, again }) {
     try {
       const { version } = await app.client.write("roll_back_agent", { agent, to });
       app.say(words.saved(agent, version));
-      await again();
+      await again({ afresh: true });
     } catch (error) {
       app.say(error.message);
     }

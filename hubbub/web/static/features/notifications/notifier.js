@@ -5,7 +5,7 @@ import { firstWords } from "../../core/messages.js";
 import { t } from "../../texts.js";
 
 const VISIBLE_FIRST_MS = 1000; // hidden tabs leave a visible one this long to say that it was seen
-const CLAIM_MS = 5000; // how long a message stays claimed: longer than it takes all tabs to get it
+const CLAIM_MS = 60_000; // how long a message stays claimed: longer than it takes all tabs to get it
 
 export class Notifier {
   constructor(app, { Notification = window.Notification, locks = navigator.locks, page = document } = {}) {
