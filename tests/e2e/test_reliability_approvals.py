@@ -101,8 +101,7 @@ class Office:
             told = await self.ann.call("list_approvals", state="all")
             for each in Approvals.model_validate(told).approvals:
                 if each.turn == self.turn_id:
-                    return each
-            await asyncio.sleep(POLL_S)  # nothing announces it
+                    return each  # else asked again: the question itself takes its time
 
     async def approve(self) -> None:
         approval = await self.approval()

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-WITHIN_S = 60.0
+WITHIN_S = 100.0
 AGENTS = '''
 import asyncio
 import ctypes

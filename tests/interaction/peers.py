@@ -28,7 +28,7 @@ T = TypeVar("T")
 # Frames are written and read as plain JSON, wrong ones too, and tests pick from them what they know
 # to be there: a precise type would be a model, and the models are what is being tested.
 Frame = dict[str, Any]
-DEADLINE_S = 30.0
+DEADLINE_S = 100.0
 
 
 @asynccontextmanager

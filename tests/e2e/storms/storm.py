@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 CAST = Path(__file__).parent / "cast.py"
-DEADLINE_S = 60.0
+DEADLINE_S = 100.0
 """How long a storm may take to die down before the test fails. None takes a tenth of it."""
 
 HOPS, WAKES, AGENTS = 8, 64, 16

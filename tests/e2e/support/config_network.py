@@ -27,7 +27,7 @@ from tests.unit.configs.people import Person
 __all__ = ["ROOT", "ConfigNetwork", "Network", "environment", "run_config", "run_here"]
 
 ROOT = Path(__file__).parents[3]
-DEADLINE_S = 60.0
+DEADLINE_S = 100.0
 """How long a network may take to come up or to go before the test fails."""
 _ADDRESS = re.compile(r"ws://127\.0\.0\.1:[1-9]\d*")
 _OURS = ("OPENAI_", "HUBBUB_")

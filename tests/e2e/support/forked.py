@@ -15,7 +15,7 @@ from hubbub.cli import main
 
 __all__ = ["DEADLINE_S", "FORKS", "Forked", "hubbub"]
 
-DEADLINE_S = 60.0
+DEADLINE_S = 100.0
 """How long a process may take to start or to end before the test fails."""
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.e2e.support.warm"])

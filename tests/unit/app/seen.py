@@ -9,7 +9,7 @@ from hubbub.app.lifecycle import AgentOutput, AgentStarted, LifecycleEvent
 
 __all__ = ["WITHIN_S", "Seen"]
 
-WITHIN_S = 30.0
+WITHIN_S = 100.0
 
 
 class Seen:

@@ -119,7 +119,7 @@ def test_a_file_is_one_agent_called_like_its_class_or_as_it_is_told(
 
 async def hear(client: Client, condition: Callable[[Event], bool]) -> Event:
     """The first event for which the condition holds."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         async with aclosing(client.events()) as events:
             async for item in events:
                 if isinstance(item, Event) and condition(item):
@@ -139,7 +139,7 @@ async def test_the_agents_of_a_process_join_work_and_greet_once(config: Path) ->
         job = job_for(network, config.parent, "one", "two", run="r1")
         for _ in range(2):
             task = asyncio.create_task(run_job(job))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(100):
                 while {"one", "two"} - await known(ann):
                     pass
             await ann.call("send_text_message", to="two", text="hi")

@@ -93,7 +93,7 @@ async def test_stopping_sends_everybody_away_to_come_back_and_lets_nobody_in(
         client = Client(WebSocketTransport(url), "guest", "human")
         await client.__aenter__()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(100):
             async for item in client.events():
                 if isinstance(item, Disconnected):
                     break
@@ -110,7 +110,7 @@ async def test_a_signal_stops_the_network(loading: Loading) -> None:
     task = asyncio.create_task(serve(loading(TEXT.format(auth="open")), seen, signals=True))
     await seen.until(lambda all: bool(all))
     os.kill(os.getpid(), signal.SIGTERM)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         await task
     assert seen.all[-1] == Stopping("SIGTERM")
     assert find_run_files() == []
@@ -122,7 +122,7 @@ async def fetched(url: str, path: str) -> str:
     reader, writer = await asyncio.open_connection(host, int(port))
     request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
     writer.write(request.encode())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         text = (await reader.read(-1)).decode()
     writer.close()
     return text

@@ -125,7 +125,6 @@ async def test_a_process_is_stopped_started_and_started_again_by_who_runs_the_ne
         await asyncio.wait([task])
 
 
-@pytest.mark.timeout(30)
 async def test_a_restart_during_the_pause_before_the_next_life_does_not_wait_for_it() -> None:
     seen, paused = Seen(), asyncio.Semaphore(0)
 
@@ -149,7 +148,6 @@ async def test_a_restart_during_the_pause_before_the_next_life_does_not_wait_for
         await asyncio.wait([task])
 
 
-@pytest.mark.timeout(30)
 async def test_what_is_stopped_while_it_is_being_started_does_not_run() -> None:
     seen = Seen()
     supervisor = Supervisor([python(WAIT)], seen, grace_s=5.0)

@@ -20,7 +20,7 @@ from hubbub.app.lifecycle import LifecycleEvent, NetworkUp, Stopping
 from hubbub.cli.up import _with_browser
 from tests.unit.cli.conftest import NETWORK, Shell
 
-WITHIN_S = 60.0
+WITHIN_S = 100.0
 UP = NetworkUp("town", "ws://127.0.0.1:4820", "open", "", (), (), ())
 
 

@@ -11,7 +11,7 @@ from hubbub.protocol.messages import Message
 
 __all__ = ["PATIENCE_S", "Person"]
 
-PATIENCE_S = 30.0
+PATIENCE_S = 100.0
 """How long a person waits before the test fails."""
 
 

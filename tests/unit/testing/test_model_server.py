@@ -242,12 +242,12 @@ async def test_it_says_where_it_listens_answers_and_ends_with_ctrl_c(tmp_path: P
         sys.executable, "-c", PROGRAM, str(script), stdout=PIPE, stderr=PIPE
     )
     assert process.stdout is not None
-    line = await asyncio.wait_for(process.stdout.readline(), 30)
+    line = await asyncio.wait_for(process.stdout.readline(), 100)
     url = next(word for word in line.decode().split() if word.startswith("http://"))
     async with AsyncOpenAI(base_url=url, api_key="any") as client:
         assert await Caller(client).ask() == "hello"
     process.send_signal(signal.SIGINT)
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), 100)
     assert (process.returncode, errors) == (0, b"")
 
 
