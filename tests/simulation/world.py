@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from structlog.typing import EventDict
 
 from hubbub import ids
-from hubbub.agents import launch
+from hubbub.agents import launch, llm
 from hubbub.agents.program import Objects
 from hubbub.client import Client, ClientOptions
 from hubbub.client.backoff import Backoff
@@ -163,7 +163,7 @@ class World:
 
     def _run(self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]) -> None:
         with (
-            patch.object(launch, "open_model", self._model),
+            patch.object(llm, "open_model", self._model),
             patch.object(ids, "ULID", self._ulid),
             patch.multiple(Guard, start=_nothing, stop=_nothing),  # a thread that looks at the loop
             patch.object(guard, "monotonic", self.loop.time),
