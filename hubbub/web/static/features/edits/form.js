@@ -16,7 +16,7 @@ export function Form({ app, thread, editing }) {
     setProblem(null);
     editing.keep(thread.id, next);
   };
-  const leave = () => editing.read(thread.id)?.id === id && editing.end(thread.id); // else another is begun
+  const leave = () => (editing.read(thread.id)?.id ?? id) === id && editing.end(thread.id); // else another is begun
   const save = async (event) => {
     event?.preventDefault();
     if (!text.trim() || busy) return;
