@@ -4,7 +4,7 @@ import { serve } from "../../sdk/typescript/src/index.js"; // elsewhere: "@hubbu
 
 const ASKED = /^(.+) for (\d+)$/;
 
-await serve("bill", async ({ content, request }, turn) => {
+async function split({ content, request }, turn) {
   if (request && request.kind !== "task") {
     // The turn that has asked the calculator stands in the thread of who wants to know.
     const task = await turn.call("read_message", { id: request.id });
@@ -16,4 +16,6 @@ await serve("bill", async ({ content, request }, turn) => {
   const [, sum, people] = ASKED.exec(content) ?? [];
   if (!sum) return 'Say for example "12.50 + 9 for 2".';
   await turn.call("delegate", { to: "calculator", task: `(${sum}) / ${people}` });
-});
+}
+
+await serve("bill", split, { joined: () => console.log("ready to split bills") });

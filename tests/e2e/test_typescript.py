@@ -129,6 +129,7 @@ async def test_agents_in_two_languages_work_together_in_the_shipped_network(
 ) -> None:
     options = {"NODE_OPTIONS": " ".join(node()[1:])}
     async with run_config("two-languages", tmp_path, options) as network:
+        await network.shows("ready to split bills")
         ann = await network.join("ann")
         assert await ann.asks("bill", "12.50 + 9 for 2") == "each pays: (12.50 + 9) / 2 = 10.75"
         agents = await ann.client.call("list_participants")
