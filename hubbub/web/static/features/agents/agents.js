@@ -5,6 +5,7 @@ import { timeOf } from "../../core/time.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
+import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Activity } from "../../parts/presence.js";
 import { doings, useWatched } from "../../parts/watched.js";
@@ -32,7 +33,7 @@ export function Agents({ app }) {
       ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
       <ul>${agents.map(({ id }) => html`<${Agent} key=${id} app=${app} id=${id} about=${value?.found.get(id) ?? {}}
         edit=${value?.editable.has(id)} again=${() => again((n) => n + 1)} />`)}</ul>
-      ${!agents.length && html`<div class="empty"><${Icon} name="agent" size=${32} /><h2>${words.none}</h2></div>`}
+      ${!agents.length && html`<${Empty} icon="agent" title=${words.none} />`}
     </div>
   `;
 }

@@ -1,7 +1,7 @@
 // `#/models`: the models of the network, what they cost, and whether they answer.
 import { count, dollars } from "../../core/numbers.js";
 import { html, useEffect, useState } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
+import { Empty } from "../../parts/empty.js";
 import { words } from "./texts.js";
 
 export function Models({ app }) {
@@ -28,7 +28,7 @@ export function Models({ app }) {
       <div class="tools">${models?.length > 1 && html`<button type="button" onClick=${testAll}>${words.testAll}</button>`}</div></header>
     <div class="page agents-page">
       ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
-      ${models && !models.length && html`<div class="empty"><${Icon} name="agent" size=${32} /><h2>${words.none}</h2><p>${words.noneHint}</p></div>`}
+      ${models && !models.length && html`<${Empty} icon="agent" title=${words.none} text=${words.noneHint} />`}
       <ul>${models?.map((model) => html`<${Model} key=${model.name} model=${model} answer=${answers[model.name]}
         test=${() => test(model)} />`)}</ul>
     </div>`;

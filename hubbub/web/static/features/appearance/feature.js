@@ -1,9 +1,11 @@
 // How the page looks, and the dialog in which that and other tastes are set.
+import { shownKeys } from "../../core/keys.js";
 import { effect, html, signal } from "../../core/ui.js";
+import { Avatar } from "../../parts/avatar.js";
+import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
+import { Menu } from "../../parts/menu.js";
 import { t } from "../../texts.js";
-import { Looks } from "./looks.js";
-import { OwnMenu } from "./own-menu.js";
 
 const Settings = lazy(() => import("./settings.js").then((module) => module.Settings));
 
@@ -48,4 +50,57 @@ function remembered(storage, key, fallback) {
 function put(name, value, plain) {
   if (value === plain) delete document.documentElement.dataset[name];
   else document.documentElement.dataset[name] = value;
+}
+
+// Theme and density.
+
+const ICONS = { system: "screen", light: "sun", dark: "moon" };
+
+function Looks({ looks }) {
+  return html`
+    <${Choice} name="theme" label=${t.appearance.theme} texts=${t.appearance.themes}
+      value=${looks.theme} />
+    <${Choice} name="density" label=${t.appearance.density} texts=${t.appearance.densities}
+      value=${looks.density} />
+  `;
+}
+
+function Choice({ name, label, texts, value }) {
+  return html`<div class="line">
+    <span>${label}</span>
+    <div class="choice" role="radiogroup" aria-label=${label}>
+      ${Object.entries(texts).map(([key, text]) => html`<label key=${key}>
+        <input type="radio" name=${name} checked=${value.value === key}
+          onChange=${() => (value.value = key)} />
+        ${ICONS[key] && html`<${Icon} name=${ICONS[key]} size=${15} />`}${text}
+      </label>`)}
+    </div>
+  </div>`;
+}
+
+// The reader's own menu, at the right of the bar: who one is, and the commands with a `menu` number.
+
+function OwnMenu({ app }) {
+  const me = app.state.me.value;
+  return html`<${Menu} label=${t.appearance.menu(me)} items=${() => itemsOf(app, me)}>
+    <${Avatar} app=${app} id=${me} size=${1.625} />
+  </${Menu}>`;
+}
+
+function itemsOf(app, me) {
+  const commands = [...app.add.commands].filter((command) => command.menu !== undefined);
+  const items = commands.sort((a, b) => a.menu - b.menu).map((command) => ({
+    title: command.title,
+    icon: command.icon,
+    keys: command.keys && shownKeys([command.keys].flat()[0]).flat().join(" "),
+    danger: command.danger,
+    run: () => app.run(command.id),
+  }));
+  return [
+    { heading: t.appearance.joinedAs(me) },
+    { title: t.appearance.profile, icon: "person", run: () => app.open("participant", me) },
+    ...items.slice(0, -1),
+    { line: true },
+    ...items.slice(-1),
+  ];
 }

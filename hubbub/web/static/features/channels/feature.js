@@ -1,10 +1,10 @@
 // Channels: making, finding, joining, leaving.
-import { html, signal } from "../../core/ui.js";
 import { rootOf } from "../../core/ids.js";
+import { html, signal } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { create, join, leave } from "./actions.js";
-import { Outside } from "./outside.js";
 
 const Browse = lazy(() => import("./browse.js").then((module) => module.Browse));
 const Create = lazy(() => import("./create.js").then((module) => module.Create));
@@ -48,4 +48,19 @@ export default function channels(app) {
     when: ({ thread }) => thread !== null && rootOf(thread).startsWith("channel."),
     run: ({ thread }, rest = "") => leave(app, rest.trim().replace(/^#/, "") || rootOf(thread).slice(8)),
   });
+}
+
+// Above the composer of a channel that one is not in, as links may lead there: why nothing is here.
+
+function Outside({ app, thread }) {
+  const [kind, name] = thread.root.split(".");
+  if (kind !== "channel") return null;
+  const channel = app.state.channels.value.get(name);
+  if (channel?.joined) return null;
+  return html`<div class="note outside" role="status">
+    <${Icon} name="hash" size=${16} />
+    <span>${channel ? t.channels.outside(name) : t.channels.unknown(name)}</span>
+    ${channel &&
+    html`<button class="small" onClick=${() => join(app, name)}>${t.channels.joinShort}</button>`}
+  </div>`;
 }

@@ -1,12 +1,11 @@
 // Where one writes.
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { visible } from "../../core/markdown.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
+import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
 import { fit, sends } from "../../parts/writing.js";
 import { t } from "../../texts.js";
-import { commandIn, unescaped } from "./completion.js";
-import { CompletionList, LIST, optionId } from "./completion-list.js";
-import { useCompletion } from "./use-completion.js";
+import { commandIn, completed, fitting, unescaped, wordAt } from "./completion.js";
 
 const TYPING_EVERY_MS = 4000;
 
@@ -167,4 +166,68 @@ function useTyping(app, thread) {
     told.current = Date.now();
     app.client.signal("typing", thread.id);
   };
+}
+
+// The completions, above the composer: a listbox whose active option the text field names.
+
+const LIST = "completions";
+const optionId = (n) => `completion-${n}`;
+
+function CompletionList({ app, items, active, choose }) {
+  const list = useRef(null);
+  useLayoutEffect(() => list.current?.children[active]?.scrollIntoView({ block: "nearest" }), [active]);
+  return html`
+    <ul class="completions" id=${LIST} role="listbox" aria-label=${t.composer.completions} ref=${list}
+      hidden=${items.length === 0}>
+      ${items.map((item, n) => html`<li key=${item.value} id=${optionId(n)} role="option"
+        aria-selected=${n === active} onPointerDown=${(event) => (event.preventDefault(), choose(item))}>
+        ${item.who && html`<${Avatar} app=${app} id=${item.who} size=${1.5} presence />`}
+        <b>${item.label}</b>
+        <span class="hint cut">${item.hint}</span>
+        ${item.note && html`<span class="note-text">${item.note}</span>`}
+      </li>`)}
+    </ul>
+  `;
+}
+
+// The list of completions at the word that is being written.
+
+/**
+ * @param place  {text, caret}; `change(text, caret)` puts a completed text in.
+ * @returns {{items, active, choose, key}}  `key(event)` tells whether it has taken the stroke.
+ */
+function useCompletion({ app, thread, place, change }) {
+  const [closed, setClosed] = useState(-1); // start of the word whose list was closed
+  const [moved, setMoved] = useState({ word: null, active: 0 });
+  const found = place.isAt ? wordAt(place.text, place.caret) : null;
+  const word = found && `${found.trigger}${found.word}`;
+  const items = useMemo(() => (found ? suggestions(app, thread, found) : []), [word, found?.start]);
+  const isOpen = found !== null && items.length > 0 && closed !== found.start;
+  const active = moved.word === word ? Math.min(moved.active, items.length - 1) : 0;
+  const choose = (item) => {
+    const made = completed(place.text, place.caret, found, item.value);
+    change(made.text, made.caret);
+  };
+  const key = (event) => {
+    if (!isOpen || event.isComposing) return false;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) setMoved({ word, active: (active + step + items.length) % items.length });
+    else if (event.key === "Escape") setClosed(found.start);
+    else if (event.key === "Tab" || isChoice(event, items[active], found)) choose(items[active]);
+    else return false;
+    event.preventDefault();
+    event.stopPropagation();
+    return true;
+  };
+  return { items: isOpen ? items : [], active, choose, key };
+}
+
+/** Enter sends what is written out already, and Control and Enter always. */
+function isChoice({ key, ctrlKey, metaKey, shiftKey }, item, { word }) {
+  return key === "Enter" && !ctrlKey && !metaKey && !shiftKey && item.value !== word;
+}
+
+function suggestions(app, thread, { trigger, word }) {
+  const all = [...app.add.completions].filter((source) => source.trigger === trigger);
+  return fitting(all.flatMap((source) => source.suggest(word, thread)), word);
 }

@@ -1,13 +1,12 @@
 // Writing messages: the composer, drafts, completions, and what others are writing.
-import { effect, html, signal } from "../../core/ui.js";
+import { readersOf } from "../../core/delivery.js";
 import { membersOf } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
+import { effect, html, signal, useEffect, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 import { Composer } from "./composer.js";
-import { Doing } from "./doing.js";
 import { Drafts } from "./drafts.js";
-import { addSources } from "./sources.js";
 
 const LONGEST_QUOTE = 280;
 
@@ -81,4 +80,85 @@ function edit(app, desk, { thread, text, args }) {
   for (const each of app.add.speech) each.back?.(thread, args);
   if (desk.composer) desk.composer.change({ text, quote }, text.length);
   else desk.drafts.write(thread, { text, quote }); // for when one may write there again
+}
+
+// Who is writing here, and how one reaches agents at work in this thread: one line above the composer,
+// always there, so that nothing jumps.
+
+function Doing({ app, thread }) {
+  const writing = useWriting(app, thread);
+  const agents = app.state.control.workIn(thread.id);
+  return html`
+    <div class="doing">
+      <p class="cut" aria-hidden="true">${writing.length > 0 && t.composer.typing(writing)}</p>
+      ${agents.length > 0 &&
+      app.add.work.items.value.map(
+        (part, n) => html`<${part.view} key=${n} app=${app} thread=${thread} agents=${agents} />`,
+      )}
+      <div class="hidden-text" role="status">${spoken(app, agents, writing)}</div>
+    </div>
+  `;
+}
+
+/** Without the seconds: it is read out whenever it changes. */
+function spoken(app, agents, writing) {
+  const does = ([id, { state, tool }]) => t.composer.does(app.state.nameOf(id), t.activity[state]?.(tool) ?? state);
+  const parts = agents.map(does);
+  if (writing.length) parts.push(t.composer.typing(writing));
+  return parts.join(". ");
+}
+
+/** Those who have told lately that they write. */
+function useWriting(app, thread) {
+  const [, look] = useState(0);
+  const now = Date.now();
+  const all = [...(app.state.typing.value.get(thread.id) ?? [])].filter(
+    ([id, until]) => until > now && id !== app.state.me.value,
+  );
+  const next = Math.min(...all.map(([, until]) => until));
+  useEffect(() => {
+    if (!all.length) return undefined;
+    const timer = setTimeout(() => look((n) => n + 1), next - Date.now() + 20);
+    return () => clearTimeout(timer);
+  }, [next]);
+  return all.map(([id]) => app.state.nameOf(id));
+}
+
+// What can be completed: @participants, #channels, /commands.
+
+function addSources(app) {
+  app.add.completions.add({ trigger: "@", suggest: (_, thread) => participants(app, thread) });
+  app.add.completions.add({ trigger: "#", suggest: () => channels(app) });
+  app.add.completions.add({ trigger: "/", suggest: (_, thread) => commands(app, thread) });
+}
+
+/** Those of the thread first, and of them those who are here. */
+function participants(app, thread) {
+  const me = app.state.me.peek();
+  const readers = new Set(readersOf(app.state, thread.id, me));
+  const order = ({ id, present }) => (readers.has(id) ? 0 : 2) + (present ? 0 : 1);
+  return [...app.state.participants.peek().values()]
+    .filter(({ id }) => id !== me)
+    .sort((a, b) => order(a) - order(b) || (a.id < b.id ? -1 : 1))
+    .map(({ id, card }) => ({
+      value: id, label: id, who: id,
+      hint: [card?.name && app.state.nameOf(id), card?.description].filter(Boolean).join(" · "),
+      also: card?.name ?? "",
+      note: readers.has(id) ? "" : t.composer.notHere,
+    }));
+}
+
+function channels(app) {
+  return [...app.state.channels.peek().values()]
+    .sort((a, b) => b.joined - a.joined || (a.name < b.name ? -1 : 1))
+    .map(({ name, description, joined }) => ({
+      value: name, label: `#${name}`, hint: description ?? "", note: joined ? "" : t.composer.notJoined,
+    }));
+}
+
+function commands(app, thread) {
+  const context = { thread: thread.id, message: null, text: "" };
+  return [...app.add.commands]
+    .filter((command) => command.slash && (!command.when || command.when(context)))
+    .map(({ slash, hint, title }) => ({ value: slash, label: `/${slash}`, hint: hint ?? title, note: "" }));
 }

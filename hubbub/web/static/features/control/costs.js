@@ -2,7 +2,7 @@
 import { count, dollars } from "../../core/numbers.js";
 import { dayName } from "../../core/time.js";
 import { html, useState } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
+import { Empty } from "../../parts/empty.js";
 import { doings, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
@@ -23,7 +23,7 @@ export function Costs({ app }) {
     <div class="page spending costs">
       ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
       ${value && (value.rows.length ? html`<${All} app=${app} value=${value} days=${days} />`
-        : html`<div class="empty"><${Icon} name="poll" size=${32} /><h2>${words.nothing}</h2><p>${words.nothingYet}</p></div>`)}
+        : html`<${Empty} icon="poll" title=${words.nothing} text=${words.nothingYet} />`)}
     </div>
   `;
 }

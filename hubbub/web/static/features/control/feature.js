@@ -48,7 +48,7 @@ export default function control(app) {
     run: () => app.router.go("control"),
   });
   app.add.commands.add({
-    id: "costs", title: t.control.costs, keys: "g p", icon: "poll", group: t.groups.going,
+    id: "costs", title: t.control.costs, keys: "g u", icon: "poll", group: t.groups.going,
     run: () => app.router.go("costs"),
   });
   addSpeaking(app);

@@ -2,6 +2,7 @@
 import { duration } from "../../core/time.js";
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
+import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { later } from "../../texts-later.js";
@@ -21,8 +22,7 @@ export function InCharge({ app }) {
         <${Icon} name="stop" size=${16} />${words.stopAll}</button>`}</div>
     </header>
     <div class="page in-charge">
-      ${isEmpty && html`<div class="empty"><${Icon} name="check" size=${32} />
-        <h2>${words.nothing.title}</h2><p>${words.nothing.text}</p></div>`}
+      ${isEmpty && html`<${Empty} icon="check" title=${words.nothing.title} text=${words.nothing.text} />`}
       <${Part} title=${words.stopped} items=${stops.value.map((each) => stopRow(app, each))} />
       <${Part} title=${words.breakers} items=${breakers.value.map((each) => breakerRow(app, each))} />
       <${Part} title=${words.spokenFor} items=${takeovers.value.map((each) => takeoverRow(app, each))} />

@@ -1,15 +1,16 @@
 // The messages of a thread: thousands of them, of which those are drawn that are seen.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
-import { defaultRangeExtractor } from "../../vendor/virtual/index.js";
+import { firstWords } from "../../core/messages.js";
 import { dayName } from "../../core/time.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
-import { introOf, isNamed } from "./grouping.js";
+import {
+  defaultRangeExtractor, elementScroll, observeElementOffset, observeElementRect, Virtualizer,
+} from "../../vendor/virtual/index.js";
 import { ghostsOf } from "./ghost.js";
+import { introOf, isNamed } from "./grouping.js";
 import { LogState } from "./log-state.js";
-import { News } from "./news.js";
 import { Row } from "./row.js";
-import { useVirtual } from "./virtual.js";
 
 const AT_END_PX = 32;
 const DAY_PX = 24;
@@ -189,4 +190,33 @@ function isAbove(item, log, virtual) {
 function withFocus(indexes, index, count) {
   if (index < 0 || index >= count || indexes.includes(index)) return indexes;
   return [...indexes, index].sort((a, b) => a - b);
+}
+
+// What comes into the shown thread, told to screen readers: the log itself is quiet, since its
+// elements come and go while one scrolls.
+
+function News({ app, thread }) {
+  const message = app.state.arrived.value;
+  const here = message && message.thread_id === thread.id && message.sender_id !== app.state.me.value;
+  return html`<div class="hidden-text" role="status">
+    ${here && t.conversation.says(app.state.nameOf(message.sender_id), firstWords(message, 160))}
+  </div>`;
+}
+
+// @tanstack/virtual-core for Preact.
+
+/** The virtualizer of a list that this component draws; it is drawn again when what is seen changes. */
+function useVirtual(options) {
+  const [, redraw] = useState(0);
+  const made = useRef(null);
+  const whole = {
+    observeElementRect, observeElementOffset, scrollToFn: elementScroll, ...options,
+    onChange: () => redraw((n) => n + 1),
+  };
+  made.current ??= new Virtualizer(whole);
+  const virtual = made.current;
+  virtual.setOptions(whole);
+  useLayoutEffect(() => virtual._didMount(), []);
+  useLayoutEffect(() => virtual._willUpdate());
+  return virtual;
 }

@@ -1,12 +1,16 @@
 // One place in the log: a message, one that is on its way, one that an agent is writing, or one that
 // is not here yet.
-import { html, useMemo } from "../../core/ui.js";
-import { dayName } from "../../core/time.js";
+import { textOf } from "../../core/messages.js";
+import { dayName, fullTime, timeOf } from "../../core/time.js";
+import { html, useComputed, useMemo } from "../../core/ui.js";
+import { Avatar } from "../../parts/avatar.js";
+import { Icon } from "../../parts/icon.js";
+import { Marks } from "../../parts/marks.js";
+import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
-import { Entry } from "./entry.js";
+import { Actions } from "./actions.js";
 import { Ghost, Working } from "./ghost.js";
-import { Message } from "./message.js";
-import { Notice } from "./notice.js";
+import { isWholly, Message } from "./message.js";
 
 /**
  * @param intro  Of introOf, for all that is here. `enter(tseq)` is told when the pointer comes.
@@ -43,4 +47,72 @@ export function Row(props) {
 /** The outline of a message, always the same for one place. */
 function Skeleton({ n }) {
   return html`<div class="skeleton" aria-hidden="true" data-lines=${n % 3}><i /><b /><b /></div>`;
+}
+
+// What the hub has to say: a quiet line in the middle.
+
+function Notice({ app, thread, log, message, isFocused, isMarked, isActive }) {
+  const own = app.add.bodies.items.value.find(({ of }) => of(message));
+  return html`
+    <article class="message notice" data-message=${message.id} tabindex=${isFocused ? 0 : -1}
+      aria-posinset=${message.tseq} aria-setsize=${thread.head.value} aria-label=${t.conversation.notice}
+      data-marked=${isMarked} onFocus=${(event) => isWholly(event) && log.setFocus(message.tseq)}>
+      ${own ? html`<${own.view} app=${app} message=${message} />`
+        : html`<${Prose} app=${app} text=${textOf(message)} />`}
+      <time datetime=${message.sent_at} title=${fullTime(message.sent_at)}>${timeOf(message.sent_at)}</time>
+      <${Marks} app=${app} slot="below" message=${message} thread=${thread} />
+      ${isActive && html`<${Actions} app=${app} message=${message} thread=${thread} />`}
+    </article>
+  `;
+}
+
+// Something that was said here and is not stored yet, or that the hub has refused.
+
+const WAITING = { refused: "held", waiting: "waiting", connecting: "waiting" }; // by how it stands with the hub
+const ICONS = { sending: "clock", waiting: "clock", held: "warning" };
+
+function Entry({ app, entry, named }) {
+  const status = useComputed(() => app.status.value.state).value;
+  const state = entry.state === "sending" ? (WAITING[status] ?? "sending") : entry.state;
+  const sender = entry.args.speak_as ?? app.state.me.value;
+  const at = new Date(entry.at).toISOString();
+  return html`
+    <article class=${named ? "message named" : "message"} data-message=${entry.cid} data-state=${state}
+      aria-busy=${entry.state === "sending"} aria-label=${t.conversation.states[state]}>
+      ${named ? html`<${Avatar} app=${app} id=${sender} size=${2.25} />` : html`<span class="at beside" />`}
+      <div class="content">
+        ${named && html`<header>
+          <span class="sender">${app.state.nameOf(sender)}</span>
+          <time class="at" datetime=${at} title=${fullTime(at)}>${timeOf(at)}</time>
+        </header>`}
+        <${Prose} app=${app} text=${entry.text} />
+        ${entry.state === "refused" && html`<${Refused} app=${app} entry=${entry} />`}
+      </div>
+      <div class="meta">
+        ${ICONS[state] && html`<span class="delivery small" title=${t.conversation.states[state]}>
+          <${Icon} name=${ICONS[state]} size=${14} /><span class=${state === "waiting" ? "" : "hidden-text"}>
+            ${t.conversation.states[state]}</span></span>`}
+      </div>
+    </article>
+  `;
+}
+
+function Refused({ app, entry }) {
+  const edit = () => {
+    app.outbox.drop(entry);
+    app.compose.edit(entry);
+  };
+  return html`<div class="refused note danger" role="alert">
+    <${Icon} name="warning" size=${16} />
+    <span>${t.conversation.refused(entry.error)}</span>
+    <span class="choices">
+      <${Choice} title=${t.conversation.again} run=${() => app.outbox.again(entry)} />
+      <${Choice} title=${t.conversation.edit} run=${edit} />
+      <${Choice} title=${t.conversation.discard} run=${() => app.outbox.drop(entry)} />
+    </span>
+  </div>`;
+}
+
+function Choice({ title, run }) {
+  return html`<button type="button" class="small" onClick=${run}>${title}</button>`;
 }

@@ -1,11 +1,11 @@
 // `#/digest`: what is new in each thread, what waits, what was decided.
 import { visible } from "../../core/markdown.js";
-import { html, useState } from "../../core/ui.js";
+import { html, useEffect, useState } from "../../core/ui.js";
+import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
-import { useDigest } from "./reading.js";
 import { words } from "./texts.js";
 
 const PAGE = 10;
@@ -64,8 +64,7 @@ function Found({ app, value: { threads, waiting, decided, since, note } }) {
   return html`
     ${!since && threads.length > 0 && html`<p class="quiet small">${words.first}</p>`}
     ${note && html`<p class="note info">${note}</p>`}
-    ${isEmpty && html`<div class="empty"><${Icon} name="checks" size=${32} />
-      <h2>${words.none.title}</h2><p>${words.none.text}</p></div>`}
+    ${isEmpty && html`<${Empty} icon="checks" title=${words.none.title} text=${words.none.text} />`}
     ${waiting.length > 0 && html`<section aria-label=${words.waiting}><h2>${words.waiting}</h2><ul>
       ${waiting.map((each) => html`<${Waiting} key=${`${each.kind} ${each.id}`} app=${app} waiting=${each} />`)}</ul></section>`}
     ${decided.length > 0 && html`<section aria-label=${words.decided}><h2>${words.decided}</h2><ul>
@@ -108,3 +107,33 @@ const nameOf = (app, thread) => {
   const named = app.state.labels.value.get(thread)?.title;
   return named ? visible(named) : app.state.titleOf(thread);
 };
+
+// Asking for a digest: at once without summaries, then with them.
+
+const DAY_MS = 86_400_000;
+const SINCES = {
+  last_visit: () => "last_visit",
+  day: () => new Date(Date.now() - DAY_MS).toISOString(),
+  week: () => new Date(Date.now() - 7 * DAY_MS).toISOString(),
+};
+
+/**
+ * @param {string} since  A name of SINCES; `limit`: threads at most; `times`: another one asks again.
+ * @returns {{value, problem}}  Null at first. What was there stays until the next has come.
+ */
+function useDigest(app, { since, limit, times }) {
+  const [state, setState] = useState({ value: null, problem: null });
+  useEffect(() => {
+    let here = true;
+    const ask = (summaries) => app.client.call("digest", { since: SINCES[since](), limit, summaries });
+    const put = (value) => here && setState({ value, problem: null });
+    const read = async () => {
+      const value = await ask(false);
+      put(value);
+      if (here && value.threads.length) put(await ask(true)); // a model takes its time
+    };
+    read().catch((error) => here && error.code && setState({ value: null, problem: error.message }));
+    return () => (here = false);
+  }, [since, limit, times]);
+  return state;
+}

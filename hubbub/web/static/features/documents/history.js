@@ -2,9 +2,9 @@
 import { visible } from "../../core/markdown.js";
 import { listed } from "../../core/pages.js";
 import { html, useState } from "../../core/ui.js";
+import { Loading } from "../../parts/empty.js";
 import { Moment } from "../../parts/moment.js";
 import { useWatched } from "../../parts/watched.js";
-import { t } from "../../texts.js";
 import { Title } from "./reader.js";
 import { words } from "./texts.js";
 
@@ -18,8 +18,7 @@ export function History({ app, id, news }) {
   return html`
     <${Title} app=${app} id=${id} found=${value} />
     <div class="page document">
-      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      ${!value && !error && html`<p class="quiet" role="status">${t.loading}</p>`}
+      <${Loading} found=${{ value, error }} />
       ${value && html`<ol class="versions" aria-label=${words.versions}>
         ${value.versions.map((each) => html`<${Version} key=${each.version} app=${app} id=${id} made=${each} />`)}
       </ol>`}

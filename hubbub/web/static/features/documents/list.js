@@ -1,12 +1,13 @@
 // `#/documents`: all shared documents; `#/documents/<thread>`: those of one thread.
 import { visible } from "../../core/markdown.js";
 import { listed } from "../../core/pages.js";
-import { html, useState } from "../../core/ui.js";
+import { html, useMemo, useState } from "../../core/ui.js";
+import { Empty, Loading } from "../../parts/empty.js";
+import { FormDialog } from "../../parts/form-dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
+import { ThreadChoice, threadsOf } from "../../parts/thread-choice.js";
 import { useWatched } from "../../parts/watched.js";
-import { t } from "../../texts.js";
-import { Create } from "./create.js";
 import { words } from "./texts.js";
 
 const PAGE = 50;
@@ -27,10 +28,8 @@ export function List({ app, args: [thread = null], news }) {
       </div>
     </header>
     <div class="page documents">
-      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      ${!value && !error && html`<p class="quiet" role="status">${t.loading}</p>`}
-      ${value?.documents.length === 0 && html`<div class="empty"><${Icon} name="document" size=${32} />
-        <h2>${words.empty.title}</h2><p>${words.empty.text}</p></div>`}
+      <${Loading} found=${{ value, error }} />
+      ${value?.documents.length === 0 && html`<${Empty} icon="document" title=${words.empty.title} text=${words.empty.text} />`}
       ${value?.documents.length > 0 && html`<ul aria-label=${words.list}>
         ${value.documents.map((each) => html`<${Item} key=${each.id} app=${app} document=${each} />`)}
       </ul>`}
@@ -48,4 +47,23 @@ function Item({ app, document: { id, title, thread_id: thread, version, created_
     <span class="quiet small about"><span>${app.state.titleOf(thread)}</span>
       <span>${words.version(version)}</span><span>${words.by(by)}, <${Moment} at=${at} /></span></span>
   </a></li>`;
+}
+
+// A new document: what it is called, and whose it is.
+
+function Create({ app, thread, close }) {
+  const threads = useMemo(() => threadsOf(app, thread), [thread]);
+  const [title, setTitle] = useState("");
+  const [whose, setWhose] = useState(thread ?? threads[0]);
+  const create = async () => {
+    const made = await app.client.write("create_document", { title: title.trim(), text: "", thread: whose });
+    return () => app.router.go("document", [made.id, "edit"]);
+  };
+  return html`<${FormDialog} title=${words.create} label=${words.add} ready=${title.trim()} submit=${create} close=${close}>
+    <label class="field">${words.name}
+      <input name="title" maxlength="200" autocomplete="off" required data-focus value=${title}
+        onInput=${(event) => setTitle(event.target.value)} />
+    </label>
+    <${ThreadChoice} app=${app} label=${words.thread} threads=${threads} value=${whose} change=${setWhose} />
+  <//>`;
 }

@@ -1,11 +1,11 @@
 // A document as people read it, with what can be done with it and what was said about it.
 import { visible } from "../../core/markdown.js";
 import { html, useMemo, useState } from "../../core/ui.js";
+import { Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
 import { useWatched } from "../../parts/watched.js";
-import { t } from "../../texts.js";
 import { Comments } from "./comments.js";
 import { Draft } from "./drafts.js";
 import { readWithAuthor } from "./reading.js";
@@ -18,8 +18,7 @@ export function Reader({ app, id, version, news }) {
   return html`
     <${Title} app=${app} id=${id} found=${value} />
     <div class="page document">
-      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      ${!value && !error && html`<p class="quiet" role="status">${t.loading}</p>`}
+      <${Loading} found=${{ value, error }} />
       ${value && html`
         <${Notes} app=${app} id=${id} found=${value} />
         <${Facts} app=${app} found=${value} />

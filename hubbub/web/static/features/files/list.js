@@ -2,10 +2,10 @@
 import { visible } from "../../core/markdown.js";
 import { listed } from "../../core/pages.js";
 import { html, useState } from "../../core/ui.js";
+import { Empty, Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { useWatched } from "../../parts/watched.js";
-import { t } from "../../texts.js";
 import { Download } from "./download.js";
 import { sizeOf } from "./size.js";
 import { words } from "./texts.js";
@@ -24,10 +24,8 @@ export function List({ app, args: [thread = null], news }) {
         <a class="button plain" href=${app.router.href("files")}>${words.all}</a></div>`}
     </header>
     <div class="page files">
-      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      ${!value && !error && html`<p class="quiet" role="status">${t.loading}</p>`}
-      ${value?.files.length === 0 && html`<div class="empty"><${Icon} name="clip" size=${32} />
-        <h2>${words.empty.title}</h2><p>${words.empty.text}</p></div>`}
+      <${Loading} found=${{ value, error }} />
+      ${value?.files.length === 0 && html`<${Empty} icon="clip" title=${words.empty.title} text=${words.empty.text} />`}
       ${value?.files.length > 0 && html`<ul aria-label=${words.list}>
         ${value.files.map((file) => html`<${Item} key=${file.id} app=${app} file=${file} />`)}
       </ul>`}

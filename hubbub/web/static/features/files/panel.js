@@ -1,13 +1,13 @@
 // On the right: a file with all that is known of it.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
+import { FormDialog } from "../../parts/form-dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 import { Download } from "./download.js";
 import { isPicture, Picture } from "./picture.js";
-import { Remove } from "./remove.js";
 import { sizeOf } from "./size.js";
 import { words } from "./texts.js";
 
@@ -47,4 +47,15 @@ function Facts({ app, file }) {
     <dt>${words.facts.id}</dt><dd><code>${id}</code></dd>
     <dt>${words.facts.sum}</dt><dd><code>${sha256}</code></dd>
   </dl>`;
+}
+
+// A dialog that asks before a file is deleted.
+
+function Remove({ app, file, close }) {
+  const remove = async () => {
+    await app.client.write("delete_file", { id: file.id });
+    return () => app.say(words.removed);
+  };
+  return html`<${FormDialog} title=${words.removeAsk(visible(file.name))} label=${words.remove} danger
+    submit=${remove} close=${close}><p>${words.removeText}</p><//>`;
 }

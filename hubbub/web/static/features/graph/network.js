@@ -1,16 +1,17 @@
 // `#/network`: the picture, or a list of the same.
+import { Client } from "../../core/client.js";
+import { kindOf } from "../../core/ids.js";
 import {
-  computed, html, useEffect, useLayoutEffect, useMemo, useRef, useSignal, useState,
+  computed, effect, html, signal, useEffect, useLayoutEffect, useMemo, useRef, useSignal, useState,
 } from "../../core/ui.js";
+import { Avatar } from "../../parts/avatar.js";
+import { Icon, iconOfThread } from "../../parts/icon.js";
+import { Activity, Presence } from "../../parts/presence.js";
 import { useSize } from "../../parts/size.js";
 import { t } from "../../texts.js";
-import { edgesOf, keysOf, membershipsOf, nodesOf } from "./flows.js";
+import { edgesOf, keysOf, LATELY_MS, membershipsOf, nodesOf, pathsOf } from "./flows.js";
 import { frameOf, piecesOf } from "./frame.js";
 import { Layout } from "./layout.js";
-import { NetworkList } from "./list.js";
-import { Picture } from "./picture.js";
-import { Pulses } from "./pulses.js";
-import { useFlow } from "./watching.js";
 
 const AGE_EVERY_MS = 5000; // edges fade
 const LAYOUT_MS = 5; // of each frame, for the layout
@@ -119,4 +120,189 @@ function Moving({ app, source, nodes, edges, memberships }) {
       ${size && html`<${Pulses} flow=${source.flow} places=${layout.places} size=${size} />`}
     </div>
   `;
+}
+
+// The network as a list: everybody with what they do and whom they spoke with lately.
+
+function NetworkList({ app, nodes, edges }) {
+  const names = new Map(nodes.map(({ key, name }) => [key, name]));
+  return html`
+    <ul class="network-list">
+      ${nodes.map(
+        (node) => html`<${Row} key=${node.key} app=${app} node=${node} names=${names}
+          edges=${edges.filter(({ ends }) => ends.includes(node.key))} />`,
+      )}
+    </ul>
+  `;
+}
+
+function Row({ app, node: { key, kind, name, thread }, edges, names }) {
+  const others = [...edges]
+    .sort((a, b) => b.weight - a.weight)
+    .map(({ ends }) => names.get(ends[0] === key ? ends[1] : ends[0]));
+  const href =
+    kind === "room"
+      ? app.router.href("thread", [thread])
+      : app.router.href("network", [], { kind: "participant", id: key });
+  return html`
+    <li>
+      ${kind !== "room" && html`<${Avatar} app=${app} id=${key} />`}
+      <a href=${href}>${name}</a>
+      ${kind !== "room" && html`<${Presence} app=${app} id=${key} silent=${false} />`}
+      ${kind === "agent" && html`<${Activity} app=${app} id=${key} />`}
+      <span class="quiet">${others.length ? t.graph.spokeWith(others.join(", ")) : t.graph.quiet}</span>
+    </li>
+  `;
+}
+
+// The network drawn: edges as lines in an SVG, nodes as links above it. Where they are is set by
+// frame.js, without drawing them anew.
+
+const FULL = 12; // messages' weight from which an edge gets no thicker
+
+function Picture({ app, nodes, edges, memberships }) {
+  const belongs = useMemo(
+    () => memberships.map(({ key, ends: [a, b] }) => html`
+      <line key=${key} class="belongs" data-from=${a} data-to=${b} />`),
+    [memberships],
+  );
+  const drawn = useMemo(
+    () => nodes.map((node) => html`<${Node} key=${node.key} app=${app} node=${node} />`),
+    [nodes],
+  );
+  return html`
+    <svg width="100%" height="100%" aria-hidden="true">
+      <g>${belongs}</g>
+      <g>${edges.map((edge) => html`<${Edge} key=${edge.key} ...${edge} />`)}</g>
+    </svg>
+    <ul class="nodes" aria-label=${t.graph.nodes}>${drawn}</ul>
+  `;
+}
+
+function Edge({ ends: [a, b], weight }) {
+  return html`
+    <line class="flow" data-from=${a} data-to=${b} stroke-width=${1 + 5 * Math.min(1, weight / FULL)}
+      stroke-opacity=${0.25 + 0.65 * Math.min(1, weight)} />
+  `;
+}
+
+function Node({ app, node: { key, kind, name, thread } }) {
+  if (kind === "room") {
+    const title = app.state.titleOf(thread);
+    return html`
+      <li class="node room" data-node=${key}>
+        <a href=${app.router.href("thread", [thread])}>
+          <${Icon} name=${iconOfThread(kindOf(thread))} size=${14} />
+          <span class="cut">${title.replace(/^#/, "")}</span>
+        </a>
+      </li>
+    `;
+  }
+  const here = app.state.participant(key)?.present ?? false;
+  return html`
+    <li class="node" data-node=${key} data-present=${here ? "" : null}>
+      <a href=${app.router.href("network", [], { kind: "participant", id: key })}>
+        <${Avatar} app=${app} id=${key} size=${2.25} presence=${true} />
+        <span class="name">${name}</span>
+        <span class="doing"><${Activity} app=${app} id=${key} /></span>
+      </a>
+    </li>
+  `;
+}
+
+// A dot that runs along the edges of each message that arrives. For those who prefer reduced motion
+// nothing runs: the thicker edge says it.
+
+const LASTS_MS = 700;
+const MOST = 24; // at a time
+
+function Pulses({ flow, places, size }) {
+  const box = useRef(null);
+  const latest = useRef(null);
+  latest.current = { places, size };
+  useEffect(() => {
+    let seen = flow.peek().at(-1);
+    return effect(() => {
+      const last = flow.value.at(-1);
+      if (last && last !== seen) run(box.current, pathsOf(last.message), latest.current);
+      seen = last;
+    });
+  }, [flow]);
+  return html`<div class="pulses" ref=${box} aria-hidden="true"></div>`;
+}
+
+function run(box, paths, { places, size }) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches || document.hidden) return;
+  const at = frameOf(places, size);
+  const known = paths.filter(([from, to]) => places.has(from) && places.has(to));
+  for (const [from, to] of known.slice(0, MOST - box.childElementCount)) {
+    const dot = document.createElement("i");
+    box.append(dot);
+    const place = ({ x, y }) => ({ transform: `translate(${x}px, ${y}px)` });
+    const running = dot.animate([place(at(from)), place(at(to))], {
+      duration: LASTS_MS,
+      delay: from === paths[0][0] ? 0 : LASTS_MS, // from a room on, after it has got there
+      easing: "ease-in-out",
+      fill: "backwards",
+    });
+    running.onfinish = running.oncancel = () => dot.remove();
+  }
+}
+
+// What is shown: the reader's own messages, or, for owners who want that, those of everybody. For the
+// latter a second connection watches the whole log while the view is open.
+
+const KEPT = 600; // messages
+
+/** {before, flow, status, ofAll}: `before` a list and `flow` a signal of {message, at}, oldest first. */
+function useFlow(app, everything) {
+  const [own] = useState(() => ({
+    flow: app.state.flow,
+    status: app.client.status,
+    before: knownBefore(app),
+    ofAll: false,
+  }));
+  const [all, setAll] = useState(null);
+  useEffect(() => {
+    if (!everything) return undefined;
+    const watched = watch(app, own.before.concat(own.flow.peek()));
+    setAll(watched);
+    return () => {
+      watched.client.leave();
+      setAll(null);
+    };
+  }, [everything]);
+  return all ?? own;
+}
+
+function watch(app, before) {
+  const { url, me, token } = app.client;
+  const flow = signal([]);
+  const client = new Client(
+    url,
+    {
+      ready: () => {},
+      signal: () => {},
+      event: ({ message }) => {
+        flow.value = [...flow.peek().slice(1 - KEPT), { message, at: Date.now() }];
+      },
+    },
+    { observe: true },
+  );
+  client.join(me, token);
+  return { client, flow, before, status: client.status, ofAll: true };
+}
+
+/** Messages of the last minutes that this page had before it was looked at, or was told on joining. */
+function knownBefore(app) {
+  const since = Date.now() - LATELY_MS;
+  const heard = new Set(app.state.flow.peek().map(({ message }) => message.seq));
+  const found = [];
+  for (const thread of app.state.threads.peek().values()) {
+    for (const message of thread.messages.values()) {
+      const at = Date.parse(message.sent_at);
+      if (at > since && !heard.has(message.seq)) found.push({ message, at });
+    }
+  }
+  return found;
 }

@@ -1,15 +1,16 @@
 // `#/interaction/<i42>`: all that a message set in motion. `#/sequence/<thread>`: a thread's last
 // messages, drawn in the same way.
+import { isThread } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { duration } from "../../core/time.js";
-import { isThread } from "../../core/ids.js";
 import { html, useEffect, useMemo, useSignal, useState } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
+import { Diagram } from "./diagram.js";
 import { readInteraction, totalsOf } from "./reading.js";
-import { prefersTable, Sequence, Switch } from "./sequence.js";
 import { storyOf, wakesWithin } from "./story.js";
+import { SequenceTable } from "./table.js";
 
 const SHOWN = 200;
 const Budget = lazy(() => import("./budget.js").then((module) => module.Budget), "control.css");
@@ -93,4 +94,35 @@ function LastOfThread({ app, id }) {
       html`<${Sequence} app=${app} story=${story} asTable=${asTable} view="sequence" args=${[id]} />`}
     </div>
   `;
+}
+
+// The diagram or the table of a story, whichever the reader wants.
+
+const KEY = "sequence:table";
+
+/** A switch for the title's row. `asTable` is a signal that both share. */
+function Switch({ app, asTable }) {
+  const choose = (table) => {
+    asTable.value = table;
+    app.storage.set(KEY, table);
+  };
+  const button = (table, text) => html`
+    <button type="button" aria-pressed=${asTable.value === table} onClick=${() => choose(table)}>
+      ${text}
+    </button>
+  `;
+  return html`
+    <div class="choice" role="group" aria-label=${t.interaction.shownAs}>
+      ${button(false, t.interaction.asDiagram)}${button(true, t.interaction.asTable)}
+    </div>
+  `;
+}
+
+const prefersTable = (app) => app.storage.get(KEY, false);
+
+/** `view` and `args` are where one is: what is opened stays beside it. */
+function Sequence({ app, story, asTable, view, args }) {
+  const here = (kind, id) => app.router.href(view, args, { kind, id });
+  const Shown = asTable.value ? SequenceTable : Diagram;
+  return html`<${Shown} app=${app} story=${story} here=${here} />`;
 }

@@ -1,9 +1,8 @@
 // Telling a reader who looks elsewhere: the title, the sign in the tab, and the desktop if it may.
 import { effect, html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 import { Notifier } from "./notifier.js";
-import { Permission } from "./permission.js";
-import { showDot, titleFor } from "./title.js";
 import { waiting } from "./waiting.js";
 
 export default function notifications(app) {
@@ -14,4 +13,42 @@ export default function notifications(app) {
   app.add.settings.add({
     title: t.notifications.title, order: 20, view: () => html`<${Permission} notifier=${notifier} />`,
   });
+}
+
+// Whether the desktop is told: a button that asks for the permission, or a switch.
+
+function Permission({ notifier }) {
+  const permission = notifier.permission.value;
+  if (permission === "unsupported") return html`<p class="quiet small">${t.notifications.unsupported}</p>`;
+  if (permission === "denied") return html`<p class="quiet small">${t.notifications.denied}</p>`;
+  if (permission === "default") {
+    return html`<div class="line"><span>${t.notifications.what}</span>
+      <button type="button" onClick=${() => notifier.ask()}>
+        <${Icon} name="bell" size=${16} />${t.notifications.allow}
+      </button>
+    </div>`;
+  }
+  return html`<label class="option">
+    <input type="checkbox" checked=${notifier.wanted.value}
+      onChange=${(event) => notifier.want(event.target.checked)} />
+    ${t.notifications.what}
+  </label>`;
+}
+
+// The title of the tab and its icon.
+
+/** "(3) #general · quickstart" */
+function titleFor(app) {
+  const network = app.state.network.value || app.about.network;
+  if (!app.state.me.value) return network;
+  const { view, args } = app.route.value;
+  const here = app.add.views.find((each) => each.name === view)?.title?.(args);
+  const count = waiting(app.state);
+  return `${count ? `(${count}) ` : ""}${here ? `${here} · ` : ""}${network}`;
+}
+
+/** The icon with a dot, or without. */
+function showDot(shown, link = document.querySelector("link[rel=icon]")) {
+  const wanted = link.href.replace(/icon(?:-dot)?\.svg$/, shown ? "icon-dot.svg" : "icon.svg");
+  if (link.href !== wanted) link.href = wanted;
 }

@@ -1,5 +1,6 @@
 // `#/polls`: all polls; `#/polls/<thread>`: those of one thread.
 import { html, useState } from "../../core/ui.js";
+import { Empty, Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { useWatched } from "../../parts/watched.js";
 import { Poll } from "./poll.js";
@@ -31,10 +32,8 @@ export function Polls({ app, args: [thread = null], news, create }) {
       </div>
     </header>
     <div class="page polls">
-      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      ${!value && !error && html`<p class="quiet" role="status">${words.loading}</p>`}
-      ${isEmpty && html`<div class="empty"><${Icon} name="poll" size=${32} />
-        <h2>${words.empty.title}</h2><p>${words.empty.text}</p></div>`}
+      <${Loading} found=${{ value, error }} />
+      ${isEmpty && html`<${Empty} icon="poll" title=${words.empty.title} text=${words.empty.text} />`}
       ${value && ["open", "closed"].map((state) => html`<${Group} key=${state} app=${app} news=${news}
         title=${words.states[state]} polls=${value[state].polls} where=${thread === null} />`)}
       ${value && (value.open.more || value.closed.more) && most < MOST &&

@@ -1,9 +1,9 @@
 // What has become of a message: whom it has reached, who has read it and was woken, @names that were nobody's.
-import { effect, html } from "../../core/ui.js";
 import { deliveryOf, noteReceipts } from "../../core/delivery.js";
+import { effect, html } from "../../core/ui.js";
+import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
-import { Delivery } from "./delivery-mark.js";
 
 const MessagePanel = lazy(() => import("./message-panel.js").then((module) => module.MessagePanel));
 const Unasked = lazy(() => import("./unasked.js").then((module) => module.Unasked));
@@ -67,4 +67,32 @@ async function ask(app, id) {
   } catch (error) {
     if (error.code !== "unknown_message") app.say(error.message);
   }
+}
+
+// A small mark on one's own messages: stored, or delivered to everybody who is here.
+
+const NAMED = 6;
+
+function Delivery({ app, message }) {
+  if (message.sender_id !== app.state.me.value) return null;
+  const { state, reached, waiting } = deliveryOf(app.state, message);
+  const words = inWords(app, reached, waiting);
+  return html`<button type="button" class="delivery" tabindex="-1" title=${words} aria-label=${words}
+    onClick=${() => app.open("message", message.id)}>
+    <${Icon} name=${state === "delivered" ? "checks" : "check"} size=${14} />
+  </button>`;
+}
+
+/** "Delivered to bob, calculator · waiting for carol (away)" */
+function inWords(app, reached, waiting) {
+  const away = (id) => (app.state.participant(id)?.present ? id : t.receipts.away(id));
+  return [
+    reached.length ? t.receipts.delivered(some(reached)) : t.receipts.stored,
+    waiting.length ? t.receipts.waiting(some(waiting.map(away))) : "",
+  ].filter(Boolean).join(" · ");
+}
+
+function some(names) {
+  if (names.length <= NAMED) return names.join(", ");
+  return t.receipts.andMore(names.slice(0, NAMED).join(", "), names.length - NAMED);
 }

@@ -1,9 +1,11 @@
 // `#/search/<words>/<filters>`: a field, filters, and what was found.
+import { visible } from "../../core/markdown.js";
 import { html, useEffect, useState } from "../../core/ui.js";
+import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
+import { Moment } from "../../parts/moment.js";
 import { threadsOf } from "../../parts/thread-choice.js";
-import { argsOf, askedOf, callOf } from "./asked.js";
-import { Hit } from "./hit.js";
+import { argsOf, askedOf, callOf, marked } from "./asked.js";
 import { words } from "./texts.js";
 
 const NOTHING = { key: null, hits: [], cursor: "", problem: null, answer: null };
@@ -18,8 +20,7 @@ export function Search({ app, args }) {
       <${Form} key=${asked.query} query=${asked.query} look=${(query) => look({ query })} />
       <${Filters} app=${app} asked=${asked} look=${(changes) => look(changes, { replace: true })} />
       ${asked.query ? html`<${Results} app=${app} asked=${asked} found=${found} />`
-        : html`<div class="empty"><${Icon} name="search" size=${32} />
-          <h2>${words.how.title}</h2><p>${words.how.text}</p></div>`}
+        : html`<${Empty} icon="search" title=${words.how.title} text=${words.how.text} />`}
     </div>
   `;
 }
@@ -43,7 +44,6 @@ function Filters({ app, asked, look }) {
   const kinds = Object.keys(NEEDS).filter((kind) => app.client.may(NEEDS[kind]));
   const people = [...app.state.participants.value.keys()].sort();
   const threads = threadsOf(app, asked.thread || null);
-  const me = app.state.me.value;
   const choose = (name) => (event) => look({ [name]: event.target.value });
   const kind = (name, title) => html`<button type="button" class="small" aria-pressed=${asked.kind === name}
     onClick=${() => look({ kind: name })}>${title}</button>`;
@@ -75,8 +75,7 @@ function Results({ app, asked, found: { hits, answer, problem, more, busy } }) {
     ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
     ${answer?.indexing && html`<p class="note info">${words.indexing}</p>`}
     ${answer?.note && html`<p class="note warn">${answer.note}</p>`}
-    ${answer && hits.length === 0 && html`<div class="empty"><${Icon} name="search" size=${32} />
-      <h2>${words.none.title}</h2><p>${words.none.text}</p></div>`}
+    ${answer && hits.length === 0 && html`<${Empty} icon="search" title=${words.none.title} text=${words.none.text} />`}
     ${hits.length > 0 && html`<ol class="hits" aria-label=${words.results}>
       ${hits.map((hit) => html`<${Hit} key=${`${hit.kind} ${hit.id}`} app=${app} hit=${hit} query=${asked.query} />`)}
     </ol>`}
@@ -102,4 +101,37 @@ function useFound(app, asked) {
   }, [key, at]);
   const now = state.key === key ? state : NOTHING;
   return { ...now, busy: now.at !== at, more: () => setCursor({ key, at: now.answer.cursor }) };
+}
+
+// One thing that was found, with the place where the words stand.
+
+const ICONS = { messages: "message", documents: "document", files: "clip" };
+
+function Hit({ app, hit, query }) {
+  const { kind, by, at, snippet, title, outside, thread_id: thread } = hit;
+  const where = app.state.labels.value.get(thread)?.title ?? app.state.titleOf(thread);
+  return html`<li><a class="hit" href=${hrefOf(app, hit)}>
+    <${Icon} name=${ICONS[kind]} size=${18} />
+    <span class="hidden-text">${words.kind[kind]}</span>
+    <span class="name" dir="auto">${title ? html`<${Marked} text=${title} query=${query} />` : by}</span>
+    <span class="snippet" dir="auto"><${Marked} text=${plain(snippet)} query=${query} /></span>
+    <span class="quiet small about"><span dir="auto">${visible(where)}</span>
+      ${title && html`<span>${by}</span>`}<${Moment} at=${at} />
+      ${outside && html`<span>${words.outside}</span>`}</span>
+  </a></li>`;
+}
+
+/** Without the signs of Markdown: a piece of a text cannot be drawn as such. */
+const plain = (text) => text.replace(/[*`]+/g, "").replace(/[\s#>|]+/g, " ").trim();
+
+function Marked({ text, query }) {
+  return marked(visible(text), query).map(([piece, isFound], n) => (isFound ? html`<mark key=${n}>${piece}</mark>` : piece));
+}
+
+/** A message in its thread, a document; a file on the right of what was found. */
+function hrefOf({ router }, { kind, id, thread_id: thread }) {
+  if (kind === "messages") return router.href("thread", [thread, id]);
+  if (kind === "documents") return router.href("document", [id]);
+  const { view, args } = router.route.peek();
+  return router.href(view, args, { kind: "file", id });
 }

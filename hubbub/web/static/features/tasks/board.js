@@ -1,10 +1,11 @@
 // `#/tasks/<thread>`: the tasks of a thread in columns by state; `#/tasks/<thread>/b3`: of one board.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
+import { Loading } from "../../parts/empty.js";
+import { FormDialog } from "../../parts/form-dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { useWatched } from "../../parts/watched.js";
 import { Card, DRAGGED } from "./card.js";
-import { CreateBoard } from "./create-board.js";
 import { begin } from "./deeds.js";
 import { TaskForm } from "./form.js";
 import { deedTo } from "./rules.js";
@@ -25,8 +26,7 @@ export function Board({ app, news, thread, board }) {
     <${Head} app=${app} thread=${thread} make=${setMaking} />
     <div class="page tasks">
       ${value && html`<${Tabs} app=${app} thread=${thread} board=${board} boards=${value.boards} />`}
-      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      ${!value && !error && html`<p class="quiet" role="status">${words.loading}</p>`}
+      <${Loading} found=${{ value, error }} />
       ${value && html`<${Columns} app=${app} columns=${value.columns} more=${() => setMost(MOST)}
         isAll=${most === MOST} names=${board || value.boards.length < 2 ? null : value.boards} />`}
     </div>
@@ -116,4 +116,19 @@ async function columns(client, thread, about, most) {
     client.call("list_boards", { thread, limit: 200 }), ...STATES.map(of),
   ]);
   return { boards, columns: found };
+}
+
+// A board besides the one that each thread has of its own.
+
+function CreateBoard({ app, thread, close }) {
+  const [name, setName] = useState("");
+  const create = async () => {
+    const made = await app.client.write("create_board", { thread, name: name.trim() });
+    return () => app.router.go("tasks", [thread, made.id]);
+  };
+  return html`<${FormDialog} title=${words.createBoard} label=${words.add} ready=${name.trim()} submit=${create} close=${close}>
+    <label class="field">${words.boardName}
+      <input name="name" maxlength="64" required autocomplete="off" data-focus value=${name}
+        onInput=${(event) => setName(event.target.value)} /></label>
+  <//>`;
 }

@@ -1,6 +1,7 @@
 // `#/tasks`: what the reader does, and all boards.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
+import { Empty, Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { useWatched } from "../../parts/watched.js";
 import { Card } from "./card.js";
@@ -17,15 +18,13 @@ export function Boards({ app, news }) {
   return html`
     <header class="title"><h1 class="cut" tabindex="-1" data-focus>${words.title}</h1></header>
     <div class="page tasks">
-      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      ${!value && !error && html`<p class="quiet" role="status">${words.loading}</p>`}
+      <${Loading} found=${{ value, error }} />
       ${value?.mine.length > 0 && html`<section aria-label=${words.mine}>
         <div class="section"><h2>${words.mine}</h2></div>
         <ul class="my-tasks">${value.mine.map(
           (task) => html`<li key=${task.id}><${Card} app=${app} task=${task} where /></li>`,
         )}</ul></section>`}
-      ${value && !value.boards.length && html`<div class="empty"><${Icon} name="board" size=${32} />
-        <h2>${words.empty.title}</h2><p>${words.empty.text}</p></div>`}
+      ${value && !value.boards.length && html`<${Empty} icon="board" title=${words.empty.title} text=${words.empty.text} />`}
       ${value?.boards.length > 0 && html`<section aria-label=${words.boards}>
         <div class="section"><h2>${words.boards}</h2></div>
         <ul class="boards">${value.boards.map((board) => html`<${Item} key=${board.id} app=${app} board=${board} />`)}

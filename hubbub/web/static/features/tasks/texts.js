@@ -1,6 +1,4 @@
 // Texts of task boards.
-const several = (n, one, more) => `${n} ${n === 1 ? one : more}`;
-
 export const words = {
   title: "Tasks",
   one: "Task",

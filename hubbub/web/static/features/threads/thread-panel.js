@@ -1,9 +1,10 @@
 // The right column about a thread: what it is, who reads it, what can be done.
-import { html, useComputed } from "../../core/ui.js";
 import { membersOf, parentOf, rootOf } from "../../core/ids.js";
-import { timeOf, dayName } from "../../core/time.js";
+import { dayName, timeOf } from "../../core/time.js";
+import { html, useComputed } from "../../core/ui.js";
+import { Avatar } from "../../parts/avatar.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
-import { MemberList } from "../../parts/members.js";
+import { Activity } from "../../parts/presence.js";
 import { t } from "../../texts.js";
 
 export function ThreadPanel({ app, id }) {
@@ -61,4 +62,24 @@ function membersIn(state, root) {
   if (root.startsWith("dm.")) return membersOf(root);
   if (root.startsWith("channel.")) return channelOf(state, root)?.members ?? [];
   return [...state.participants.value.keys()];
+}
+
+// A list of participants with presence; each opens its card.
+
+function MemberList({ app, ids }) {
+  if (!ids.length) return html`<p class="quiet small">${t.people.none}</p>`;
+  return html`<ul class="members">
+    ${ids.map((id) => html`<${Member} key=${id} app=${app} id=${id} />`)}
+  </ul>`;
+}
+
+function Member({ app, id }) {
+  return html`<li>
+    <button class="list-row" onClick=${() => app.open("participant", id)}>
+      <${Avatar} app=${app} id=${id} size=${1.5} presence=${true} />
+      <span class="cut name" dir="auto">${app.state.nameOf(id)}</span>
+      ${id === app.state.me.value && html`<span class="chip">${t.people.you}</span>`}
+      <${Activity} app=${app} id=${id} />
+    </button>
+  </li>`;
 }

@@ -1,8 +1,15 @@
 // The groups of threads in the left column.
-import { html } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
+import { membersOf } from "../../core/ids.js";
+import { visible } from "../../core/markdown.js";
+import { firstWords } from "../../core/messages.js";
+import { html, useComputed, useState } from "../../core/ui.js";
+import { Avatar } from "../../parts/avatar.js";
+import { Icon, iconOfThread } from "../../parts/icon.js";
+import { Menu } from "../../parts/menu.js";
+import { useMessage } from "../../parts/message-link.js";
+import { Activity, Presence } from "../../parts/presence.js";
 import { t } from "../../texts.js";
-import { Row } from "./row.js";
+import { menuOf } from "./thread-menu.js";
 
 /** What stands right of a group's heading: {label, icon, command}. */
 const TOOLS = {
@@ -54,4 +61,91 @@ function Group({ app, column, name }) {
 
 function row(app, column, thread) {
   return html`<${Row} key=${thread.id} app=${app} column=${column} thread=${thread} />`;
+}
+
+// One thread in the left column. Each listens to its own thread only.
+
+function Row({ app, column, thread, depth = 0 }) {
+  const [armed, setArmed] = useState(false); // the menu is made when somebody comes near
+  const arm = () => setArmed(true);
+  const current = useComputed(() => app.here.value === thread.id).value;
+  const title = useTitle(app, thread);
+  const unread = thread.unread.value;
+  const replies = column.repliesUnder(thread.id).value;
+  const muted = useComputed(() => app.state.choiceIn(thread.id) === "muted").value;
+  const looks = `list-row ${unread ? "unread" : ""} ${muted ? "muted" : ""}`;
+  return html`<li class="thread" onPointerEnter=${arm} onFocusIn=${arm}>
+    <a class=${looks} style=${{ "--depth": depth }} data-thread=${thread.id}
+      title=${title} href=${app.router.href("thread", [thread.id])} aria-current=${current ? "page" : null}>
+      <${Sign} app=${app} thread=${thread} />
+      <span class="cut name" dir="auto">${thread.kind === "channel" ? title.replace(/^#/, "") : title}</span>
+      <${Work} app=${app} column=${column} thread=${thread} />
+      <${Marks} app=${app} thread=${thread} unread=${unread} />
+    </a>
+    ${armed && html`<${Menu} label=${t.sidebar.menu(title)} className="icon small row-menu"
+      items=${() => menuOf(app, column, thread)} />`}
+    ${replies.length > 0 && html`<ul>
+      ${replies.map((reply) => html`<${Row} key=${reply.id} app=${app} column=${column} thread=${reply}
+        depth=${depth + 1} />`)}
+    </ul>`}
+  </li>`;
+}
+
+/** What a thread is called; replies by the message that they reply to. */
+function useTitle(app, thread) {
+  const seq = thread.repliesTo;
+  const { message: replied } = useMessage(app, seq === null ? null : `m${seq}`);
+  const named = useLabel(app, thread)?.title;
+  if (seq === null) return app.state.titleOf(thread.id);
+  if (named) return visible(named);
+  return replied ? firstWords(replied, 60) : t.sidebar.repliesTo(`m${seq}`);
+}
+
+const useLabel = (app, thread) => useComputed(() => app.state.labels.value.get(thread.id)).value;
+
+function Sign({ app, thread }) {
+  const label = useLabel(app, thread);
+  const others = membersOf(thread.id).filter((member) => member !== app.state.me.value);
+  if (thread.parent !== null) {
+    return html`<${Icon} name=${label?.icon ?? "reply"} size=${15} className="sign" />
+      ${label?.note && html`<span class="hidden-text">${label.note}</span>`}`;
+  }
+  if (others.length === 1) {
+    return html`<${Avatar} app=${app} id=${others[0]} size=${1.25} />
+      <${Presence} app=${app} id=${others[0]} told=${true} />`;
+  }
+  const name = others.length ? "people" : iconOfThread(thread.kind);
+  return html`<${Icon} name=${name} size=${17} className="sign" />`;
+}
+
+/** What goes on there: the words of the one agent it is with, else a dot. */
+function Work({ app, column, thread }) {
+  const others = membersOf(thread.id).filter((member) => member !== app.state.me.value);
+  const agents = useComputed(() => (column.working.value.get(thread.id) ?? []).join(", ")).value;
+  if (others.length === 1 && thread.parent === null) {
+    return html`<${Activity} app=${app} id=${others[0]} thread=${thread.id} />`;
+  }
+  if (!agents) return null;
+  return html`<span class="presence busy" title=${t.sidebar.atWork(agents)}>
+    <span class="hidden-text">${t.sidebar.atWork(agents)}</span>
+  </span>`;
+}
+
+function Marks({ app, thread, unread }) {
+  const mentions = thread.unreadMentions.value;
+  const drafted = useComputed(() => app.drafts?.value.has(thread.id) ?? false).value;
+  return html`
+    ${drafted && html`<span class="drafted" title=${t.sidebar.draft}><${Icon} name="edit" size=${14} />
+      <span class="hidden-text">${t.sidebar.draft}</span></span>`}
+    ${mentions > 0 &&
+    html`<${Badge} kind="mention" shown=${`@${mentions}`} told=${t.sidebar.mentions(mentions)} />`}
+    ${unread > 0 &&
+    html`<${Badge} kind="" shown=${unread > 999 ? "999+" : unread} told=${t.sidebar.unread(unread)} />`}
+  `;
+}
+
+function Badge({ kind, shown, told }) {
+  return html`<span class=${`badge ${kind}`} title=${told}>
+    <span aria-hidden="true">${shown}</span><span class="hidden-text">${told}</span>
+  </span>`;
 }

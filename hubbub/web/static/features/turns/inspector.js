@@ -1,18 +1,20 @@
 // A turn: what an agent saw, did and spent.
 import { visible } from "../../core/markdown.js";
-import { html, useRef } from "../../core/ui.js";
-import { MessageLink } from "../../parts/message-link.js";
+import { duration } from "../../core/time.js";
+import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { lazy } from "../../parts/lazy.js";
 import { Folded } from "../../parts/long-text.js";
+import { MessageLink } from "../../parts/message-link.js";
+import { Moment } from "../../parts/moment.js";
 import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
-import { CompareWith, TryAgain } from "./choose.js";
 import { factsOf } from "./facts.js";
-import { stepNames } from "./record.js";
 import { Problem } from "./problem.js";
+import { stepNames, timeline } from "./record.js";
 import { Notes, Step } from "./steps.js";
-import { Waterfall } from "./waterfall.js";
-import { useTurn } from "./watching.js";
 import { words } from "./texts.js";
+import { change, trialOf } from "./trying.js";
+import { useTurn, useTurns } from "./watching.js";
 
 /** On the right. */
 export function TurnPanel({ app, id }) {
@@ -112,4 +114,108 @@ function Names({ title, names }) {
   return html`<p class="offered">
     <span class="quiet">${title}</span>${" "}${names.map((name) => html`<code>${name}</code>${" "}`)}
   </p>`;
+}
+
+// Where a turn's time went: a table with a row for each call of the model and each of a tool, and a
+// bar in each row.
+
+/** `names`: see `stepNames`. `onStep(n)` is called when somebody wants to see a step. */
+function Waterfall({ turn, names, onStep }) {
+  const { rows, total } = timeline(turn, Date.now());
+  const { what, when, took } = words.columns;
+  if (!rows.length) return html`<p class="quiet">${words.noSteps}</p>`;
+  return html`
+    <table class="waterfall">
+      <caption class="hidden-text">${words.timeline}</caption>
+      <colgroup><col class="what" /><col /><col class="took" /></colgroup>
+      <thead class="hidden-text">
+        <tr><th>${what}</th><th>${when}</th><th>${took}</th></tr>
+      </thead>
+      <tbody>
+        ${rows.map((row, at) => html`<${Row} key=${at} row=${row} total=${total} names=${names} onStep=${onStep} />`)}
+      </tbody>
+    </table>
+  `;
+}
+
+function Row({ row, total, names, onStep }) {
+  const { kind, name, step, start, end, error } = row;
+  const label = kind === "tool" || kind === "model" ? name : words.kinds[kind];
+  return html`
+    <tr data-kind=${kind} data-error=${error ? "" : null}>
+      <th scope="row">
+        ${step === null
+          ? label
+          : html`<button type="button" class="plain" title=${words.toStep(names.get(step))}
+              onClick=${() => onStep(step)}>${label}</button>`}
+      </th>
+      <td class="track">
+        ${start !== null && html`<${Bar} start=${start} end=${end ?? total} total=${total} />`}
+      </td>
+      <td class="number">
+        ${kind === "rest" ? t.outcomes.running : end === null ? "" : duration(end - start)}
+        ${error && html`${" "}<span class="problem">${error}</span>`}
+      </td>
+    </tr>
+  `;
+}
+
+function Bar({ start, end, total }) {
+  const place = {
+    insetInlineStart: `${(100 * start) / total}%`,
+    width: `max(3px, ${(100 * (end - start)) / total}%)`,
+  };
+  return html`
+    <span class="hidden-text">${words.at(duration(start))}</span>
+    <span class="bar-of-time" style=${place} aria-hidden="true"></span>
+  `;
+}
+
+// What can be done with a turn. "Compare with…" opens to the agent's other turns, newest first;
+// "Try it again…" to what its model would do with another prompt.
+
+const Trial = lazy(() => import("./trial.js").then((module) => module.Trial));
+const OFFERED = 30;
+
+function CompareWith({ app, turn }) {
+  const [open, setOpen] = useState(false);
+  return html`
+    <details class="choose" onToggle=${(event) => setOpen(event.currentTarget.open)}>
+      <summary>${words.compareWith}</summary>
+      ${open && html`<${Others} app=${app} turn=${turn} />`}
+    </details>
+  `;
+}
+
+/** For owners, of turns that a model was asked in. `now`: it is what one came for. */
+function TryAgain({ app, turn, now = false }) {
+  const trial = trialOf(app, turn);
+  const { open } = trial.value;
+  useEffect(() => now && change(trial, { open: true }), [turn.start.id, now]);
+  if (!app.state.owner.value || turn.start.model == null || turn.prompt == null) return null;
+  return html`
+    <details class="choose" open=${open}
+      onToggle=${(event) => change(trial, { open: event.currentTarget.open })}>
+      <summary>${t.turns.tryAgain}</summary>
+      ${open && html`<${Trial} app=${app} turn=${turn} />`}
+    </details>
+  `;
+}
+
+function Others({ app, turn }) {
+  const id = turn.start.id;
+  const turns = useTurns(app, turn.agent, OFFERED).value?.turns.filter((each) => each.id !== id);
+  if (!turns) return null;
+  if (!turns.length) return html`<p class="quiet">${words.noOther(turn.agent)}</p>`;
+  return html`
+    <ul>
+      ${turns.map(
+        (other) => html`<li key=${other.id}>
+          <a href=${app.router.href("turns", [id, other.id])}>${other.id}</a>
+          <${Moment} at=${other.started_at} />
+          <${Outcome} outcome=${other.outcome} />
+        </li>`,
+      )}
+    </ul>
+  `;
 }
