@@ -1,7 +1,9 @@
 """Questions through the doors beside those of native participants: rate, and the hub's CPU.
 
 Eight askers each ask an agent that answers at once, and wait for its answer. A question and its
-answer are two messages.
+answer are two messages. The rate is what they reach; the hub's CPU is compared at the rate of the
+goal, since the faster side has larger batches otherwise. Memory is that of the hub after each of
+many rounds through one door.
 """
 
 from __future__ import annotations
@@ -62,9 +64,13 @@ process.exit();
 Ask = Callable[[], Awaitable[object]]
 
 
+_PER_S = 200
+"""Messages a second of all askers together, where their CPU is compared."""
+
+
 async def run(bench: Bench) -> Sequence[Figure]:
     bench.say("doors")
-    each, rounds = (20, 3) if bench.quick else (50, 5)
+    each, rounds, many = (20, 3, 2_000) if bench.quick else (50, 5, 20_000)
     async with _network(bench) as server, _echo(server), AsyncExitStack() as stack:
         doors = {"native": _native, "MCP over HTTP": _mcp, "the OpenAI API": _openai}
         sides: dict[str, list[Ask]] = {
@@ -74,46 +80,54 @@ async def run(bench: Bench) -> Sequence[Figure]:
         if which("node"):
             asks = await stack.enter_async_context(_typescript(server))
             sides["the client in TypeScript"] = asks
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
-        before = 0.0
+        found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in sides}
         for number in range(rounds + 1):
             for name, asks in sides.items():
-                taken = await _round(server, asks, each)
+                rate, most = await _round(server, asks, each)
+                _, paced = await _round(server, asks, each, 2 * len(asks) / _PER_S)
                 if number:  # the first one warms up
-                    found[name].append(taken)
-            before = before or server.rss_kib() / 1024
-        grown = server.rss_kib() / 1024 - before
-    native = [cpu for _, cpu in found.pop("native")]
-    figures = [Figure(_SCENARIO, "memory of the hub since the first round", "MiB", ours=grown)]
+                    found[name].append((rate, most, paced))
+        figures = []
+        for name in [*sides][1:]:
+            before = server.rss_kib()
+            await _round(server, sides[name], many // 2 // ASKERS)
+            grown = (server.rss_kib() - before) / 1024
+            what = f"{name}: memory after {many:,} messages more"
+            figures.append(Figure(_SCENARIO, what, "MiB", ours=grown))
+    native = found.pop("native")
     for name, several in found.items():
-        rates, cpus = [rate for rate, _ in several], [cpu for _, cpu in several]
-        ratio = median(ours / theirs for ours, theirs in zip(cpus, native, strict=True))
-        figures += [
-            Figure(_SCENARIO, name, "messages/s", median(rates), goal=_RATE, ours_rounds=rates),
-            Figure(
-                _SCENARIO,
-                f"{name}: CPU per message",
-                "us",
-                median(cpus),
-                median(native),
-                ratio,
-                at_most(1.3),
-                cpus,
-                native,
-            ),
-        ]
+        rates = [rate for rate, _, _ in several]
+        figures.append(
+            Figure(_SCENARIO, name, "messages/s", median(rates), goal=_RATE, ours_rounds=rates)
+        )
+        for at, goal in ((1, None), (2, at_most(1.3))):
+            cpus, theirs = [each[at] for each in several], [each[at] for each in native]
+            ratio = median(ours / other for ours, other in zip(cpus, theirs, strict=True))
+            when = f"at {_PER_S} messages/s" if goal is not None else "as fast as each can"
+            what = f"{name}: CPU per message, {when}"
+            figures.append(
+                Figure(
+                    _SCENARIO, what, "us", median(cpus), median(theirs), ratio, goal, cpus, theirs
+                )
+            )
     return figures
 
 
-async def _round(server: Server, asks: Sequence[Ask], each: int) -> tuple[float, float]:
-    """Messages a second, and the hub's microseconds for each."""
+async def _round(
+    server: Server, asks: Sequence[Ask], each: int, every_s: float = 0.0
+) -> tuple[float, float]:
+    """Messages a second, and the hub's microseconds for each. An asker asks every so many seconds,
+    one after the other; 0: when it has its answer."""
 
-    async def asking(ask: Ask) -> None:
-        for _ in range(each):
+    async def asking(ask: Ask, number: int) -> None:
+        for turn in range(each):
+            if every_s:
+                at = began + (turn + number / len(asks)) * every_s
+                await asyncio.sleep(max(0.0, at - time.perf_counter()))
             await ask()
 
     began, cpu = time.perf_counter(), server.cpu_s()
-    await asyncio.gather(*map(asking, asks))
+    await asyncio.gather(*(asking(ask, number) for number, ask in enumerate(asks)))
     messages = 2 * each * len(asks)
     return messages / (time.perf_counter() - began), (server.cpu_s() - cpu) / messages * 1e6
 
@@ -155,7 +169,9 @@ async def _echo(server: Server) -> AsyncIterator[None]:
         async for item in client.events():
             if isinstance(item, Event) and item.wake is not None:
                 said = item.message
-                to = {"to": said.thread_id, "cause": said.id}
+                # Two agents that go on with one interaction run into its budget.
+                because = {"cause": said.id} if said.sender_kind == "human" else {}
+                to = {"to": said.thread_id, **because}
                 client.post("send_text_message", text=said.text, **to)
                 await client.ack(item.seq)
 
