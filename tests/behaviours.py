@@ -180,6 +180,7 @@ PROMPTS = {
     "Q-9": "Prompts are listed, shown with the config's variables, and compared.",
     "Q-10": "Cases of prompts and agents are run again and again, with a pass rate and its bounds.",
     "Q-11": "A rehearsal reaches nobody: calls are checked, and have results without being run.",
+    "Q-12": "Whole networks are tried with faults, recorded, and replayed without their models.",
 }
 
 TURNS = {

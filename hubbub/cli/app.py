@@ -48,7 +48,10 @@ OWN: Mapping[str, tuple[str, str, str]] = {
     "mcp": ("Run", "mcp", "Let Claude Code, Cursor, opencode, VS Code and the like join."),
     "acp": ("Talk", "acp", "Serve an agent to an editor: Zed, JetBrains, Neovim and the like."),
     "webhooks": ("Workplace", "webhooks", GROUPS["webhooks"].about),
-    "prompts": ("Build", "prompts", "List, show, compare, check and test prompts."),
+    "prompts": ("Build", "prompts", "List, show, compare and check prompts."),
+    "test": ("Build", "prompt_tests", "Run cases of prompts, agents and whole networks."),
+    "record": ("Build", "recordings", "Record what came of a message, to replay it or as a case."),
+    "replay": ("Build", "recordings", "Play a recording again, and show what differs."),
     "mods": ("Build", "mods", "List and show mods, create your own, reload settings."),
 }
 """Commands and groups with parts that are written by hand: section, module, what they do."""

@@ -1,4 +1,4 @@
-"""`prompts test`: cases, run again and again against the configured model."""
+"""`test`: cases of prompts, agents and whole networks, run again and again."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 
-def register(group: typer.Typer) -> None:
-    group.command("test")(run_tests)
+def register(app: typer.Typer, word: str) -> None:
+    app.command(word)(run_tests)
 
 
 def run_tests(
@@ -46,12 +46,16 @@ def run_tests(
     only: Annotated[
         str | None, typer.Option("--only", "-k", help="Cases whose names contain this.")
     ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Ask the models, and write the cassettes anew.")
+    ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write a JUnit file, for CI servers.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run the cases of prompts and agents. Exit code 1 if one of them stays under the bar."""
+    """Run the cases of prompts, agents and the network. Exit code 1 if one of them stays under the
+    bar."""
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
     from hubbub.lab.cases import without_servers
@@ -73,6 +77,7 @@ def run_tests(
                 concurrency=concurrency,
                 model=model,
                 told=told,
+                record=record,
             )
         )
     if junit is not None:
@@ -128,7 +133,7 @@ def _print(report: CasesReport) -> None:
     for case in report.cases:
         word = Text(f"{case.status:6}", style=_STYLES[case.status])
         screen.print(Text.assemble(word, f"  {_figures(case)}  {visible(case.placed.case.name)}"))
-        for line in _reasons(case):
+        for line in [*_trend(case), *_reasons(case)]:
             screen.print(Text(f"        {visible(line)}", style="dim"))
     passed = sum(case.status == "passed" for case in report.cases)
     told = f"{passed} of {counted(len(report.cases), 'case', 'cases')} passed"
@@ -143,6 +148,14 @@ def _figures(case: CaseReport) -> str:
     low, high = case.interval
     share = f"{100 * case.rate:3.0f} % ({100 * low:.0f}-{100 * high:.0f} %)"
     return f"{case.count('passed'):>3}/{case.answered:<3} {share:<16}"
+
+
+def _trend(case: CaseReport) -> list[str]:
+    if case.trend is None or case.before is None:
+        return []
+    passed, answered = case.before
+    sure = "no more than chance explains" if case.trend == "changed" else case.trend
+    return [f"the last time {passed}/{answered}: {sure}"]
 
 
 def _reasons(case: CaseReport) -> list[str]:
@@ -171,6 +184,8 @@ def _case_json(case: CaseReport) -> dict[str, object]:
         "bar": case.bar,
         "rate": case.rate,
         "interval": [round(low, 4), round(high, 4)],
+        "before": case.before,
+        "trend": case.trend,
         "passed": case.count("passed"),
         "failed": case.count("failed"),
         "errors": case.count("error"),
@@ -189,7 +204,7 @@ def _case_json(case: CaseReport) -> dict[str, object]:
 
 
 def _write_junit(path: Path, report: CasesReport) -> None:
-    from hubbub.lab.prompt_tests import CaseVerdict, Suite, write_junit
+    from hubbub.lab.reports import CaseVerdict, Suite, write_junit
 
     suites: dict[str, Suite] = {}
     for case in report.cases:

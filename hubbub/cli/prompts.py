@@ -1,4 +1,4 @@
-"""`prompts list | show | diff | lint | test`: the prompts of agents, and what is wrong in them."""
+"""`prompts list | show | diff | lint`: the prompts of agents, and what is wrong in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli import prompt_tests
 from hubbub.cli.output import (
     DEFAULT_CONFIG,
     JsonFlag,
@@ -43,14 +42,13 @@ FolderOption = Annotated[
 NameArgument = Annotated[str, typer.Argument(help="A prompt, for example triage.")]
 
 group = typer.Typer(
-    help="List, show, compare, check and test prompts.",
+    help="List, show, compare and check prompts.",
     invoke_without_command=True,
     callback=help_if_alone,
 )
 
 
 def register(app: typer.Typer, word: str) -> None:
-    prompt_tests.register(group)
     group.command("model-server")(model_server)
     app.add_typer(group, name=word)
 

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_valida
 
 from hubbub.config.units import Id, Section, wrong
 
-__all__ = ["Case", "CaseFile", "CaseSettings", "Expectation", "Said"]
+__all__ = ["Case", "CaseFile", "CaseSettings", "Expectation", "Fault", "Said", "Spoken"]
 
 
 def _pattern(value: object) -> object:
@@ -60,7 +60,17 @@ class Expectation(Section):
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     """The model has written at most so many tokens, in all steps together."""
     ends_with_finish: Literal[True] | None = None
-    """The agent has called `finish`, and that ended its turn."""
+    """The agent has called `finish`, and that ended its turn; of a network, all turns."""
+    answered_by: Id | None = None
+    """Of a network: this agent has answered the person, and no other has."""
+    never_silent: Literal[True] | None = None
+    """Of a network: the person has an answer, or a notice of the hub in its place."""
+    max_turns: Annotated[int | None, Field(ge=1)] = None
+    """Of a network: agents have taken at most so many turns."""
+    max_cost: Annotated[float | None, Field(ge=0)] = None
+    """Of a network: the turns have cost at most so many US dollars."""
+    no_loop: Literal[True] | None = None
+    """Of a network: no turn went round in circles, and no agents only woke each other."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -97,6 +107,9 @@ class Expectation(Section):
 KINDS = tuple(name for name in Expectation.model_fields if name not in ("values", "schema_"))
 OF_AGENTS = frozenset({"tool_called", "tool_not_called", "arguments_match", "ends_with_finish"})
 """What only an agent does."""
+OF_NETWORKS = frozenset({"answered_by", "never_silent", "max_turns", "max_cost", "no_loop"})
+"""What only a network does."""
+Fault = Literal["slow_model", "rate_limit", "agent_killed", "person_silent"]
 
 
 class Said(Section):
@@ -113,6 +126,13 @@ class Said(Section):
     @classmethod
     def _bare(cls, value: object) -> object:
         return {"text": value} if isinstance(value, str) else value
+
+
+class Spoken(Said):
+    """A message to a network."""
+
+    to: str
+    """An agent's name, or a channel: `#help`."""
 
 
 def _several(value: object) -> object:
@@ -137,7 +157,8 @@ class CaseSettings(Section):
 
 
 class Case(CaseSettings):
-    """One case: a `message` for a prompt alone, or an `incoming` message for a whole agent."""
+    """One case: a `message` for a prompt alone, an `incoming` message for a whole agent, or what
+    people say (`says`) to a whole network."""
 
     name: str
     """What is to be shown, in a sentence."""
@@ -149,6 +170,10 @@ class Case(CaseSettings):
     """The message that wakes the agent, or several."""
     thread: str | None = None
     """Where it stands; left out: the direct thread with its sender."""
+    says: Annotated[list[Spoken], BeforeValidator(_several), Field(min_length=1)] | None = None
+    """To the network: what people say, each when all is over that came of the one before."""
+    faults: list[Fault] = []
+    """What may go wrong in the network: each run has one of these or none, as its number says."""
     runs: Annotated[int | None, Field(ge=1, le=10_000)] = None
     """How often; left out: as the command line says."""
     bar: Annotated[float | None, Field(ge=0, le=1)] = None
@@ -158,8 +183,18 @@ class Case(CaseSettings):
 
     @model_validator(mode="after")
     def _kind(self) -> Self:
-        if (self.message is None) == (self.incoming is None):
-            raise wrong("expected either `message` (to a prompt) or `incoming` (to an agent)")
+        if [self.message, self.incoming, self.says].count(None) != 2:
+            raise wrong(
+                "expected either `message` (to a prompt), `incoming` (to an agent) or `says` (to "
+                "the network)"
+            )
+        if self.says is None:
+            if self.faults:
+                raise wrong("`faults` belong to `says`")
+            if needing := [str(e) for e in self.expect if e.kind in OF_NETWORKS]:
+                raise wrong(f"'{needing[0]}' needs `says`: it is of a network")
+        elif self.agent or self.thread or self.threads:
+            raise wrong("`agent`, `thread` and `threads` belong to `incoming`, not `says`")
         if self.message is not None:
             if self.threads or self.thread or self.results:
                 raise wrong("`threads`, `thread` and `results` belong to `incoming`, not `message`")

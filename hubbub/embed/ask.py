@@ -26,7 +26,7 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import InteractionPage, SendResult
 from hubbub.protocol.turns import Turn
 
-__all__ = ["Answer", "Ask", "NoAnswer", "Question", "Questions", "Tell"]
+__all__ = ["Answer", "Ask", "NoAnswer", "Question", "Questions", "Tell", "pages_of", "turns_of"]
 
 T = TypeVar("T")
 STOP_S = 5.0
@@ -195,7 +195,7 @@ class Questions:
             while turns is None:
                 await question.changed.wait()
                 question.changed.clear()
-                turns = await _turns_of(operator, question.interaction)
+                turns = await turns_of(operator, question.interaction)
         except asyncio.CancelledError:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(STOP_S):
@@ -251,12 +251,12 @@ class Questions:
         self._look()
 
 
-async def _turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None:
+async def turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None:
     """All turns of an interaction, oldest first; None while one runs or may begin."""
     # Before the messages: what ends a request stands among them, and wakes who waits for it.
     waits = Requests.model_validate(await operator.call("list_requests", limit=200))
     messages, begun = set[str](), list[str]()
-    async for page in _pages(operator, interaction):
+    async for page in pages_of(operator, interaction):
         if any(wake.state != "ended" for wake in page.wakes):
             return None
         messages |= {message.id for message in page.messages}
@@ -270,8 +270,8 @@ async def _turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None
 
 async def _stop(operator: Client, question: Question) -> None:
     """Stop the turns of a question that run or wait, and those that wake because of that."""
-    while await _turns_of(operator, question.interaction) is None:
-        async for page in _pages(operator, question.interaction):
+    while await turns_of(operator, question.interaction) is None:
+        async for page in pages_of(operator, question.interaction):
             for turn in (wake.turn for wake in page.wakes if wake.state != "ended"):
                 with contextlib.suppress(OperationError):  # it has just ended
                     await operator.call("stop", scope="turn", target=turn)
@@ -279,7 +279,8 @@ async def _stop(operator: Client, question: Question) -> None:
         question.changed.clear()
 
 
-async def _pages(operator: Client, interaction: str) -> AsyncIterator[InteractionPage]:
+async def pages_of(operator: Client, interaction: str) -> AsyncIterator[InteractionPage]:
+    """What the operator may read of an interaction, page by page."""
     after: int | None = None
     more = bool(interaction)  # empty: the question was not sent
     while more:

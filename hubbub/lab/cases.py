@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from hubbub.agents.stage import Scene
 from hubbub.app.prompts import libraries
@@ -18,9 +20,10 @@ from hubbub.config.cases import Case, CaseFile, Said
 from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import NetworkFile
-from hubbub.config.problems import ConfigProblems, nearest
+from hubbub.config.problems import ConfigProblems, nearest, shown_path
 from hubbub.config.source import Document, Loc, parse
 from hubbub.errors import ConfigError, UserError
+from hubbub.lab.recordings import Cassette, Cassettes, Recording
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import (
@@ -33,7 +36,7 @@ from hubbub.protocol.messages import (
     Wake,
 )
 
-__all__ = ["PlacedCase", "find_cases", "load_cases", "scene", "without_servers"]
+__all__ = ["PlacedCase", "add_case", "find_cases", "load_cases", "scene", "without_servers"]
 
 _FOLDER = "cases"
 _SUFFIXES = (".yaml", ".yml")
@@ -123,6 +126,13 @@ def _wrong(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
         yield placed.problem(f"'{name}' is about the unknown agent '{case.agent}'{hint}", "agent")
     elif case.agent is not None and file.agents[case.agent].kind in ("python", "acp", "program"):
         yield placed.problem(f"'{name}': the agent '{case.agent}' has no model", "agent")
+    elif case.says is not None:
+        for said in case.says:
+            known = [f"#{name}" for name in file.channels] + list(file.agents)
+            if said.to.removeprefix("@") not in known:
+                hint = nearest(said.to, known)
+                words = f"'{name}' is said to the unknown '{said.to}'{hint}"
+                yield placed.problem(words, "says")
     elif case.incoming is not None:
         yield from _wrong_conversation(placed, loaded)
     elif case.prompt is None:
@@ -161,6 +171,47 @@ def _wrong_conversation(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[Co
         yield placed.problem(words + hint, "prompt")
     if case.variables and used is None:
         yield placed.problem(f"the prompt of '{case.agent}' has no variables", "variables")
+
+
+def add_case(file: Path, recording: Recording) -> None:
+    """Write a case of what came of a message into a file of cases, and its cassette beside that:
+    the agents that answered do so again, with the tools that they called.
+
+    Raises `UserError` for what no case can say, and a file that is none of cases; `OSError`.
+    """
+    case = _case_of(recording)
+    text = file.read_text(encoding="utf-8") if file.exists() else "cases:\n"
+    lines = yaml.safe_dump([case], sort_keys=False, allow_unicode=True, width=100)
+    text = f"{text.rstrip()}\n{textwrap.indent(lines, '  ')}"
+    try:
+        CaseFile.model_validate(yaml.safe_load(text))
+    except (ValidationError, yaml.YAMLError) as exc:
+        words = f"{shown_path(file)}: the case does not fit at its end; add it yourself:\n{lines}"
+        raise UserError(words) from exc
+    cassettes = Cassettes(file)
+    file.write_text(text, encoding="utf-8")
+    name = str(case["name"])
+    cassettes.put(name, [Cassette(case=name, recording=recording)])
+
+
+def _case_of(recording: Recording) -> dict[str, JsonValue]:
+    says: list[JsonValue] = []
+    answering: dict[str, None] = {}
+    for asked in recording.asked:
+        thread, others = asked.thread_id, asked.recipients
+        channel = thread_ids.kind_of(thread) == "channel"
+        if thread_ids.root(thread) != thread or not (channel or len(others) == 1):
+            raise UserError(f"no case can say {asked.id}: it is to several, or under another one")
+        to = f"#{thread.partition('.')[2]}" if channel else others[0]
+        says.append({"from": asked.sender_id, "to": to, "text": asked.text})
+        answers = (m for m in recording.messages if m.sender_kind == "agent")
+        answering |= {m.sender_id: None for m in answers if thread_ids.within(m.thread_id, thread)}
+    calls = {c.name: None for turn in recording.turns for s in turn.steps for c in s.calls}
+    expect: list[JsonValue] = [{"answered_by": name} for name in answering if len(answering) == 1]
+    expect += [{"tool_called": name} for name in calls if name != "finish"]
+    expect += [{"max_turns": 2 * max(1, len(recording.turns))}, "never_silent", "no_loop"]
+    name = recording.asked[0].text.splitlines()[0][:60] + f" ({recording.asked[0].id})"
+    return {"name": name, "says": says, "expect": expect}
 
 
 # What a case is asked with ------------------------------------------------------------------------

@@ -3,7 +3,8 @@
     report = await run_cases(loaded, load_cases(loaded, files), runs=5, bar=0.9)
     report.passed
 
-Models are asked for real; nothing else is reached: see `hubbub.agents.rehearsal`.
+Models are asked for real, or answer from cassettes; nothing else is reached: see
+`hubbub.agents.rehearsal` for one agent, `hubbub.lab.networks` for a whole network.
 """
 
 from __future__ import annotations
@@ -12,15 +13,12 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal
-from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from hubbub.agents.models.base import Question
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.prompt.cases import Interval, Performance, failures, wilson
 from hubbub.agents.prompt.context import PromptContext
-from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
 from hubbub.agents.rehearsal import rehearse
@@ -32,9 +30,13 @@ from hubbub.config.problems import nearest
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, ModelError, UserError
 from hubbub.lab.cases import PlacedCase, scene
+from hubbub.lab.networks import MOST_S, NetworkRun, Saying, Trouble, with_model
+from hubbub.lab.recordings import Cassette, Cassettes, Recording, Tape
+from hubbub.lab.reports import LastTime
+from hubbub.protocol import thread_ids
 from hubbub.protocol.turns import Step
 
-__all__ = ["CaseReport", "CaseVerdict", "CasesReport", "Run", "Suite", "run_cases", "write_junit"]
+__all__ = ["CaseReport", "CasesReport", "Run", "run_cases"]
 
 Status = Literal["passed", "failed", "error"]
 
@@ -65,6 +67,8 @@ class CaseReport:
     placed: PlacedCase
     runs: tuple[Run, ...]
     bar: float
+    before: tuple[int, int] | None = None
+    """Of the last time: runs that passed, and that were answered."""
 
     def count(self, status: Status) -> int:
         return sum(run.status == status for run in self.runs)
@@ -82,6 +86,17 @@ class CaseReport:
     @property
     def interval(self) -> Interval:
         return wilson(self.count("passed"), self.answered)
+
+    @property
+    def trend(self) -> Literal["better", "worse", "changed"] | None:
+        """Against the last time: what no chance explains (the intervals are apart), or a change
+        that may be one. None: the rate is the same, or there was no last time."""
+        if self.before is None or self.rate is None or self.before[0] / self.before[1] == self.rate:
+            return None
+        then, now = wilson(*self.before), self.interval
+        if now.low > then.high:
+            return "better"
+        return "worse" if now.high < then.low else "changed"
 
     @property
     def status(self) -> Status:
@@ -112,14 +127,17 @@ async def run_cases(
     concurrency: int = 4,
     model: str | None = None,
     told: Callable[[PlacedCase, Run], None] = lambda placed, run: None,
+    record: bool = False,
 ) -> CasesReport:
     """Run each case `runs` times, at most `concurrency` at the same time; `model` in place of the
-    one that a case or its agent names. `told` hears of each run when it is over.
+    one that a case or its agent names. `told` hears of each run when it is over. Cases of whole
+    networks are answered from the cassettes beside their file, if there are some; with `record`
+    their models are asked, and the cassettes are written anew.
 
     Raises `UserError` for cases that cannot be run, before any model is asked, and for an agent
     that cannot start.
     """
-    players = [_player(loaded, placed, model) for placed in cases]
+    players = [_player(loaded, placed, model, record=record) for placed in cases]
     slots = asyncio.Semaphore(concurrency)
     started = time.monotonic()
 
@@ -132,16 +150,30 @@ async def run_cases(
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                [group.create_task(one(p, player)) for _ in range(p.case.runs or runs)]
+                [group.create_task(one(p, _at(player, n))) for n in range(p.case.runs or runs)]
                 for p, player in zip(cases, players, strict=True)
             ]
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None  # a mistake in an agent's config is one for all runs
+    for player in players:
+        if isinstance(player, _NetworkPlayer) and player.made:
+            Cassettes(player.placed.path).put(player.placed.case.name, player.made)
+    last = LastTime(loaded.path.parent)
     reports = [
-        CaseReport(p, tuple(t.result() for t in made), bar if p.case.bar is None else p.case.bar)
+        CaseReport(
+            p,
+            tuple(t.result() for t in made),
+            bar if p.case.bar is None else p.case.bar,
+            last.counts.get(_key(p)),
+        )
         for p, made in zip(cases, tasks, strict=True)
     ]
+    last.put({_key(r.placed): (r.count("passed"), r.answered) for r in reports if r.answered})
     return CasesReport(tuple(reports), time.monotonic() - started)
+
+
+def _key(placed: PlacedCase) -> str:
+    return f"{placed.path.name}: {placed.case.name}"
 
 
 async def _run(placed: PlacedCase, player: _Player) -> Run:
@@ -216,17 +248,102 @@ class _PromptPlayer:
         return Performance((step,), (text,) if text else ())
 
 
-_Player = _AgentPlayer | _PromptPlayer
+@dataclass(frozen=True, slots=True)
+class _NetworkPlayer:
+    """Says something to a whole network."""
+
+    placed: PlacedCase
+    loaded: LoadedConfig
+    cassettes: Cassettes
+    record: bool
+    made: list[Cassette] = field(default_factory=list)
+    number: int = 0
+
+    async def play(self) -> Performance:
+        case, known = self.placed.case, self.cassettes.of(self.placed.case.name)
+        cassette = known[self.number % len(known)] if known else None
+        tape = Tape(cassette.recording) if cassette is not None and not self.record else None
+        number = self.number if tape is None or cassette is None else cassette.run
+        run = NetworkRun(
+            self.loaded, case.results, tape, trouble=Trouble(case.faults, f"{case.name} {number}")
+        )
+        history = cassette.recording.history if cassette is not None else ()
+        try:
+            recording = await run.run([Saying.of(said) for said in history], self._says())
+        except TimeoutError as exc:
+            raise ModelError(f"it was not over after {MOST_S:g} s") from exc
+        if run.end is not None and run.end.lacking is None:
+            raise ModelError(f"{run.end.text}: record anew with --record")
+        if self.record:
+            self.made.append(Cassette(case=case.name, run=self.number, recording=recording))
+        return _performance(recording, run)
+
+    def _says(self) -> list[Saying]:
+        file = self.loaded.file
+        person, says = next(iter(file.humans), "ann"), list[Saying]()
+        for said in self.placed.case.says or ():
+            sender, to = said.sender or person, said.to.removeprefix("@")
+            channel = to.removeprefix("#")
+            to_all = thread_ids.channel(channel)
+            thread = to_all if to != channel else thread_ids.direct([sender, to])
+            says.append(Saying(sender, "human", thread, said.text))
+        return says
 
 
-def _player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -> _Player:
+def _performance(recording: Recording, run: NetworkRun) -> Performance:
+    """Raises `ModelError` for a model that failed although nothing was to go wrong with it."""
+    unfinished = [t.end for t in recording.turns if t.end and t.end.outcome != "finished"]
+    end = next(iter(unfinished), None)
+    failed = end is not None and end.outcome in ("model_error", "handler_error")
+    if failed and end is not None and run.trouble.fault != "rate_limit":
+        raise ModelError(end.reason)
+    threads = {message.thread_id for message in recording.asked}
+    by_agents = (m for m in recording.messages if m.sender_kind == "agent")
+    said = [m for m in by_agents if any(thread_ids.within(m.thread_id, one) for one in threads)]
+    return Performance(
+        steps=tuple(step for turn in recording.turns for step in turn.steps),
+        said=tuple(message.text for message in said),
+        outcome="finished" if end is None else None if failed else end.outcome,
+        reason=end.reason if end is not None else "",
+        lacking=run.end.lacking if run.end is not None else None,
+        turns=recording.turns,
+        answering=tuple(message.sender_id for message in said),
+        notices=tuple(m.text for m in recording.messages if m.is_notice),
+    )
+
+
+_Player = _AgentPlayer | _PromptPlayer | _NetworkPlayer
+
+
+def _at(player: _Player, number: int) -> _Player:
+    return replace(player, number=number) if isinstance(player, _NetworkPlayer) else player
+
+
+def _player(
+    loaded: LoadedConfig, placed: PlacedCase, model: str | None, *, record: bool
+) -> _Player:
     """Raises `UserError` when the case cannot be run."""
     chosen = model or placed.case.model
     if chosen is not None and chosen not in loaded.file.models:
         raise UserError(f"there is no model '{chosen}'{nearest(chosen, loaded.file.models)}")
+    if placed.case.says is not None:
+        return _network_player(loaded, placed, chosen, record=record)
     if placed.case.incoming is not None:
         return _agent_player(loaded, placed, chosen)
     return _prompt_player(loaded, placed, chosen)
+
+
+def _network_player(
+    loaded: LoadedConfig, placed: PlacedCase, model: str | None, *, record: bool
+) -> _NetworkPlayer:
+    if model is not None:
+        loaded = with_model(loaded, model)
+    player = _NetworkPlayer(placed, loaded, Cassettes(placed.path), record)
+    if record or not player.cassettes.of(placed.case.name):
+        used = {m for name in loaded.file.agents for m in loaded.file.agent(name).used_models}
+        for each in sorted(used):
+            _check_key(loaded, each)
+    return player
 
 
 def _agent_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -> _AgentPlayer:
@@ -327,63 +444,3 @@ def _user(loaded: LoadedConfig, prompt: str) -> str | None:
 def _check_key(loaded: LoadedConfig, model: str) -> None:
     if model in loaded.file.models and lacks_key(loaded.file.models[model]):
         raise UserError(without_key(model))
-
-
-# JUnit --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CaseVerdict:
-    """What came of one case. `error`: it could not be judged."""
-
-    name: str
-    status: Literal["passed", "failed", "error"]
-    told: str
-    """In a few words; for failures and errors."""
-    details: str = ""
-    seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class Suite:
-    """The verdicts of one file."""
-
-    name: str
-    verdicts: list[CaseVerdict] = field(default_factory=list)
-
-
-def write_junit(path: Path, suites: Sequence[Suite]) -> None:
-    """Write the file. Raises OSError."""
-    root = Element("testsuites")
-    for suite in suites:
-        root.append(_suite(suite))
-    indent(root)
-    ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-
-
-def _suite(suite: Suite) -> Element:
-    element = Element(
-        "testsuite",
-        name=reveal(suite.name),
-        tests=str(len(suite.verdicts)),
-        failures=str(_count(suite, "failed")),
-        errors=str(_count(suite, "error")),
-        time=f"{sum(v.seconds for v in suite.verdicts):.3f}",
-    )
-    for verdict in suite.verdicts:
-        case = SubElement(
-            element,
-            "testcase",
-            classname=reveal(suite.name),
-            name=reveal(verdict.name),
-            time=f"{verdict.seconds:.3f}",
-        )
-        if verdict.status != "passed":
-            kind = "failure" if verdict.status == "failed" else "error"
-            told = SubElement(case, kind, message=reveal(verdict.told))
-            told.text = reveal(verdict.details)
-    return element
-
-
-def _count(suite: Suite, status: str) -> int:
-    return sum(verdict.status == status for verdict in suite.verdicts)

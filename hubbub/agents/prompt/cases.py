@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
+from math import fsum, sqrt
 from typing import NamedTuple
 
 from jsonschema import Draft202012Validator
@@ -22,7 +22,7 @@ from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.turn.recording import read_json
 from hubbub.config.cases import Expectation
-from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
+from hubbub.protocol.turns import Outcome, Step, ToolCallRecord, Turn
 from hubbub.wording import shortened
 
 __all__ = ["Interval", "Performance", "failures", "wilson"]
@@ -78,6 +78,13 @@ class Performance:
     """The tool that ended the run because the case has no result for it."""
     schemas: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
     """The tools that it had, with the schemas of their arguments."""
+
+    turns: tuple[Turn, ...] = ()
+    """Of a network: all."""
+    answering: tuple[str, ...] = ()
+    """Of a network: who has sent the messages of `said`."""
+    notices: tuple[str, ...] = ()
+    """Of a network: what the hub has said by itself."""
 
     @property
     def calls(self) -> list[ToolCallRecord]:
@@ -252,6 +259,43 @@ def _ends_with_finish(_: Expectation, performance: Performance) -> None:
         raise _Failed(told + _stopped(performance))
 
 
+# What a network did -------------------------------------------------------------------------------
+
+
+def _answered_by(expectation: Expectation, performance: Performance) -> None:
+    answering = list(dict.fromkeys(performance.answering))
+    if answering != [expectation.answered_by]:
+        what = f"{' and '.join(answering)} did" if answering else "nobody did"
+        raise _Failed(what + _stopped(performance))
+
+
+def _never_silent(_: Expectation, performance: Performance) -> None:
+    if not (performance.said or performance.notices):
+        raise _Failed("there is neither an answer nor a notice" + _stopped(performance))
+
+
+def _max_turns(expectation: Expectation, performance: Performance) -> None:
+    if len(performance.turns) > (expectation.max_turns or 0):
+        raise _Failed(f"it took {len(performance.turns)}")
+
+
+def _max_cost(expectation: Expectation, performance: Performance) -> None:
+    cost = fsum(turn.cost_usd or 0 for turn in performance.turns)
+    if cost > (expectation.max_cost or 0):
+        raise _Failed(f"it cost {cost:g}")
+
+
+def _no_loop(_: Expectation, performance: Performance) -> None:
+    looping = [turn for turn in performance.turns if turn.end and turn.end.outcome in _CIRCLES]
+    if looping and looping[0].end is not None:
+        raise _Failed(f"a turn of {looping[0].agent} ended as {looping[0].end.outcome}")
+    if told := [text for text in performance.notices if "loop_limit" in text]:
+        raise _Failed(_short(told[0]))
+
+
+_CIRCLES = frozenset({"loop_detected", "max_steps"})
+
+
 def _stopped(performance: Performance) -> str:
     if performance.lacking is None:
         return ""
@@ -278,4 +322,9 @@ _CHECKS: Mapping[str, Callable[[Expectation, Performance], None]] = {
     "arguments_match": _arguments_match,
     "max_tokens": _max_tokens,
     "ends_with_finish": _ends_with_finish,
+    "answered_by": _answered_by,
+    "never_silent": _never_silent,
+    "max_turns": _max_turns,
+    "max_cost": _max_cost,
+    "no_loop": _no_loop,
 }

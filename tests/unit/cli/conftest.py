@@ -21,6 +21,7 @@ from hubbub.app.network import serve
 from hubbub.cli.app import run
 from hubbub.client import Client, WebSocketTransport
 from hubbub.config.loader import load
+from hubbub.testing.model_server import ModelServer, Script
 
 NETWORK = """
 network: {name: town, auth: open, listen: '127.0.0.1:0', store: 'sqlite::memory:'}
@@ -138,6 +139,30 @@ def running(text: str, folder: Path) -> Iterator[str]:
         loop.call_soon_threadsafe(stop.set)
         thread.join(20)
         assert not thread.is_alive(), "the network did not stop"
+
+
+@contextmanager
+def model_served(script: JsonValue) -> Iterator[str]:
+    """A scripted model, in a thread of its own; its URL."""
+    loop, up, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
+    server = ModelServer(Script.model_validate(script))
+    urls: list[str] = []
+
+    async def serve() -> None:
+        async with server:
+            urls.append(server.base_url)
+            up.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert up.wait(20), "the model server did not start"
+    try:
+        yield urls[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(20)
+        loop.close()
 
 
 def as_person(url: str, name: str, work: Callable[[Client], Awaitable[object]]) -> None:

@@ -1,9 +1,7 @@
-"""`prompts test`: from files of cases to a report, with a scripted model behind it."""
+"""`hubbub test`: from files of cases to a report, with a scripted model behind it."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,11 +12,11 @@ from pydantic import JsonValue
 from hubbub.app.preflight import load_valid
 from hubbub.errors import UserError
 from hubbub.lab.cases import load_cases
-from hubbub.lab.prompt_tests import CaseVerdict, Suite, run_cases, write_junit
-from hubbub.testing.model_server import ModelServer, Script
-from tests.unit.cli.conftest import Shell
+from hubbub.lab.prompt_tests import run_cases
+from hubbub.lab.reports import CaseVerdict, Suite, write_junit
+from tests.unit.cli.conftest import Shell, model_served
 
-# `hubbub prompts test` tries the Python of the config in a process of its own.
+# `hubbub test` tries the Python of the config in a process of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-10")]
 
 SCRIPT: JsonValue = {
@@ -87,26 +85,9 @@ SECOND = CLERK.partition("cases:\n")[2].replace("Where is", "boom")
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """The scripted model, in a thread of its own; its URL."""
-    loop, up, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    server = ModelServer(Script.model_validate(SCRIPT))
-    urls: list[str] = []
-
-    async def serve() -> None:
-        async with server:
-            urls.append(server.base_url)
-            up.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
-    thread.start()
-    assert up.wait(20), "the model server did not start"
-    try:
-        yield urls[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(20)
-        loop.close()
+    """The scripted model; its URL."""
+    with model_served(SCRIPT) as url:
+        yield url
 
 
 @pytest.fixture
@@ -134,29 +115,29 @@ def reading(shop: Path) -> Path:
 def case(shop: Path, text: str) -> tuple[str, ...]:
     """Have this file of cases run."""
     (shop / "c.yaml").write_text(text)
-    return ("prompts", "test", "hubbub.yaml", "c.yaml")
+    return ("test", "hubbub.yaml", "c.yaml")
 
 
 def test_the_cases_beside_the_prompts_are_found_and_run_five_times(
     shop: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran = hubbub("prompts", "test")
+    ran = hubbub("test")
     assert (ran.code, ran.err) == (0, "")
     first, last = ran.out.splitlines()
     assert first == "passed    5/5   100 % (57-100 %)  a refund goes to billing"
     assert last.startswith("1 of 1 case passed, ")
     monkeypatch.setenv("FORCE_COLOR", "1")  # as if somebody looked
-    bar = hubbub("prompts", "test", "-k", "REFUND", "-n", "1").err
+    bar = hubbub("test", "-k", "REFUND", "-n", "1").err
     assert "a refund goes to billing" in bar
     assert "1/1" in bar
-    ran = hubbub("prompts", "test", "-k", "nothing")
+    ran = hubbub("test", "-k", "nothing")
     assert (ran.code, ran.err) == (2, "hubbub: no case has a name with 'nothing' in it\n")
 
 
 def test_an_agent_plays_a_conversation_without_the_tools_of_mcp_servers(
     reading: Path, hubbub: Shell
 ) -> None:
-    ran = hubbub("prompts", "test", "hubbub.yaml", "clerk.yaml", "--json")
+    ran = hubbub("test", "hubbub.yaml", "clerk.yaml", "--json")
     (found,) = ran.json()["cases"]
     assert (found["status"], found["passed"], found["rate"]) == ("passed", 5, 1.0)
     assert (found["path"], found["line"]) == ("clerk.yaml", 3)
@@ -243,9 +224,9 @@ def test_an_agent_that_cannot_start_is_told_once(shop: Path, hubbub: Shell) -> N
 
 def test_no_cases_and_wrong_options_are_the_users_mistake(shop: Path, hubbub: Shell) -> None:
     for options in (("--runs", "0"), ("--bar", "2"), ("--junit", "no/where.xml"), ("-m", "huge")):
-        assert hubbub("prompts", "test", *options).code == 2, options
+        assert hubbub("test", *options).code == 2, options
     (shop / "prompts/triage/cases/usual.yaml").unlink()
-    ran = hubbub("prompts", "test")
+    ran = hubbub("test")
     assert ran.code == 2
     assert "there are no cases" in ran.err
 

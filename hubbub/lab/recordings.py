@@ -1,0 +1,334 @@
+"""Recordings: interactions with their turns, as the log has them, to be played again.
+
+Models and tools answer as they have answered then (`Tape`); what differs is shown (`difference`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from hubbub.agents.models.base import Answer, CallRequest, Question
+from hubbub.agents.tools.base import CallSite
+from hubbub.agents.turn.chat import told_result
+from hubbub.agents.turn.hooks import TurnInfo
+from hubbub.client import Client
+from hubbub.config.problems import shown_path
+from hubbub.embed.ask import pages_of, turns_of
+from hubbub.errors import UserError
+from hubbub.protocol.frames import Event
+from hubbub.protocol.messages import Message
+from hubbub.protocol.turns import Step, ToolCallRecord, Turn
+
+__all__ = [
+    "Cassette",
+    "Cassettes",
+    "Difference",
+    "Recording",
+    "Tape",
+    "difference",
+    "read_recording",
+    "record",
+]
+
+HISTORY = 20
+"""Messages of a thread that are recorded from before the interactions: agents are shown no more."""
+
+
+class Recording(BaseModel):
+    """Interactions, as they went."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    history: tuple[Message, ...] = ()
+    """What was said before, oldest first."""
+    messages: tuple[Message, ...]
+    """Those of the interactions, oldest first."""
+    turns: tuple[Turn, ...]
+    """In the order in which they began."""
+
+    @property
+    def asked(self) -> list[Message]:
+        """What people have said, which opened the interactions."""
+        return [m for m in self.messages if m.sender_kind == "human" and m.spoken_by is None]
+
+    def text(self) -> str:
+        """As JSON, in one line."""
+        return self.model_dump_json(exclude_defaults=True)
+
+
+class Cassette(BaseModel):
+    """What one run of a case was answered."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    case: str
+    run: int = 0
+    """Its number, which says what went wrong in it."""
+    recording: Recording
+
+
+def read_recording(path: Path) -> Recording:
+    """The recording in a file. Raises `UserError`."""
+    try:
+        return Recording.model_validate_json(path.read_bytes())
+    except OSError as exc:
+        raise UserError(f"{shown_path(path)} cannot be read: {exc.strerror}") from exc
+    except ValidationError as exc:
+        where = ".".join(map(str, exc.errors()[0]["loc"]))
+        raise UserError(f"{shown_path(path)} is no recording: {where or 'no JSON'}") from exc
+
+
+async def record(
+    operator: Client, interactions: Sequence[str], history: Sequence[Message] | None = None
+) -> Recording:
+    """These interactions (`i42`) of a network, which must be over. Without a `history` the operator
+    observes the log, from a position before them.
+
+    Raises `UserError`, and `OperationError` for an interaction that there is not.
+    """
+    messages, turns = list[Message](), list[Turn]()
+    for interaction in interactions:
+        ended = await turns_of(operator, interaction)
+        if ended is None:
+            raise UserError(f"{interaction} is not over yet: a turn of it runs, or a request waits")
+        turns += ended
+        async for page in pages_of(operator, interaction):
+            messages += page.messages
+    messages.sort(key=lambda message: message.seq)
+    if history is None:
+        history = await _history(operator, messages[0].seq)
+    recording = Recording(
+        history=tuple(history),
+        messages=tuple(messages),
+        turns=tuple(sorted(turns, key=lambda turn: turn.started_at)),
+    )
+    if len(recording.asked) < len(interactions):
+        raise UserError("only what a person has begun can be recorded, not what a timer has")
+    return recording
+
+
+async def _history(operator: Client, before: int) -> list[Message]:
+    """What people and agents had said last in each thread."""
+    threads: dict[str, deque[Message]] = {}
+    if operator.ready.cursor < before - 1:
+        async for item in operator.events():
+            if not isinstance(item, Event):
+                continue
+            if item.seq >= before:
+                break
+            await operator.ack(item.seq)
+            message = item.message
+            if message.sender_kind in ("human", "agent") and message.amends is None:
+                threads.setdefault(message.thread_id, deque(maxlen=HISTORY)).append(message)
+            if item.seq == before - 1:
+                break
+    return sorted((m for said in threads.values() for m in said), key=lambda m: m.seq)
+
+
+class Cassettes:
+    """The recordings of a file of cases, which lie beside it: one line of JSON for each run."""
+
+    def __init__(self, cases: Path):
+        """Raises `UserError` for a file that has none of that."""
+        self.path = cases.with_suffix(".cassettes.jsonl")
+        self._lines: dict[str, list[Cassette]] = {}
+        try:
+            lines = self.path.read_bytes().splitlines() if self.path.exists() else []
+            for line in map(Cassette.model_validate_json, lines):
+                self._lines.setdefault(line.case, []).append(line)
+        except (OSError, ValidationError) as exc:
+            raise UserError(f"{shown_path(self.path)} holds no cassettes: record anew") from exc
+
+    def of(self, case: str) -> Sequence[Cassette]:
+        """Those of a case, by run."""
+        return self._lines.get(case, ())
+
+    def put(self, case: str, cassettes: Iterable[Cassette]) -> None:
+        """Write these in place of the case's. Raises `OSError`."""
+        self._lines[case] = sorted(cassettes, key=lambda cassette: cassette.run)
+        lines = (each for several in self._lines.values() for each in several)
+        text = "".join(f"{line.model_dump_json(exclude_defaults=True)}\n" for line in lines)
+        self.path.write_text(text, encoding="utf-8")
+
+
+# Playing it ---------------------------------------------------------------------------------------
+
+_CHANGING = re.compile(
+    r'(?:, )?"(?:present|absent|queued)": (?:\[[^\]]*\]|\{[^}]*\})'
+    r"|\b(?:(?P<id>[mi])\d+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d)?)\b"
+)
+
+
+def steady(text: str) -> str:
+    """The text without what is another one each time: ids of messages, times, who was connected
+    when a message was sent."""
+    return _CHANGING.sub(lambda found: f"{found['id']}*" if found["id"] else "*", text)
+
+
+_Cause = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def _cause(agent: str, messages: Iterable[Message]) -> _Cause:
+    """What a turn is recognised by: whose it is, and what it answers."""
+    return agent, tuple((message.sender_id, steady(message.text)) for message in messages)
+
+
+def _causes(recording: Recording) -> list[tuple[_Cause, Turn]]:
+    said = {message.id: message for message in (*recording.history, *recording.messages)}
+    return [
+        (_cause(turn.agent, (said[id] for id in turn.start.messages if id in said)), turn)
+        for turn in recording.turns
+    ]
+
+
+class Tape:
+    """Answers for the models and tools of agents that do again what a recording has."""
+
+    def __init__(self, recording: Recording):
+        self._left = _causes(recording)
+        self._calls = [c for turn in recording.turns for step in turn.steps for c in step.calls]
+        self._turns: dict[str, Turn] = {}
+        self._answered: dict[str, int] = {}
+
+    def begin(self, info: TurnInfo) -> None:
+        """A turn begins, or is taken up again."""
+        if info.id in self._turns:
+            return
+        cause = _cause(info.agent, info.messages)
+        found = next((n for n, (known, _) in enumerate(self._left) if known == cause), None)
+        if found is not None:
+            self._turns[info.id] = self._left.pop(found)[1]
+
+    def answer(self, turn: str, question: Question) -> Answer | None:
+        """What the model has said to this; None: it was not asked this."""
+        recorded = self._turns.get(turn)
+        if recorded is None:
+            return None
+        steps, at = [s for s in recorded.steps if s.made is None], self._answered.get(turn, 0)
+        for n in range(min(at, len(steps) - 1), -1, -1):  # a process that died may ask again
+            if _fits(recorded, steps, n, question):
+                self._answered[turn] = n + 1
+                return _answer(steps[n])
+        return None
+
+    def call(
+        self, name: str, arguments: Mapping[str, JsonValue], site: CallSite
+    ) -> ToolCallRecord | None:
+        """The call as it went, at this place of its turn or with the same arguments elsewhere;
+        None: it is not recorded."""
+        recorded = self._turns.get(site.turn)
+        steps = recorded.steps if recorded is not None else ()
+        calls = next((step.calls for step in steps if step.n == site.step), ())
+        if site.index < len(calls) and calls[site.index].name == name:
+            return calls[site.index]
+        alike = (c for c in self._calls if c.name == name and c.ran_with == arguments)
+        return next(alike, None)
+
+
+def _fits(turn: Turn, steps: Sequence[Step], n: int, question: Question) -> bool:
+    """Whether the question is that of step `n`, from 0. Its prompts are; and what a model without a
+    dialect of words is shown of its tools' last results. A role's prompts are not on record."""
+    if steps[n].role is not None:
+        return True
+    asked = [steady(message["content"] or "") for message in question.messages]
+    if asked[:2] != [steady(turn.system_prompt or ""), steady(turn.prompt or "")]:
+        return False
+    if n == 0 or turn.start.dialect != "native":
+        return True
+    return all(steady(told_result(call)) in asked[2:] for call in steps[n - 1].calls)
+
+
+def _answer(step: Step) -> Answer:
+    """The model's answer of which the step was made. Calls are given as such in every dialect."""
+    calls = (
+        CallRequest(c.id, c.name, c.arguments if isinstance(c.arguments, str) else _json(c))
+        for c in step.calls
+    )
+    return Answer(
+        text=step.text,
+        calls=tuple(calls),
+        tokens_in=step.tokens_in,
+        tokens_out=step.tokens_out,
+        finish_reason=step.finish_reason,
+        cost_usd=step.cost_usd,
+        wait=step.wait,
+        reasoning=step.reasoning,
+        discards=step.discards,
+        compresses=step.compresses,
+    )
+
+
+# What differs -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first step that is not as it was."""
+
+    where: str
+    """`clerk: step 2 of its turn about 'where is my lamp'`"""
+    then: tuple[str, ...]
+    now: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = difflib.unified_diff(self.then, self.now, "recorded", "now", lineterm="", n=2)
+        return "\n".join((self.where, *lines))
+
+
+def difference(then: Recording, now: Recording, changed: Collection[str] = ()) -> Difference | None:
+    """The first step in which two runs differ, in the order of the first; None: they do not. Agents
+    whose system prompt was `changed` may have another one."""
+    left, missing = _causes(now), None
+    for cause, turn in _causes(then):
+        n = next((n for n, (known, _) in enumerate(left) if known == cause), None)
+        if n is None:
+            missing = missing or Difference(_named(cause), ("it begins",), ())
+            continue
+        here = _blocks(left.pop(n)[1])
+        for name, lines in _blocks(turn):
+            _, shown = next(here, (name, ()))
+            if shown != lines and not (name == SYSTEM and turn.agent in changed):
+                return Difference(f"{_named(cause)}, {name}", lines, shown)
+        if (more := next(here, None)) is not None:
+            return Difference(f"{_named(cause)}, {more[0]}", (), more[1])
+    if missing is None and left:
+        return Difference(_named(left[0][0]), (), ("it begins",))
+    return missing
+
+
+SYSTEM = "the system prompt"
+
+
+def _named(cause: _Cause) -> str:
+    agent, messages = cause
+    sender, text = messages[-1] if messages else ("", "")
+    return f"{agent}: its turn about {text[:60]!r} of {sender}"
+
+
+def _blocks(turn: Turn) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What can differ, part by part, as lines."""
+    yield SYSTEM, _lines(turn.system_prompt or "")
+    yield "the prompt", _lines(turn.prompt or "")
+    for step in turn.steps:
+        told = [step.text or ""]
+        for call in step.calls:
+            told += [f"{call.name} {_json(call)}", f"-> {call.result or ''}"]
+        yield f"step {step.n}", _lines("\n".join(told))
+    if turn.end is not None:
+        yield "its end", _lines(f"{turn.end.outcome}\n{turn.end.reason}")
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(steady(text).splitlines())
+
+
+def _json(call: ToolCallRecord) -> str:
+    return json.dumps(call.arguments, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,211 @@
+"""Whole networks tried, recorded and played again: `test`, `record` and `replay`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.config.cases import Fault
+from hubbub.config.loader import load
+from hubbub.config.problems import ConfigProblems
+from hubbub.lab.cases import load_cases
+from hubbub.lab.networks import Trouble, replay
+from tests.unit.cli.conftest import Shell, model_served, running
+
+pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-12")]
+
+
+def sends(to: str, text: str) -> JsonValue:
+    """The answer of a model that says this and is done."""
+    say: JsonValue = {"tool": "send_text_message", "arguments": {"to": to, "text": text}}
+    return {"calls": [say, {"tool": "finish", "arguments": {"reason": "done"}}]}
+
+
+SCRIPT: JsonValue = {
+    "rules": [
+        {
+            "when": {"system": "You look orders up", "step": 1},
+            "answer": {"calls": [{"tool": "find_order", "arguments": {"number": 7}}]},
+        },
+        {"when": {"system": "You look orders up"}, "answer": sends("clerk", "Order 7 is a lamp.")},
+        {"when": {"incoming": "Order 7 is"}, "answer": sends("ann", "Money for the lamp it is.")},
+        {"when": {"system": "You are kind"}, "answer": sends("ann", "Gladly!")},
+        {"when": {"incoming": "refund"}, "answer": sends("billing", "What is order 7?")},
+        {"when": {"incoming": "hello"}, "answer": sends("ann", "Good morning.")},
+    ]
+}
+CONFIG = """\
+network: {{name: shop, auth: open, listen: '127.0.0.1:0', store: 'sqlite::memory:'}}
+models: {{default: {{model: m, base_url: '{url}', retries: 0}}}}
+humans: {{ann: {{roles: [owner]}}}}
+agents:
+  clerk: {{instruction: You answer customers., tools: [send_text_message]}}
+  billing:
+    instruction: You look orders up.
+    tools: [send_text_message, 'orders.py:find_order']
+"""
+ORDERS = """\
+from hubbub import tool
+
+
+@tool
+def find_order(number: int) -> str:
+    '''Look an order up.'''
+    with open("looked-up", "a") as file:
+        file.write("once ")
+    return "a lamp"
+"""
+NAME = "a refund goes through billing"
+CASES = f"""\
+cases:
+  - name: {NAME}
+    says: {{to: clerk, text: I want a refund.}}
+    faults: [slow_model, rate_limit, agent_killed, person_silent]
+    results: {{find_order: a lamp}}
+    expect:
+      - {{answered_by: clerk}}
+      - {{tool_called: find_order}}
+      - {{matches: Money}}
+      - {{max_turns: 3}}
+      - {{max_cost: 0}}
+      - never_silent
+      - no_loop
+      - ends_with_finish
+"""
+NOWHERE = "http://127.0.0.1:1/v1"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    with model_served(SCRIPT) as url:
+        yield url
+
+
+@pytest.fixture
+def shop(home: Path, endpoint: str) -> Path:
+    """The folder of a network of two agents; nothing of it runs."""
+    (home / "hubbub.yaml").write_text(CONFIG.format(url=endpoint))
+    (home / "orders.py").write_text(ORDERS)
+    (home / "cases.yaml").write_text(CASES)
+    return home
+
+
+def statuses(hubbub: Shell, runs: int, *more: str) -> list[str]:
+    """How each run of the case went; whatever that is, the command is content."""
+    ran = hubbub("test", "hubbub.yaml", "cases.yaml", "-n", str(runs), "--bar=0", "--json", *more)
+    return [run["status"] for run in ran.json()["cases"][0]["runs"]]
+
+
+def test_a_network_is_tried_with_faults_and_then_again_from_its_cassettes_without_an_endpoint(
+    shop: Path, hubbub: Shell
+) -> None:
+    faults, runs = get_args(Fault), 14
+    met = [Trouble(faults, f"{NAME} {n}").fault for n in range(runs)]
+    assert set(met) == {None, *faults}, "these runs have each fault, and none"
+    expected = ["failed" if fault == "rate_limit" else "passed" for fault in met]
+    assert statuses(hubbub, runs, "--record") == expected
+    assert not (shop / "looked-up").exists(), "no tool is carried out that reaches out"
+
+    (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))
+    assert statuses(hubbub, runs) == expected
+    ran = hubbub(
+        "test", "-n", str(runs), "hubbub.yaml", "cases.yaml", "--bar=1", "--junit=report.xml"
+    )
+    assert ran.code == 1
+    assert "x answered_by: clerk: nobody did" in ran.out
+    assert "HTTP 429" in (shop / "report.xml").read_text()
+
+    (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE).replace("answer", "greet"))
+    ran = hubbub("test", "hubbub.yaml", "cases.yaml", "-n", "1")
+    assert "the recording has no answer to: record anew with --record" in ran.out
+
+
+def test_the_last_time_is_remembered_and_what_chance_does_not_explain_is_said(
+    shop: Path, hubbub: Shell
+) -> None:
+    (shop / "cases.yaml").write_text(CASES.replace("    faults:", "    # faults:"))
+    command = ("test", "hubbub.yaml", "cases.yaml", "-n", "6")
+    assert "the last time" not in hubbub(*command, "--record").out
+    assert "the last time" not in hubbub(*command).out
+    text = (shop / "cases.yaml").read_text()
+    (shop / "cases.yaml").write_text(text.replace("Money", "Gold"))
+    worse = hubbub(*command)
+    assert "the last time 6/6: worse" in worse.out
+    assert "6 x matches: Gold: it said 'Money for the lamp it is.'" in worse.out
+
+
+def test_what_happened_in_a_running_network_is_replayed_and_becomes_a_case(
+    shop: Path, hubbub: Shell
+) -> None:
+    text = (shop / "hubbub.yaml").read_text()
+    with running(text, shop):
+        assert hubbub("ask", "clerk", "hello", "--as", "ann").out == "Good morning.\n"
+        assert hubbub("ask", "clerk", "a refund, please", "--as", "ann").code == 0
+        listed = hubbub("messages", "list", "--json").out.splitlines()
+        refund = next(m["id"] for m in map(json.loads, listed) if "refund" in m["content"])
+        ran = hubbub("record", refund, "--out", "refund.json")
+        assert (ran.code, ran.out) == (0, "refund.json: 4 messages, 3 turns\n")
+        assert hubbub("record", refund, "--case", "new.yaml").code == 0
+        nothing = hubbub("record", "i999", "--out", "x.json")
+        assert (nothing.code, nothing.err) == (2, "hubbub: there is no interaction i999 for you\n")
+    assert (shop / "looked-up").read_text() == "once "
+
+    (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))
+    ran = hubbub("replay", "refund.json")
+    assert (ran.code, ran.out) == (0, "refund.json: 3 turns, all as recorded\n")
+    ran = hubbub("test", "hubbub.yaml", "new.yaml", "-n", "2")
+    assert (ran.code, ran.out[:13]) == (0, "passed    2/2"), ran.out
+    assert "tool_called: find_order" in (shop / "new.yaml").read_text()
+    assert (shop / "looked-up").read_text() == "once "
+
+    (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE).replace("look orders", "look all"))
+    ran = hubbub("replay", "refund.json")
+    assert ran.code == 1
+    where, _, _, _, *diff = ran.out.splitlines()
+    assert where == "billing: its turn about 'What is order 7?' of clerk, the system prompt"
+    assert diff[:2] == ["-You look orders up.", "+You look all up."]
+    assert replay("hubbub.yaml", "refund.json") is not None
+
+
+def test_a_replay_with_another_prompt_asks_the_model_where_the_recording_has_no_answer(
+    shop: Path, hubbub: Shell, endpoint: str
+) -> None:
+    with running((shop / "hubbub.yaml").read_text(), shop):
+        hubbub("ask", "clerk", "a refund, please", "--as", "ann")
+        assert hubbub("record", "i1", "-o", "refund.json").code == 0
+    (shop / "kind.txt").write_text("You are kind.")
+    ran = hubbub("replay", "refund.json", "--prompt", "clerk=kind.txt")
+    assert ran.code == 1
+    where, *diff = ran.out.splitlines()
+    assert where == "clerk: its turn about 'a refund, please' of ann, step 1"
+    assert '+send_text_message {"text": "Gladly!", "to": "ann"}' in diff
+    ran = hubbub("replay", "refund.json", "--model", "default")
+    assert (ran.code, ran.out) == (0, "refund.json: 3 turns, all as recorded\n")
+    assert hubbub("replay", "refund.json", "--prompt", "clark=kind.txt").err == (
+        "hubbub: --prompt: there is no agent 'clark'; did you mean 'clerk'?\n"
+    )
+
+
+WRONG = {
+    "{says: {to: clark, text: a}, expect: [no_loop]}": "the unknown 'clark'; did you mean",
+    "{message: a, prompt: p, expect: [no_loop]}": "'no_loop' needs `says`",
+    "{incoming: a, agent: clerk, faults: [rate_limit], expect: [valid_json]}": "`faults` belong",
+    "{says: {to: clerk, text: a}, agent: clerk, expect: [no_loop]}": "belong to `incoming`",
+    "{expect: [no_loop]}": "expected either `message`",
+}
+
+
+def test_a_case_that_makes_no_sense_is_refused(home: Path) -> None:
+    (home / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))
+    (home / "orders.py").write_text(ORDERS)
+    loaded, file = load(home / "hubbub.yaml"), home / "cases.yaml"
+    for case, why in WRONG.items():
+        file.write_text("cases:\n  - " + case.replace("{", "{name: x, ", 1) + "\n")
+        with pytest.raises(ConfigProblems) as caught:
+            load_cases(loaded, [file])
+        assert why in str(caught.value)
