@@ -128,10 +128,14 @@ def test_a_network_is_tried_with_faults_and_then_again_from_its_cassettes_withou
 def test_the_last_time_is_remembered_and_what_chance_does_not_explain_is_said(
     shop: Path, hubbub: Shell
 ) -> None:
-    (shop / "cases.yaml").write_text(CASES.replace("    faults:", "    # faults:"))
+    greeting = "  - {name: hi, says: {to: clerk, text: hello}, expect: [{answered_by: clerk}]}\n"
+    (shop / "cases.yaml").write_text(CASES.replace("    faults:", "    # faults:") + greeting)
     command = ("test", "hubbub.yaml", "cases.yaml", "-n", "6")
     assert "the last time" not in hubbub(*command, "--record").out
-    assert "the last time" not in hubbub(*command).out
+    (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))
+    same = hubbub(*command)
+    assert "the last time" not in same.out
+    assert "2 of 2 cases passed" in same.out
     text = (shop / "cases.yaml").read_text()
     (shop / "cases.yaml").write_text(text.replace("Money", "Gold"))
     worse = hubbub(*command)
