@@ -257,7 +257,8 @@ async def turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None:
     waits = Requests.model_validate(await operator.call("list_requests", limit=200))
     messages, begun = set[str](), list[str]()
     async for page in pages_of(operator, interaction):
-        if any(wake.state != "ended" for wake in page.wakes):
+        # `open`: a turn may have woken somebody and ended since the page's messages were read.
+        if page.open or any(wake.state != "ended" for wake in page.wakes):
             return None
         messages |= {message.id for message in page.messages}
         messages |= {envelope.id for envelope in page.envelopes}

@@ -28,7 +28,7 @@ from hubbub.agents.models.base import Answer, Model, OnDelta, Question
 from hubbub.agents.models.providers import OPENER, open_endpoint
 from hubbub.agents.program import Asked
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied, Verdict
-from hubbub.agents.tools.base import CallSite, Tool
+from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.mcp.servers import McpTool
 from hubbub.agents.turn.hooks import TurnEvent
@@ -113,7 +113,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class RunEnd:
-    """Why a run has ended before all was over."""
+    """Why no model is asked any more: what is under way ends."""
 
     lacking: str | None = None
     """A tool that has no result. None: a model was asked what the recording has no answer to."""
@@ -167,7 +167,10 @@ class NetworkRun:
                 async with _running(self._live(hub, each) for each in file.agents) as agents:
                     watching = asyncio.create_task(self._watch(operator))
                     try:
-                        opened = [await self._answered(hub, operator, s, agents) for s in says]
+                        opened = list[str]()
+                        while self.end is None and len(opened) < len(says):
+                            saying = says[len(opened)]
+                            opened.append(await self._answered(hub, operator, saying, agents))
                     finally:
                         watching.cancel()
                         await asyncio.wait({watching})
@@ -216,7 +219,7 @@ class NetworkRun:
     ) -> str:
         """The interaction that this has opened, when all of it is over."""
         interaction = (await self._say(hub, saying)).message.interaction_id
-        while self.end is None and await turns_of(operator, interaction) is None:
+        while await turns_of(operator, interaction) is None:
             changed = asyncio.ensure_future(self._changed.wait())
             try:
                 await asyncio.wait({changed, *agents}, return_when=asyncio.FIRST_COMPLETED)
@@ -276,12 +279,14 @@ class NetworkRun:
     def recorded(self, question: Question) -> Answer | None:
         """What the model is to answer; None: it is asked itself. Raises `ModelError` where it may
         not be."""
+        if self.end is not None:
+            raise ModelError(self.end.text)
         if self.tape is None or self.anew:
             return None
         answer = self.tape.answer(_TURN.get(""), question)
         if answer is None and not self.live:
-            self._stop(RunEnd())
-            raise ModelError(UNRECORDED)
+            self.end = RunEnd()
+            raise ModelError(self.end.text)
         return answer
 
     async def strike(self, agent: str) -> None:
@@ -302,12 +307,8 @@ class NetworkRun:
             case _ as never:
                 assert_never(never)
 
-    def _stop(self, end: RunEnd) -> None:
-        self.end = self.end or end
-        self._changed.set()
-
     async def perform(self, tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """As `Tool.run`. Never returns where there is no result: the run is over."""
+        """As `Tool.run`. Where there is no result no model is asked any more."""
         if tool.name in self.results:
             result = self.results[tool.name]
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
@@ -317,9 +318,8 @@ class NetworkRun:
         recorded = tape.call(tool.name, arguments, site) if tape is not None else None
         if recorded is not None and recorded.result is not None:
             return recorded.result
-        self._stop(RunEnd(lacking=tool.name))
-        await asyncio.Event().wait()
-        raise AssertionError("nobody sets it")
+        self.end = self.end or RunEnd(lacking=tool.name)
+        raise ToolFailed(self.end.text)
 
     async def approve(self, call: ApprovalRequest) -> Verdict:
         """As the person did; without a recording everything, unless it is silent."""
@@ -420,7 +420,7 @@ async def replayed(
     history = [Saying.of(message) for message in recording.history]
     now = await run.run(history, [Saying.of(message) for message in recording.asked])
     differs = difference(recording, now, changed)
-    if differs is None and run.end is not None:
+    if run.end is not None and (differs is None or not differs.now):
         raise UserError(run.end.text)
     return differs
 

@@ -295,7 +295,7 @@ def _performance(recording: Recording, run: NetworkRun) -> Performance:
     unfinished = [t.end for t in recording.turns if t.end and t.end.outcome != "finished"]
     end = next(iter(unfinished), None)
     failed = end is not None and end.outcome in ("model_error", "handler_error")
-    if failed and end is not None and run.trouble.fault != "rate_limit":
+    if failed and end is not None and run.end is None and run.trouble.fault != "rate_limit":
         raise ModelError(end.reason)
     threads = {message.thread_id for message in recording.asked}
     by_agents = (m for m in recording.messages if m.sender_kind == "agent")

@@ -22,7 +22,7 @@ from hubbub.agents.turn.hooks import TurnInfo
 from hubbub.client import Client
 from hubbub.config.problems import shown_path
 from hubbub.embed.ask import pages_of, turns_of
-from hubbub.errors import UserError
+from hubbub.errors import ModelError, UserError
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn
@@ -199,7 +199,8 @@ class Tape:
         self._answered: dict[str, int] = {}
 
     def begin(self, info: TurnInfo) -> None:
-        """A turn begins, or is taken up again."""
+        """A turn begins, or is taken up again after its process has died."""
+        self._answered.pop(info.id, None)
         if info.id in self._turns:
             return
         cause = _cause(info.agent, info.messages)
@@ -208,15 +209,22 @@ class Tape:
             self._turns[info.id] = self._left.pop(found)[1]
 
     def answer(self, turn: str, question: Question) -> Answer | None:
-        """What the model has said to this; None: it was not asked this."""
+        """What the model has said to this; None: it was not asked this. Raises `ModelError` where
+        it had no answer then."""
         recorded = self._turns.get(turn)
         if recorded is None:
             return None
-        steps, at = [s for s in recorded.steps if s.made is None], self._answered.get(turn, 0)
-        for n in range(min(at, len(steps) - 1), -1, -1):  # a process that died may ask again
-            if _fits(recorded, steps, n, question):
-                self._answered[turn] = n + 1
-                return _answer(steps[n])
+        steps, at = [s for s in recorded.steps if s.made is None], self._answered.get(turn)
+        # A process that takes the turn up may ask again what the one before was answered.
+        places = range(len(steps), -1, -1) if at is None else (at,)
+        n = next((n for n in places if _fits(recorded, steps, n, question)), None)
+        if n is None:
+            return None
+        if n < len(steps):
+            self._answered[turn] = n + 1
+            return _answer(steps[n])
+        if recorded.end is not None and recorded.end.outcome == "model_error":
+            raise ModelError(recorded.end.reason)
         return None
 
     def call(
@@ -234,9 +242,10 @@ class Tape:
 
 
 def _fits(turn: Turn, steps: Sequence[Step], n: int, question: Question) -> bool:
-    """Whether the question is that of step `n`, from 0. Its prompts are; and what a model without a
-    dialect of words is shown of its tools' last results. A role's prompts are not on record."""
-    if steps[n].role is not None:
+    """Whether the question is that of step `n`, from 0, or after the last. Its prompts are; and
+    what a model without a dialect of words is shown of its tools' last results. A role's prompts
+    are not on record."""
+    if n < len(steps) and steps[n].role is not None:
         return True
     asked = [steady(message["content"] or "") for message in question.messages]
     if asked[:2] != [steady(turn.system_prompt or ""), steady(turn.prompt or "")]:
@@ -292,16 +301,29 @@ def difference(then: Recording, now: Recording, changed: Collection[str] = ()) -
         if n is None:
             missing = missing or Difference(_named(cause), ("it begins",), ())
             continue
-        here = _blocks(left.pop(n)[1])
-        for name, lines in _blocks(turn):
-            _, shown = next(here, (name, ()))
-            if shown != lines and not (name == SYSTEM and turn.agent in changed):
-                return Difference(f"{_named(cause)}, {name}", lines, shown)
-        if (more := next(here, None)) is not None:
-            return Difference(f"{_named(cause)}, {more[0]}", (), more[1])
-    if missing is None and left:
+        again = left.pop(n)[1]
+        differs = _differs(_named(cause), turn, again, changed)
+        if differs is not None and (differs.now or not _broken_off(again)):
+            return differs
+        missing = missing or differs
+    if left:
         return Difference(_named(left[0][0]), (), ("it begins",))
     return missing
+
+
+def _differs(named: str, then: Turn, now: Turn, changed: Collection[str]) -> Difference | None:
+    here = _blocks(now)
+    for name, lines in _blocks(then):
+        _, shown = next(here, (name, ()))
+        if shown != lines and not (name == SYSTEM and then.agent in changed):
+            return Difference(f"{named}, {name}", lines, shown)
+    more = next(here, None)
+    return None if more is None else Difference(f"{named}, {more[0]}", (), more[1])
+
+
+def _broken_off(turn: Turn) -> bool:
+    """Whether it is without an end of its own: that another turn differs may be why."""
+    return turn.end is None or turn.end.outcome == "model_error"
 
 
 SYSTEM = "the system prompt"
@@ -322,7 +344,7 @@ def _blocks(turn: Turn) -> Iterator[tuple[str, tuple[str, ...]]]:
         for call in step.calls:
             told += [f"{call.name} {_json(call)}", f"-> {call.result or ''}"]
         yield f"step {step.n}", _lines("\n".join(told))
-    if turn.end is not None:
+    if turn.end is not None and not _broken_off(turn):
         yield "its end", _lines(f"{turn.end.outcome}\n{turn.end.reason}")
 
 

@@ -126,7 +126,7 @@ def test_a_network_is_tried_with_faults_and_then_again_from_its_cassettes_withou
 
 
 def test_the_last_time_is_remembered_and_what_chance_does_not_explain_is_said(
-    shop: Path, hubbub: Shell
+    shop: Path, hubbub: Shell, endpoint: str
 ) -> None:
     greeting = "  - {name: hi, says: {to: clerk, text: hello}, expect: [{answered_by: clerk}]}\n"
     (shop / "cases.yaml").write_text(CASES.replace("    faults:", "    # faults:") + greeting)
@@ -141,6 +141,12 @@ def test_the_last_time_is_remembered_and_what_chance_does_not_explain_is_said(
     worse = hubbub(*command)
     assert "the last time 6/6: worse" in worse.out
     assert "6 x matches: Gold: it said 'Money for the lamp it is.'" in worse.out
+    (shop / "cases.yaml").write_text(text.replace("{find_order: a lamp}", "{}"))
+    (shop / "hubbub.yaml").write_text(CONFIG.format(url=endpoint))
+    (shop / "cases.cassettes.jsonl").unlink()
+    lacking = hubbub(*command, "-n", "1", "-k", "refund").out
+    assert "nobody did; the case has no result of find_order: give it one in `results`" in lacking
+    assert "tool_called" not in lacking
 
 
 def test_what_happened_in_a_running_network_is_replayed_and_becomes_a_case(
@@ -163,7 +169,7 @@ def test_what_happened_in_a_running_network_is_replayed_and_becomes_a_case(
     ran = hubbub("replay", "refund.json")
     assert (ran.code, ran.out) == (0, "refund.json: 3 turns, all as recorded\n")
     ran = hubbub("test", "hubbub.yaml", "new.yaml", "-n", "2")
-    assert (ran.code, ran.out[:13]) == (0, "passed    2/2"), ran.out
+    assert (ran.code, ran.err, ran.out[:13]) == (0, "", "passed    2/2")
     assert "tool_called: find_order" in (shop / "new.yaml").read_text()
     assert (shop / "looked-up").read_text() == "once "
 
