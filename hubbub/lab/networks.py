@@ -151,9 +151,9 @@ class NetworkRun:
         and `TimeoutError`.
         """
         file = self.loaded.file
-        coding = [name for name in file.agents if file.agent(name).kind == "acp"]
-        if coding:
-            raise UserError(f"agents.{coding[0]}: coding agents do not run in tests")
+        others = [name for name in file.agents if file.agent(name).kind in ("acp", "program")]
+        if others:
+            raise UserError(f"agents.{others[0]}: other programs do not run in tests of a network")
         section = file.network.model_copy(update={"store": MEMORY_STORE, "auth": "open"})
         mods = [mod for mod in file.mods if _mod_name(mod) not in _OUTWARD]
         file = file.model_copy(update={"network": section, "mods": mods})
