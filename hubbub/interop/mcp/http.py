@@ -26,9 +26,14 @@ from mcp.shared.inbound import (
     classify_inbound_request,
 )
 from mcp.shared.transport_context import TransportContext
-from mcp.types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, ErrorData
+from mcp.types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    SERVER_INFO_META_KEY,
+    ErrorData,
+)
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
-from mcp_types import SERVER_INFO_META_KEY
 from pydantic import JsonValue
 
 from hubbub.client import Client
