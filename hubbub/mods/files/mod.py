@@ -14,6 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import ClassVar, NamedTuple
 
+from pydantic import JsonValue
+
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.mods.api import PASS, Mod, Reject, Replace, Verdict
@@ -309,10 +311,13 @@ class FilesMod(Mod):
         self._tell(kept, "added", kept.uploaded_by)
 
     def _tell(self, kept: StoredFile, what: str, by: str) -> None:
-        """Those who look at a list of files."""
+        """Those who look at a list of files: of one in no thread, its uploader alone."""
+        told: dict[str, JsonValue] = {"id": kept.id, "name": kept.name, "by": by}
+        if not kept.threads:
+            self.host.signal(thread_ids.BROADCAST, what, told, to=(kept.uploaded_by,))
         for thread in kept.threads:
             with suppress(OperationError):  # a thread in which nobody has spoken yet
-                self.host.signal(thread, what, {"id": kept.id, "name": kept.name, "by": by})
+                self.host.signal(thread, what, told)
 
     # What becomes of them ---------------------------------------------------------------------
 

@@ -121,6 +121,16 @@ async def test_a_long_text_is_read_in_parts() -> None:
         assert (error.code, "from image/png" in error.message) == ("not_found", True)
 
 
+async def test_the_uploader_alone_hears_of_a_file_that_is_in_no_thread() -> None:
+    async with network("ann", "bot") as (_, ann, bot):
+        await upload(ann, "x.txt", b"some words", thread=None)
+        await ann.call("delete_file", id="f1")
+        signals = [await ann.signal("mod.files") for _ in range(2)]
+        assert [each["data"]["kind"] for each in signals] == ["added", "deleted"]
+        await bot.sync()
+        assert not [each for each in bot.signals if each["type"] == "mod.files"]
+
+
 # Messages and threads ---------------------------------------------------------------------------
 
 
