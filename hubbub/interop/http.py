@@ -117,6 +117,8 @@ class Exchange(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head:
+            return  # behind the body: no header of the request
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
         if key in self.headers:
             self._several.add(key)

@@ -124,10 +124,12 @@ async def served(**limits: float) -> AsyncIterator[int]:
 async def test_requests_in_any_parts_are_answered_and_what_is_none_is_said_so() -> None:
     chunked = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     whole = post("/", b"hello", "X-One: \t1 ")
+    trailing = chunked[:-2] + b"X-One: 1\r\n\r\n0\r\nX-One: 2\r\n\r\n"
     cases: list[tuple[tuple[bytes, ...], int, bytes]] = [
         ((whole,), 200, b"hello"),
         (tuple(whole[n : n + 1] for n in range(len(whole))), 200, b"hello"),
         ((chunked, b"5\r\nhel", b"lo\r\n", b"0\r\n\r\n"), 200, b"hello"),
+        ((trailing,), 200, b""),
         ((post("/pieces", b"hello"),), 200, b"POST hello"),
         ((post("/", b"x" * 600_000),), 200, b"x" * 600_000),
         ((b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",), 200, b""),
