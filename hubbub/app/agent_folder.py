@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from hubbub.app.supervisor import Supervisor, Unit
-from hubbub.config.agent_files import agent_text, field_at, fields_of, file_of, path_of
+from hubbub.config.agent_files import (
+    agent_text,
+    field_at,
+    fields_of,
+    file_of,
+    path_of,
+    with_values,
+    with_variables,
+)
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Document, parse
@@ -92,7 +102,7 @@ class AgentFiles:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"{shown_path(path)} cannot be read: {error}") from None
-        document = parse(path, _AS_WRITTEN, text)
+        document = self._document(agent, text)
         _fields(agent, document)
         return text, document
 
@@ -104,18 +114,25 @@ class AgentFiles:
             raise _by_hand(self.file(agent), error) from None
 
     def _read(self, agent: str, text: str) -> AgentFields:
-        return _fields(agent, parse(file_of(self._folder, agent), _AS_WRITTEN, text))
+        return _fields(agent, self._document(agent, text))
+
+    def _document(self, agent: str, text: str) -> Document:
+        """The file with names of variables in what is free text, and their values in the rest."""
+        path = file_of(self._folder, agent)
+        document, real = parse(path, _AS_WRITTEN, text), parse(path, os.environ, text)
+        with_values(_section(agent, document), _section(agent, real))
+        return document
 
     def _with_variables(
         self, agent: str, fields: AgentFields, before: tuple[str, Document]
     ) -> Iterator[AgentProblem]:
         """Fields that would change, and have variables of the environment: what is written here is
         text, and would end that."""
-        old = _fields(agent, before[1])
-        real = _fields(agent, parse(file_of(self._folder, agent), os.environ, before[0]))
-        for name in AgentFields.model_fields:
-            was = getattr(old, name)
-            if was not in (getattr(fields, name), getattr(real, name)):
+        text, document = before
+        path, old = file_of(self._folder, agent), _fields(agent, document)
+        written, real = parse(path, _AS_WRITTEN, text), parse(path, os.environ, text)
+        for name in sorted(with_variables(_section(agent, written), _section(agent, real))):
+            if getattr(old, name) != getattr(fields, name):
                 text = f"it has a variable of the environment: change it in {self.file(agent)}"
                 yield AgentProblem(field=name, message=text)
 
@@ -133,15 +150,21 @@ _AS_WRITTEN = _AsWritten()
 
 def _fields(agent: str, document: Document) -> AgentFields:
     """Raises `UserError` where the file has not the form of such a file."""
-    agents = document.data.get("agents")
-    section = agents.get(agent) if isinstance(agents, Mapping) else None
-    name = shown_path(document.place(()).file)
-    if not isinstance(section, Mapping):
-        raise UserError(f"{name} does not have the agent {agent!r}: it was changed by hand")
+    name, section = shown_path(document.place(()).file), _section(agent, document)
     try:
         return fields_of(section)
     except ValueError as error:
         raise _by_hand(name, error) from None
+
+
+def _section(agent: str, document: Document) -> dict[str, JsonValue]:
+    """Raises `UserError` where the file has none of this agent."""
+    agents = document.data.get("agents")
+    section = agents.get(agent) if isinstance(agents, dict) else None
+    if not isinstance(section, dict):
+        name = shown_path(document.place(()).file)
+        raise UserError(f"{name} does not have the agent {agent!r}: it was changed by hand")
+    return section
 
 
 def _by_hand(file: str, error: Exception) -> UserError:

@@ -18,11 +18,21 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from hubbub.config.source import Document, Loc
+from hubbub.config.source import Document, Loc, refers
 from hubbub.config.units import Section
 from hubbub.protocol.agents import AgentFields
 
-__all__ = ["AgentFolder", "agent_text", "field_at", "fields_of", "file_of", "files_in", "path_of"]
+__all__ = [
+    "AgentFolder",
+    "agent_text",
+    "field_at",
+    "fields_of",
+    "file_of",
+    "files_in",
+    "path_of",
+    "with_values",
+    "with_variables",
+]
 
 _QUOTED = re.compile(r"[^\n\t\x20-\x7e\xa0-\u2027\u202a-\ufefe\U00010000-\U0010ffff]|[ \t]\n|^\s")
 """What a text cannot have as it stands: it is written in quotes then."""
@@ -33,6 +43,8 @@ _PLACES: Mapping[str, Loc] = {
     "daily_tokens": ("daily", "tokens"),
 }
 """Where in an agent's section each field stands."""
+_BY_VALUE = ("model", "permission_mode", "daily_usd", "daily_tokens", "max_steps")
+"""Fields that are no free text: where a variable stands for one, its name would be no value."""
 
 
 class AgentFolder(Section):
@@ -71,6 +83,24 @@ def fields_of(section: Mapping[str, JsonValue]) -> AgentFields:
     where that is of another type."""
     found = {name: _at(section, place) for name, place in _PLACES.items()}
     return AgentFields.model_validate({k: v for k, v in found.items() if v is not None})
+
+
+def with_values(section: dict[str, JsonValue], real: Mapping[str, JsonValue]) -> None:
+    """Put the value of fields that are no free text, as it is in `real`, in place of the name of
+    the variable that stands for it in `section`, which has the names."""
+    for name in _BY_VALUE:
+        *above, last = _PLACES[name]
+        parent = _at(section, tuple(above)) if above else section
+        if isinstance(parent, dict) and refers(str(parent.get(str(last)))):
+            parent[str(last)] = _at(real, _PLACES[name])
+
+
+def with_variables(
+    section: Mapping[str, JsonValue], real: Mapping[str, JsonValue]
+) -> frozenset[str]:
+    """The fields in which variables stand: `section` has their names, `real` their values."""
+    places = _PLACES.items()
+    return frozenset(name for name, place in places if _at(section, place) != _at(real, place))
 
 
 def field_at(loc: Loc) -> str:

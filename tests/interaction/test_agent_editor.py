@@ -194,3 +194,34 @@ async def test_variables_of_the_environment_are_shown_by_their_names_and_stay_in
         error = await ann.ask("edit_agent", agent="rev", instruction="It was ${DOOR_CODE}.")
         assert "variable of the environment" in error["message"]
         assert load(config).file.agents["rev"].instruction == "The code is 4711."
+
+
+@pytest.mark.behaviour("U-17")
+async def test_what_is_no_text_is_shown_by_its_value_where_a_variable_says_it_and_the_rest_changes(
+    in_memory: Networks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("STEPS", "7"), ("USD", "1.5"), ("MODE", "read_only")):
+        monkeypatch.setenv(name, value)
+    (config := tmp_path / "net.yaml").write_text(NETWORK % FOLDER)
+    (folder := tmp_path / "agents.d").mkdir()
+    text = (
+        "agents:\n  rev:\n    instruction: Be.\n    max_steps: ${STEPS}\n"
+        "    permission_mode: ${MODE:-full}\n    daily:\n      usd: ${USD}\n"
+    )
+    (file := folder / "rev.yaml").write_text(text)
+    loaded = load(config)
+    async with in_memory.start(loaded.file) as network:
+        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        network.hub.services.agent_editor.files = files
+        ann = await network.join("ann")
+        fields = (await ann.call("read_agent", agent="rev"))["fields"]
+        assert fields == {
+            "instruction": "Be.",
+            "max_steps": 7,
+            "permission_mode": "read_only",
+            "daily_usd": 1.5,
+        }
+        await ann.call("edit_agent", agent="rev", description="It reads.", max_steps=7)
+        assert file.read_text().startswith(text)
+        error = await ann.ask("edit_agent", agent="rev", max_steps=8)
+        assert "variable of the environment" in error["message"]
