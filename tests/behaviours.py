@@ -181,6 +181,7 @@ PROMPTS = {
     "Q-10": "Cases of prompts and agents are run again and again, with a pass rate and its bounds.",
     "Q-11": "A rehearsal reaches nobody: calls are checked, and have results without being run.",
     "Q-12": "Whole networks are tried with faults, recorded, and replayed without their models.",
+    "Q-13": "A branch shares a log up to a message and goes on apart from its network.",
 }
 
 TURNS = {

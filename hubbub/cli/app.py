@@ -52,6 +52,7 @@ OWN: Mapping[str, tuple[str, str, str]] = {
     "test": ("Build", "prompt_tests", "Run cases of prompts, agents and whole networks."),
     "record": ("Build", "recordings", "Record what came of a message, to replay it or as a case."),
     "replay": ("Build", "recordings", "Play a recording again, and show what differs."),
+    "branch": ("Build", "recordings", "Let the network go on otherwise from one of its messages."),
     "mods": ("Build", "mods", "List and show mods, create your own, reload settings."),
 }
 """Commands and groups with parts that are written by hand: section, module, what they do."""

@@ -1,23 +1,29 @@
-"""`record` and `replay`: interactions of a network as files, played to it again."""
+"""`record`, `replay` and `branch`: what has happened in a network, again and otherwise."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import JsonValue
 
 from hubbub.cli.connection import AddressOption, NetworkTarget, TokenOption, joined, run_async
-from hubbub.cli.output import DEFAULT_CONFIG, counted
+from hubbub.cli.output import DEFAULT_CONFIG, JsonFlag, console, counted, emit_json
 from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import UserError
 from hubbub.ids import parse_interaction_id, parse_message_id
+from hubbub.people.text import visible
+from hubbub.protocol.branches import Branched
 from hubbub.protocol.frames import Cursor
 from hubbub.protocol.messages import Message
 
 if TYPE_CHECKING:
-    from hubbub.config.loader import LoadedConfig
+    from hubbub.lab.networks import NetworkRun
     from hubbub.lab.recordings import Recording
 
 __all__ = ["register"]
@@ -27,7 +33,10 @@ BEFORE = 5000
 
 
 def register(app: typer.Typer, word: str) -> None:
-    app.command(word)(record if word == "record" else replay)
+    commands: dict[str, Callable[..., None]] = {
+        "record": record, "replay": replay, "branch": branch,
+    }  # fmt: skip
+    app.command(word)(commands[word])
 
 
 def record(
@@ -96,13 +105,14 @@ def replay(
     models are asked wherever the recording has no answer."""
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
-    from hubbub.lab.networks import NetworkRun, replayed, with_model
+    from hubbub.lab.networks import NetworkRun, replayed, with_change, with_model
     from hubbub.lab.recordings import Tape, read_recording
 
     loaded, recording = load_valid(config), read_recording(file)
     changed = {each.partition("=")[0] for each in prompt or ()}
     for each in prompt or ():
-        loaded = _with_prompt(loaded, each)
+        agent, _, path = each.partition("=")
+        loaded = with_change(loaded, agent, "instruction", _text_of(path))
     if model is not None and model not in loaded.file.models:
         raise UserError(f"there is no model '{model}'{nearest(model, loaded.file.models)}")
     if model is not None:
@@ -117,14 +127,119 @@ def replay(
     raise typer.Exit(1)
 
 
-def _with_prompt(loaded: LoadedConfig, said: str) -> LoadedConfig:
-    name, _, path = said.partition("=")
-    if name not in loaded.file.agents:
-        raise UserError(f"--prompt: there is no agent '{name}'{nearest(name, loaded.file.agents)}")
+def _text_of(path: str) -> str:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except OSError as exc:
         raise UserError(f"--prompt: {path} cannot be read: {exc.strerror}") from exc
-    changed = loaded.file.agent(name).model_copy(update={"instruction": text, "prompt": None})
-    agents = {**loaded.file.agents, name: changed}
-    return replace(loaded, file=loaded.file.model_copy(update={"agents": agents}))
+
+
+# Branches -----------------------------------------------------------------------------------------
+
+
+def branch(
+    message: Annotated[str, typer.Argument(help="Where it begins: m42.")],
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--with", "-w", help="AGENT.KEY=VALUE: of an agent of the config."),
+    ] = None,
+    results: Annotated[
+        list[str] | None, typer.Option("--result", help="TOOL=TEXT: what a tool answers.")
+    ] = None,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="Serve the branch then, for the page and `hubbub chat`.")
+    ] = False,
+    config: Annotated[
+        Path, typer.Option("--config", "-c", help="The network's YAML file.")
+    ] = DEFAULT_CONFIG,
+    as_json: JsonFlag = False,
+) -> None:
+    """Let a network go on from one of its messages, otherwise than it did: with another
+    instruction, model or tools of an agent. What came of the message stands beside what came of it
+    in the branch.
+
+    The network itself is only read, and may be running. Nothing leaves the branch: tools that reach
+    out give the results that are on record, or those that you give. Without --with all models are
+    asked again.
+    """
+    from hubbub.app.preflight import load_valid
+    from hubbub.app.process import run_loop
+    from hubbub.lab.networks import NetworkRun, with_change
+
+    seq, loaded = parse_message_id(message), load_valid(config)
+    if seq is None:
+        raise UserError(f"{message!r} is no message: they look like m42")
+    for each in changes or ():
+        named, _, value = each.partition("=")
+        agent, _, key = named.rpartition(".")
+        loaded = with_change(loaded, agent, key, _value(value))
+    given = dict(each.split("=", 1) for each in results or () if "=" in each)
+    run = NetworkRun(loaded, results=dict[str, JsonValue](given), live=True, anew=not changes)
+    if sys.stdin.isatty():
+        run.ask = _ask
+    outcome = run_loop(_branched(run, seq, stay=stay, as_json=as_json))
+    if outcome.lacking is not None:
+        raise typer.Exit(1)
+
+
+async def _branched(run: NetworkRun, seq: int, *, stay: bool, as_json: bool) -> Branched:
+    from hubbub.lab.branches import beginning, branched, served
+
+    at = await beginning(run.loaded, seq)
+    async with branched(run, at) as (hub, outcome):
+        if as_json:
+            emit_json(outcome)
+        else:
+            _print(outcome)
+        if stay:
+            async with served(hub) as url:
+                typer.echo(f"\nthe branch is at {url} until Ctrl-C; it is forgotten then")
+                await asyncio.Event().wait()
+    return outcome
+
+
+async def _ask(tool: str, arguments: Mapping[str, JsonValue]) -> str | None:
+    """The result of a call, from who sits at the terminal."""
+    words = f"{tool} {json.dumps(arguments, ensure_ascii=False)} is not carried out; its result"
+    said: str = await asyncio.to_thread(typer.prompt, visible(words), default="", err=True)
+    return said or None
+
+
+def _value(text: str) -> JsonValue:
+    """Lists, maps, numbers and the like as in YAML; anything else is text as it stands."""
+    import yaml
+
+    try:
+        value: JsonValue = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return value if text[:1] in ("[", "{") or not isinstance(value, dict | list | str) else text
+
+
+def _print(outcome: Branched) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    sides = (outcome.then, outcome.now)
+    figures = Table("", "then", "in the branch", box=None, pad_edge=False)
+    figures.add_row("messages", *(str(side.messages) for side in sides))
+    figures.add_row("turns", *(str(side.turns) for side in sides))
+    figures.add_row("tokens", *(f"{side.tokens_in} in, {side.tokens_out} out" for side in sides))
+    figures.add_row("cost", *(_dollars(side.cost_usd) for side in sides))
+    figures.add_row("time", *(f"{side.seconds:.1f} s" for side in sides))
+    screen = console()
+    screen.print(f"from {outcome.message} on")
+    screen.print(figures)
+    for title, side in zip(("then", "in the branch"), sides, strict=True):
+        screen.print(f"\n{title}")
+        for each in side.said:
+            screen.print(Text(f"  {visible(f'{each.sender} in {each.thread_id}: {each.text}')}"))
+    if outcome.lacking is not None:
+        tool, arguments = outcome.lacking.tool, outcome.lacking.arguments
+        call = f"{tool} {json.dumps(arguments, ensure_ascii=False)}"
+        words = f"{call} has no result on record: give one with --result {tool}=TEXT"
+        screen.print(Text(f"\n{visible(words)}"))
+
+
+def _dollars(cost: float | None) -> str:
+    return "-" if cost is None else f"${cost:.4f}"

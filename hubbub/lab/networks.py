@@ -10,10 +10,20 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -36,23 +46,29 @@ from hubbub.app.preflight import load_valid
 from hubbub.app.prompts import mod_notes
 from hubbub.client import Client, ClientOptions
 from hubbub.client.memory import MemoryTransport
+from hubbub.clock import Clock
 from hubbub.config.cases import Fault
+from hubbub.config.explain import valid
 from hubbub.config.loader import LoadedConfig
-from hubbub.config.models import ModelConfig
+from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.paths import MEMORY_STORE
+from hubbub.config.problems import nearest
 from hubbub.embed.ask import turns_of
 from hubbub.errors import ModelError, UserError
 from hubbub.lab.recordings import Difference, Recording, Tape, difference, read_recording, record
 from hubbub.mods.loader import load_mods
 from hubbub.network.caller import OPERATOR
 from hubbub.network.hub import Hub
+from hubbub.network.ports import Store
 from hubbub.network.store import open_store
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["NetworkRun", "RunEnd", "Saying", "Trouble", "replay", "replayed", "with_model"]
+__all__ = [
+    "NetworkRun", "RunEnd", "Saying", "Trouble", "replay", "replayed", "with_change", "with_model",
+]  # fmt: skip
 
 MOST_S = 600.0
 """Seconds that a run may take."""
@@ -63,6 +79,10 @@ _OUTWARD = frozenset({"webhooks"})
 """Mods that would send something to somebody outside."""
 _TURN: ContextVar[str] = ContextVar("_TURN")
 """The turn whose model is asked."""
+Over = Callable[[str], Awaitable[None]]
+"""Waits until all of an interaction is over."""
+Ask = Callable[[str, Mapping[str, JsonValue]], Awaitable[str | None]]
+"""What a tool answers to these arguments; None: nobody knows."""
 _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
@@ -117,6 +137,8 @@ class RunEnd:
 
     lacking: str | None = None
     """A tool that has no result. None: a model was asked what the recording has no answer to."""
+    arguments: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Of the call."""
 
     @property
     def text(self) -> str:
@@ -136,6 +158,8 @@ class NetworkRun:
     live: bool = False
     anew: bool = False
     trouble: Trouble = field(default_factory=Trouble)
+    ask: Ask | None = None
+    """Who is asked for the result of a call that has none."""
     end: RunEnd | None = field(default=None, init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _lives: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
@@ -150,6 +174,20 @@ class NetworkRun:
         Raises `UserError` for agents that cannot run so, `ConfigError` for mistakes in the config,
         and `TimeoutError`.
         """
+        async with asyncio.timeout(MOST_S), self.hub(open_store(MEMORY_STORE)) as hub:
+            before = [await self._say(hub, saying, silent=True) for saying in history]
+            async with self.agents(hub) as (operator, over):
+                opened = list[str]()
+                while self.end is None and len(opened) < len(says):
+                    sent = await self._say(hub, says[len(opened)])
+                    opened.append(sent.message.interaction_id)
+                    await over(opened[-1])
+            async with self._client(hub, OPERATOR, "service") as operator:
+                return await record(operator, opened, [sent.message for sent in before])
+
+    @asynccontextmanager
+    async def hub(self, store: Store, clock: Clock | None = None) -> AsyncIterator[Hub]:
+        """The hub and its mods, without what would send something to somebody outside."""
         file = self.loaded.file
         others = [name for name in file.agents if file.agent(name).kind in ("acp", "program")]
         if others:
@@ -157,24 +195,25 @@ class NetworkRun:
         section = file.network.model_copy(update={"store": MEMORY_STORE, "auth": "open"})
         mods = [mod for mod in file.mods if _mod_name(mod) not in _OUTWARD]
         file = file.model_copy(update={"network": section, "mods": mods})
-        hub = Hub(file, open_store(MEMORY_STORE), mods=load_mods(mods, section.allow_mods))
-        async with asyncio.timeout(MOST_S), hub:
+        async with Hub(file, store, mods=load_mods(mods, section.allow_mods), clock=clock) as hub:
             for name in (OPERATOR, *file.agents):
                 self._tokens[name] = secrets.token_urlsafe(32)
                 hub.gateway.admission.add_token(name, self._tokens[name])
-            before = [await self._say(hub, saying, silent=True) for saying in history]
-            async with self._client(hub, OPERATOR, "service") as operator:
-                async with _running(self._live(hub, each) for each in file.agents) as agents:
-                    watching = asyncio.create_task(self._watch(operator))
-                    try:
-                        opened = list[str]()
-                        while self.end is None and len(opened) < len(says):
-                            saying = says[len(opened)]
-                            opened.append(await self._answered(hub, operator, saying, agents))
-                    finally:
-                        watching.cancel()
-                        await asyncio.wait({watching})
-                return await record(operator, opened, [sent.message for sent in before])
+            yield hub
+
+    @asynccontextmanager
+    async def agents(self, hub: Hub) -> AsyncIterator[tuple[Client, Over]]:
+        """Within, the agents run. What waits until all of an interaction is over."""
+        async with (
+            self._client(hub, OPERATOR, "service") as operator,
+            _running(self._live(hub, each) for each in self.loaded.file.agents) as agents,
+        ):
+            watching = asyncio.create_task(self._watch(operator))
+            try:
+                yield operator, partial(self._over, operator, agents)
+            finally:
+                watching.cancel()
+                await asyncio.wait({watching})
 
     # What is said -------------------------------------------------------------------------------
 
@@ -214,11 +253,9 @@ class NetworkRun:
             case _:
                 return "broadcast_text_message", said
 
-    async def _answered(
-        self, hub: Hub, operator: Client, saying: Saying, agents: Sequence[asyncio.Task[None]]
-    ) -> str:
-        """The interaction that this has opened, when all of it is over."""
-        interaction = (await self._say(hub, saying)).message.interaction_id
+    async def _over(
+        self, operator: Client, agents: Sequence[asyncio.Task[None]], interaction: str
+    ) -> None:
         while await turns_of(operator, interaction) is None:
             changed = asyncio.ensure_future(self._changed.wait())
             try:
@@ -229,7 +266,6 @@ class NetworkRun:
                 if agent.done():
                     agent.result()  # raises: by itself it ends for a mistake only
             self._changed.clear()
-        return interaction
 
     async def _watch(self, operator: Client) -> None:
         async for item in operator.events():
@@ -318,7 +354,11 @@ class NetworkRun:
         recorded = tape.call(tool.name, arguments, site) if tape is not None else None
         if recorded is not None and recorded.result is not None:
             return recorded.result
-        self.end = self.end or RunEnd(lacking=tool.name)
+        if self.ask is not None and self.end is None:
+            said = await self.ask(tool.name, arguments)
+            if said is not None:
+                return said
+        self.end = self.end or RunEnd(lacking=tool.name, arguments=arguments)
         raise ToolFailed(self.end.text)
 
     async def approve(self, call: ApprovalRequest) -> Verdict:
@@ -404,6 +444,19 @@ def with_model(loaded: LoadedConfig, model: str) -> LoadedConfig:
         for name in loaded.file.agents
     }
     return replace(loaded, file=loaded.file.model_copy(update={"agents": agents}))
+
+
+def with_change(loaded: LoadedConfig, agent: str, key: str, value: JsonValue) -> LoadedConfig:
+    """The network with another value for a key of an agent. Raises `UserError`."""
+    agents = loaded.file.agents
+    if agent not in agents:
+        raise UserError(f"there is no agent '{agent}'{nearest(agent, agents)}")
+    given = agents[agent].model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if key == "instruction":
+        given.pop("prompt", None)
+    changed = valid(AgentConfig, {**given, key: value}, f"agents.{agent}")
+    file = loaded.file.model_copy(update={"agents": {**agents, agent: changed}})
+    return replace(loaded, file=file)
 
 
 # Against a recording ------------------------------------------------------------------------------

@@ -235,10 +235,15 @@ class Tape:
         recorded = self._turns.get(site.turn)
         steps = recorded.steps if recorded is not None else ()
         calls = next((step.calls for step in steps if step.n == site.step), ())
-        if site.index < len(calls) and calls[site.index].name == name:
-            return calls[site.index]
-        alike = (c for c in self._calls if c.name == name and c.ran_with == arguments)
+        places = (*calls[site.index : site.index + 1], *self._calls)
+        alike = (c for c in places if c.name == name and _alike(c, arguments))
         return next(alike, None)
+
+
+def _alike(call: ToolCallRecord, arguments: Mapping[str, JsonValue]) -> bool:
+    """Whether these are the arguments of the call, as the model wrote them or as it ran."""
+    known = [call.arguments, call.ran_with]
+    return steady(_dumped(arguments)) in [steady(_dumped(each)) for each in known]
 
 
 def _fits(turn: Turn, steps: Sequence[Step], n: int, question: Question) -> bool:
@@ -353,4 +358,8 @@ def _lines(text: str) -> tuple[str, ...]:
 
 
 def _json(call: ToolCallRecord) -> str:
-    return json.dumps(call.arguments, ensure_ascii=False, sort_keys=True)
+    return _dumped(call.arguments)
+
+
+def _dumped(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)

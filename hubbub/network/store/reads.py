@@ -49,6 +49,7 @@ __all__ = [
     "thread_page",
     "token_counts",
     "token_hashes",
+    "tseq_after",
     "wake",
     "wakes",
     "was_member",
@@ -118,7 +119,7 @@ def tails(
                 found[thread].append(seq)
         for thread, seqs in found.items():
             if len(seqs) < limit:
-                before = _tseq_after(db, thread, upto)
+                before = tseq_after(db, thread, upto)
                 seqs += _indexed_seqs(db, thread, before, limit - len(seqs))
         return {thread: _whole_tail(db, thread, seqs) for thread, seqs in found.items()}
 
@@ -129,7 +130,7 @@ def thread_page(
     below = _END if before is None else before
     with snapshot(db):
         seqs: list[int] = []
-        if below > _tseq_after(db, thread, _END):
+        if below > tseq_after(db, thread, _END):
             rows = db.execute(
                 "SELECT seq FROM message WHERE seq > ? AND thread_no = ? AND tseq < ? "
                 "ORDER BY seq DESC LIMIT ?",
@@ -140,7 +141,7 @@ def thread_page(
         return _bodies(db, thread, seqs)
 
 
-def _tseq_after(db: sqlite3.Connection, thread: int, upto: int) -> int:
+def tseq_after(db: sqlite3.Connection, thread: int, upto: int) -> int:
     """The tseq that follows the thread's last indexed message with seq <= `upto`.
 
     Positions of a thread are dense and grow with seq, so halving finds it: a reader may be far
@@ -149,8 +150,8 @@ def _tseq_after(db: sqlite3.Connection, thread: int, upto: int) -> int:
 
     def seq_of(tseq: int) -> int:
         sql = "SELECT seq FROM by_thread WHERE thread_no = ? AND tseq = ?"
-        seq: int = db.execute(sql, (thread, tseq)).fetchone()[0]
-        return seq
+        row: tuple[int] | None = db.execute(sql, (thread, tseq)).fetchone()
+        return row[0] if row else 0  # of a branch: it stands in the log before it
 
     last: tuple[int, int] | None = db.execute(
         "SELECT tseq, seq FROM by_thread WHERE thread_no = ? ORDER BY tseq DESC LIMIT 1", (thread,)

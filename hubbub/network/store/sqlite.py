@@ -26,7 +26,7 @@ from hubbub.network.store.place import Place
 from hubbub.network.store.writer import TAIL, BatchWriter
 from hubbub.network.stored import StoredEvent, StoreState
 
-__all__ = ["SqliteStore"]
+__all__ = ["SqliteStore", "answer"]
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
 }
 
 
-def _answer(db: sqlite3.Connection, query: Query[T]) -> T:
+def answer(db: sqlite3.Connection, query: Query[T]) -> T:
     """The answer to a query, read in the thread of `db`."""
     fields = [getattr(query, name) for name in query.__match_args__]
     result: T = _ANSWERS[type(query)](db, *fields)
@@ -171,7 +171,7 @@ class SqliteStore:
         return await self.reading.run(reads.message, seq)
 
     async def read(self, query: Query[T]) -> T:
-        return await self.reading.run(_answer, query)
+        return await self.reading.run(answer, query)
 
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
         await self.writing.run(mods.bring_up, mod, scripts)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
 import pytest
 from pydantic import JsonValue
+from syrupy.assertion import SnapshotAssertion
 
+from hubbub.app.preflight import load_valid
+from hubbub.client import Client, WebSocketTransport
 from hubbub.config.cases import Fault
 from hubbub.config.loader import load
 from hubbub.config.problems import ConfigProblems
+from hubbub.lab.branches import branched, served
 from hubbub.lab.cases import load_cases
-from hubbub.lab.networks import Trouble, replay
+from hubbub.lab.networks import NetworkRun, Trouble, replay
+from hubbub.protocol.frames import Event
 from tests.unit.cli.conftest import Shell, model_served, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-12")]
@@ -34,6 +41,11 @@ SCRIPT: JsonValue = {
         },
         {"when": {"system": "You look orders up"}, "answer": sends("clerk", "Order 7 is a lamp.")},
         {"when": {"incoming": "Order 7 is"}, "answer": sends("ann", "Money for the lamp it is.")},
+        {
+            "when": {"system": "You check", "step": 1},
+            "answer": {"calls": [{"tool": "find_order", "arguments": {"number": 8}}]},
+        },
+        {"when": {"system": "You check"}, "answer": sends("clerk", "Order 7 is missing.")},
         {"when": {"system": "You are kind"}, "answer": sends("ann", "Gladly!")},
         {"when": {"incoming": "refund"}, "answer": sends("billing", "What is order 7?")},
         {"when": {"incoming": "hello"}, "answer": sends("ann", "Good morning.")},
@@ -197,7 +209,7 @@ def test_a_replay_with_another_prompt_asks_the_model_where_the_recording_has_no_
     ran = hubbub("replay", "refund.json", "--model", "default")
     assert (ran.code, ran.out) == (0, "refund.json: 3 turns, all as recorded\n")
     assert hubbub("replay", "refund.json", "--prompt", "clark=kind.txt").err == (
-        "hubbub: --prompt: there is no agent 'clark'; did you mean 'clerk'?\n"
+        "hubbub: there is no agent 'clark'; did you mean 'clerk'?\n"
     )
 
 
@@ -219,3 +231,58 @@ def test_a_case_that_makes_no_sense_is_refused(home: Path) -> None:
         with pytest.raises(ConfigProblems) as caught:
             load_cases(loaded, [file])
         assert why in str(caught.value)
+
+
+STORED = CONFIG.replace("sqlite::memory:", "sqlite:shop.db")
+
+
+@pytest.mark.behaviour("Q-13")
+def test_a_branch_of_a_running_network_goes_on_otherwise_and_leaves_the_network_as_it_is(
+    shop: Path, hubbub: Shell, endpoint: str, snapshot: SnapshotAssertion
+) -> None:
+    (shop / "hubbub.yaml").write_text(STORED.format(url=endpoint))
+    with running((shop / "hubbub.yaml").read_text(), shop):
+        hubbub("ask", "clerk", "hello", "--as", "ann")
+        hubbub("ask", "clerk", "a refund, please", "--as", "ann")
+        hubbub("ask", "clerk", "hello again", "--as", "ann")
+        listed = hubbub("messages", "list", "--json").out
+        said = {m["content"]: m["id"] for m in map(json.loads, listed.splitlines())}
+        refund, order = said["a refund, please"], said["What is order 7?"]
+
+        kind = hubbub("branch", refund, "--with", "clerk.instruction=You are kind.", "--json")
+        sides = kind.json()
+        assert [m["text"] for m in sides["then"]["said"]] == [
+            "What is order 7?", "Order 7 is a lamp.", "Money for the lamp it is.",
+        ]  # fmt: skip
+        assert [m["text"] for m in sides["now"]["said"]] == ["Gladly!"]
+        assert (sides["then"]["turns"], sides["now"]["turns"]) == (3, 1)
+        assert 0 < sides["now"]["tokens_in"] < sides["then"]["tokens_in"]
+        answer = hubbub("branch", said["Money for the lamp it is."], "--json").json()
+        assert answer["message"] == said["Order 7 is a lamp."], "it begins at what was answered"
+        assert (shop / "looked-up").read_text() == "once ", "no tool is carried out in a branch"
+        assert hubbub("messages", "list", "--json").out == listed
+
+        asyncio.run(goes_on(shop, refund))
+        assert hubbub("messages", "list", "--json").out == listed
+
+    lines = (
+        f"branch {order} --with 'billing.instruction=You check orders.'",
+        f"branch {order} --with 'billing.instruction=You check orders.' --result find_order=none",
+        "branch m999",
+        "branch m1 --with clark.instruction=x",
+        "branch m1 --with clerk.instructions=x",
+    )
+    assert re.sub(r"\d+ in, \d+ out", "<tokens>", hubbub.story(*lines)) == snapshot
+
+
+async def goes_on(shop: Path, message: str) -> None:
+    """People talk in a branch as in any network, at an address of its own."""
+    run = NetworkRun(load_valid(shop / "hubbub.yaml"), live=True)
+    async with branched(run, int(message[1:])) as (hub, outcome), served(hub) as url:
+        assert outcome.then.said == outcome.now.said
+        transport = WebSocketTransport(url.replace("http", "ws", 1))
+        async with Client(transport, "ann", "human") as ann:
+            await ann.call("send_text_message", to="clerk", text="hello once more")
+            async for item in ann.events():
+                if isinstance(item, Event) and item.message.text == "Good morning.":
+                    break

@@ -1,0 +1,147 @@
+"""Branches of a network: it goes on from one of its messages with other prompts or models, apart
+from the network itself."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from hubbub.clock import SystemClock
+from hubbub.config.loader import LoadedConfig
+from hubbub.errors import UserError
+from hubbub.lab.networks import MOST_S, NetworkRun
+from hubbub.lab.recordings import Recording, Tape
+from hubbub.network.hub import Hub
+from hubbub.network.queries import InteractionMessages, PromptsOf, Query, TurnsById, WakesAt
+from hubbub.network.server import serve_hub
+from hubbub.network.services.turns.ending import turn_record
+from hubbub.network.store.branch import BranchStore
+from hubbub.network.store.place import parse_url
+from hubbub.protocol.branches import Branched, BranchedText, BranchSide, LackingResult
+from hubbub.protocol.messages import Message
+from hubbub.web.site import About, Site
+
+__all__ = ["beginning", "branched", "served"]
+
+Read = Callable[[Query[Any]], Awaitable[Any]]
+_CAUSE = re.compile(r"(?:^|-)m(\d+)$")
+
+
+class _BranchClock:
+    """Time as it goes on from the message: deadlines and spans are what they were."""
+
+    monotonic = staticmethod(SystemClock.monotonic)
+
+    def __init__(self, store: BranchStore):
+        self._store = store
+        self._since: float | None = None
+
+    def now(self) -> float:
+        if self._since is None:  # when the hub first asks, the store is open
+            self._since = self.monotonic() - self._store.sent_at.timestamp()
+        return self.monotonic() - self._since
+
+
+async def beginning(loaded: LoadedConfig, seq: int) -> int:
+    """Where a branch at this message begins: there, or, when nobody was woken by it, at what it
+    answers. Raises `UserError` where nothing would go on."""
+    at: int | None = seq
+    while at:
+        store = BranchStore(parse_url(loaded.file.network.store), at)
+        await store.open()
+        try:
+            woken = await store.read(WakesAt([at]))
+            message = await _message(store, at)
+        finally:
+            await store.close()
+        if any(wake.reply is not None for wake in woken.values()):
+            return at
+        cause = _CAUSE.search(message.cause_id or "")
+        at = int(cause[1]) if cause else None
+    raise UserError(f"nobody was woken by m{seq}, and it answers nothing: there is no other course")
+
+
+@asynccontextmanager
+async def branched(run: NetworkRun, at: int) -> AsyncIterator[tuple[Hub, Branched]]:
+    """The network of the run goes on from the message at `at`, which has woken somebody, until all
+    is over that came of it. Within, the branch still runs.
+
+    Models and tools answer as they did where they are asked the same. Raises what `NetworkRun.run`
+    raises.
+    """
+    store = BranchStore(parse_url(run.loaded.file.network.store), at)
+    async with run.hub(store, _BranchClock(store)) as hub:
+        interaction = (await _message(store, at)).interaction_id
+        span = _Span(interaction, at)
+        then = await span.read(store.original, store.original_head)
+        run.tape = Tape(then)
+        async with run.agents(hub) as (_, over):
+            async with asyncio.timeout(MOST_S):
+                await over(interaction)
+            now = await span.read(store.read, hub.kernel.log.head)
+            end = run.end
+            lacking = (
+                LackingResult(tool=end.lacking, arguments=dict(end.arguments))
+                if end is not None and end.lacking is not None
+                else None
+            )
+            outcome = Branched(message=f"m{at}", then=_side(then), now=_side(now), lacking=lacking)
+            yield hub, outcome
+
+
+@asynccontextmanager
+async def served(hub: Hub) -> AsyncIterator[str]:
+    """Within, the hub listens for the page and clients of this machine; its address."""
+    file = hub.file
+    pages = Site(About(f"{file.network.name} (branch)", "open", tuple(file.humans)))
+    async with serve_hub(hub, "127.0.0.1:0", pages=pages) as listening:
+        yield listening.url.replace("ws", "http", 1)
+
+
+async def _message(store: BranchStore, seq: int) -> Message:
+    return Message.model_validate_json(await store.message(seq) or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """An interaction, from one of its messages on."""
+
+    interaction: str
+    at: int
+
+    async def read(self, read: Read, head: int) -> Recording:
+        """It, as a store has it."""
+        bodies, after = list[bytes](), self.at - 1
+        while after < head:
+            page = await read(InteractionMessages(self.interaction, after, head))
+            bodies += [body for _, body in page.found]
+            after = page.upto
+        messages = [Message.model_validate_json(body) for body in bodies]
+        wakes = await read(WakesAt([message.seq for message in messages]))
+        taken = {wake.taken for wake in wakes.values() if wake.taken}
+        stored = await read(TurnsById(sorted(taken)))
+        turns = [turn_record(turn, await read(PromptsOf(turn.id))) for turn in stored]
+        return Recording(messages=tuple(messages), turns=tuple(turns))
+
+
+def _side(course: Recording) -> BranchSide:
+    turns, said = course.turns, course.messages[1:]
+    ends = [turn.ended_at or turn.started_at for turn in turns]
+    began = min((turn.started_at for turn in turns), default=None)
+    costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
+    return BranchSide(
+        messages=len(said),
+        turns=len(turns),
+        tokens_in=sum(turn.tokens_in for turn in turns),
+        tokens_out=sum(turn.tokens_out for turn in turns),
+        cost_usd=round(sum(costs), 12) if costs else None,
+        seconds=round((max(ends) - began).total_seconds(), 3) if began is not None else 0.0,
+        said=tuple(
+            BranchedText(sender=each.sender_id, thread_id=each.thread_id, text=each.text)
+            for each in said
+        ),
+    )
