@@ -71,6 +71,27 @@ async def test_a_host_hears_answers_and_acknowledges(in_memory: Networks) -> Non
 
 
 @pytest.mark.behaviour("I-11")
+async def test_answers_name_their_causes_in_the_threads_that_were_heard_of_last(
+    in_memory: Networks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.interop.mcp.participant.MOST_THREADS", 2)
+    async with rig(in_memory) as net:
+        several = {name: await net.person(name) for name in ("ann", "bea", "cid")}
+        async with host(net) as client:
+            cursor: dict[str, Any] = {}
+            ids = {}
+            for name in ("ann", "bea", "ann", "cid"):
+                await several[name].say("claude", "well?")
+                heard = await waits(client, **cursor)
+                cursor = {"cursor": heard["cursor"]}
+                ids[name] = heard["messages"][-1]["id"]
+            for name in ("ann", "cid"):
+                await does(client, "send_text_message", to=name, text="well")
+                event = await several[name].event()
+                assert event["message"]["cause_id"] == ids[name]
+
+
+@pytest.mark.behaviour("I-11")
 async def test_what_is_not_acknowledged_is_handed_to_the_next_life(in_memory: Networks) -> None:
     async with rig(in_memory) as net:
         ann = await net.person()

@@ -37,10 +37,11 @@ from hubbub.wording import near, shortened
 __all__ = ["Asker", "unknown_model"]
 
 _OTHER = "this key (Idempotency-Key) was used for another request"
-MARK_S = 0.5
+MARK_S = 2.0
 """Seconds after which the hub is told which answers were taken."""
 MOST_KEYS = 1000
-"""Idempotency keys that are remembered with their questions; the hub knows all."""
+"""Idempotency keys that are remembered with their questions, and users with their conversations;
+the hub knows all."""
 
 
 class Asker(RequestClient):
@@ -213,6 +214,8 @@ class Asker(RequestClient):
         thread_id = thread_ids.reply_thread(sent.thread_id, sent.seq)
         if asked.user:
             self._users[asked.model, asked.user] = thread_id
+            if len(self._users) > MOST_KEYS:
+                del self._users[next(iter(self._users))]
         question.conversation.busy = False
         question.conversation = self._conversations.of(asked.model, thread_id)
         question.conversation.busy = True
@@ -404,8 +407,8 @@ class Asker(RequestClient):
             question.take_notice(message)
         elif _answers(question, message):
             question.take(message)
-            if message.spoken_by is not None:
-                question.finish()
+            if message.spoken_by is not None or message.cause_id == question.message.id:
+                question.finish()  # it is part of no turn: nothing else is to come
             elif message.cause_id is None or not message.cause_id.startswith(
                 f"{message.sender_id}-"
             ):

@@ -27,6 +27,8 @@ __all__ = ["Heard", "McpParticipant"]
 
 MOST = 50
 """Messages that are handed out at once."""
+MOST_THREADS = 1000
+"""Threads of which the message that an answer there answers is remembered."""
 PROGRESS_S = 10.0
 """Between two signs of life while nothing comes."""
 
@@ -134,7 +136,11 @@ class McpParticipant:
     def _handed_out(self, event: Event) -> None:
         if event.wake is not None:
             self._last = event
-        self._answers[event.message.thread_id] = event.message.id
+        thread = event.message.thread_id
+        self._answers.pop(thread, None)  # those that were heard of last come last
+        self._answers[thread] = event.message.id
+        if len(self._answers) > MOST_THREADS:
+            del self._answers[next(iter(self._answers))]
 
     def _told(self, event: Event) -> JsonValue:
         told = compact(event.message.model_dump(mode="json", exclude_none=True), self.name)
