@@ -15,7 +15,7 @@ from benchmarks.bench import Bench
 from benchmarks.fill import admit, fill
 from benchmarks.servers import Server, start, start_network
 from benchmarks.sides import token_of
-from hubbub.app.starters import starter_files
+from hubbub.cli.init import starter_files
 from hubbub.network.store import open_store
 
 __all__ = ["filled_store", "hub", "pair_names", "start_hub", "write_config"]

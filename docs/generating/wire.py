@@ -24,15 +24,13 @@ from hubbub.protocol import (
     frames,
     memory,
     messages,
-    mods,
     operations,
     spending,
     thread_ids,
-    trials,
     turns,
 )
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
-from hubbub.protocol.session import WELCOME, SessionState
+from hubbub.protocol.wire import WELCOME, SessionState
 
 __all__ = ["operations_parts", "protocol_parts"]
 
@@ -144,7 +142,7 @@ def operations_parts() -> dict[str, str]:
     tools = [op for op in CORE_OPERATIONS if op.tool]
     others = [op for op in CORE_OPERATIONS if not op.tool]
     given = [op.output for op in CORE_OPERATIONS]
-    modules = (operations, memory, trials, control, spending, mods, admin, agents)
+    modules = (operations, memory, control, spending, admin, agents)
     outputs = [m for module in modules for m in models_of(*given, module=module)]
     outputs = [model for model in outputs if model.__name__ not in ELSEWHERE]
     return {

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from hubbub.protocol.amending import amended
 from hubbub.protocol.frames import Event, Ready
-from hubbub.protocol.messages import Message, PendingWake, ReplyNeed, ThreadSummary, Wake
+from hubbub.protocol.messages import Message, PendingWake, ReplyNeed, ThreadSummary, Wake, amended
 
 __all__ = [
     "KEPT_MESSAGES",

@@ -30,8 +30,8 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, ConnectionLost, ModelError, OperationError
 from hubbub.logs import get_logger
+from hubbub.protocol.agents import Trial, TurnTried
 from hubbub.protocol.frames import Ready
-from hubbub.protocol.trials import Trial, TurnTried
 from hubbub.protocol.turns import Step, Turn
 
 __all__ = ["TurnTrials", "Workbench"]

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Annotated
 
 import typer
 
+from hubbub.app.providers import ModelProposal, models_section
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.errors import UserError
 
-__all__ = ["register", "write_files"]
+__all__ = [
+    "mod_files",
+    "register",
+    "starter_files",
+    "write_files",
+]
 
 
 def register(app: typer.Typer, word: str) -> None:
@@ -26,7 +34,6 @@ def init(
 ) -> None:
     """Write a commented starter network: hubbub.yaml and an agent in Python."""
     from hubbub.app.providers import find_models
-    from hubbub.app.starters import starter_files
     from hubbub.cli.connection import run_async
 
     proposals = run_async(find_models(os.environ))
@@ -66,3 +73,42 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
+
+
+_EXAMPLE = ModelProposal(
+    "qwen3:8b", "http://127.0.0.1:11434/v1", None, "for example with Ollama on this machine"
+)
+
+
+def starter_files(proposals: Sequence[ModelProposal]) -> dict[str, str]:
+    """The texts by file name. With a model within reach the network has an agent that uses it."""
+    models, concierge = models_section(proposals or [_EXAMPLE]), _text("concierge.yaml.txt")
+    if not proposals:
+        models, concierge = _commented(models), _commented(concierge, "  ")
+    template = Template(_text("hubbub.yaml.txt"))
+    return {
+        "hubbub.yaml": template.substitute(models=models, concierge=concierge),
+        "agents/greeter.py": _text("greeter.py.txt"),
+    }
+
+
+def mod_files(name: str) -> Mapping[str, str]:
+    """The files of a mod called `name` (a lower-case identifier), by their paths."""
+    words = {"name": name, "class_name": name.title().replace("_", "")}
+    paths = {
+        f"{name}.py": "mod.py.txt",
+        f"{name}_tables/0001_{name}.sql": "mod_tables.sql.txt",
+        f"test_{name}.py": "test_mod.py.txt",
+    }
+    return {path: Template(_text(file)).substitute(words) for path, file in paths.items()}
+
+
+def _text(file: str) -> str:
+    return resources.files("hubbub.cli").joinpath("starter_files", file).read_text(encoding="utf-8")
+
+
+def _commented(text: str, indent: str = "") -> str:
+    """Every line as a comment that becomes YAML again when the `# ` is taken away."""
+    return "".join(
+        f"{indent}# {line.removeprefix(indent)}\n" if line else "\n" for line in text.splitlines()
+    )

@@ -15,7 +15,7 @@ from hubbub.cli.output import DEFAULT_CONFIG, JsonFlag, console, emit_json, help
 from hubbub.config.problems import shown_path
 from hubbub.errors import OperationError, UserError
 from hubbub.field_docs import descriptions
-from hubbub.protocol.mods import ModStates
+from hubbub.protocol.admin import ModStates
 
 if TYPE_CHECKING:
     from hubbub.client import Client
@@ -161,8 +161,7 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
 ) -> None:
     """Write a mod to start from, with a test that runs, and say how to name it in the YAML."""
-    from hubbub.app.starters import mod_files
-    from hubbub.cli.init import write_files
+    from hubbub.cli.init import mod_files, write_files
     from hubbub.mods.loader import NAME, known_mods
 
     if not NAME.fullmatch(name) or iskeyword(name):

@@ -29,8 +29,8 @@ from hubbub.people.figures import SHELL, outcome_words
 from hubbub.people.parameters import Parameter, described_operations, value_of
 from hubbub.people.shown import Shown
 from hubbub.people.state import ClientState
+from hubbub.protocol.admin import ModStates
 from hubbub.protocol.control import Approvals, Breakers, Stops
-from hubbub.protocol.mods import ModStates
 from hubbub.protocol.operations import OperationSchemas, Threads, Turns
 
 __all__ = [

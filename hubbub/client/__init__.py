@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.client.client import Client, ClientOptions
 from hubbub.client.items import Disconnected, Events, Incoming
-from hubbub.client.memory import MemoryTransport
 from hubbub.client.runfile import (
     DEFAULT_ADDRESS,
     Address,
@@ -16,7 +15,7 @@ from hubbub.client.runfile import (
     state_dir,
     write_run_file,
 )
-from hubbub.client.transport import Transport, WebSocketTransport, Wire
+from hubbub.client.transport import MemoryTransport, Transport, WebSocketTransport, Wire
 
 __all__ = [
     "DEFAULT_ADDRESS",

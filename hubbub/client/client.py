@@ -24,8 +24,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
-from hubbub.client.backoff import Backoff
-from hubbub.client.calls import Call, Calls
+from hubbub.client.calls import Backoff, Call, Calls
 from hubbub.client.items import Disconnected, Events
 from hubbub.client.snapshot import complete, decode, refused
 from hubbub.client.stream import Stream, Verdict

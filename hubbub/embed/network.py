@@ -29,7 +29,7 @@ from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied, Verdict
 from hubbub.client import Client, ClientOptions
-from hubbub.client.memory import MemoryTransport
+from hubbub.client.transport import MemoryTransport
 from hubbub.config.agents import ModelSettings
 from hubbub.config.budgets import ApprovalsConfig, BreakerConfig, Budgets, DailyBudgets
 from hubbub.config.checks import cross_check

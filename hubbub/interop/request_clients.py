@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
 
 from hubbub.client import Client, ClientOptions
-from hubbub.client.memory import MemoryTransport
+from hubbub.client.transport import MemoryTransport
 from hubbub.errors import HubbubError
 from hubbub.protocol.messages import Kind
 from hubbub.protocol.wire import Inlet, Outlet

@@ -45,7 +45,7 @@ from hubbub.agents.turn.hooks import TurnEvent
 from hubbub.app.preflight import load_valid
 from hubbub.app.prompts import mod_notes
 from hubbub.client import Client, ClientOptions
-from hubbub.client.memory import MemoryTransport
+from hubbub.client.transport import MemoryTransport
 from hubbub.clock import Clock
 from hubbub.config.cases import Fault
 from hubbub.config.explain import valid

@@ -31,8 +31,7 @@ from hubbub.protocol.codec import Decoder
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Hello, Identify, LimitsInfo, Reconnect
 from hubbub.protocol.messages import History
-from hubbub.protocol.session import SessionState
-from hubbub.protocol.wire import Outlet
+from hubbub.protocol.wire import Outlet, SessionState
 
 __all__ = ["Cursors", "Gateway"]
 

@@ -30,7 +30,7 @@ from hubbub.network.limits import ConnectionCount
 from hubbub.network.path_switch import Doors, PathSwitch
 from hubbub.network.session import Session
 from hubbub.protocol.codes import CloseCode
-from hubbub.protocol.session import SessionState
+from hubbub.protocol.wire import SessionState
 
 __all__ = ["Listening", "parse_listen", "serve_hub"]
 

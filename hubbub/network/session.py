@@ -37,8 +37,7 @@ from hubbub.protocol.frames import (
     Identify,
     Signal,
 )
-from hubbub.protocol.session import SessionState, complaint
-from hubbub.protocol.wire import Outlet
+from hubbub.protocol.wire import Outlet, SessionState, complaint
 
 __all__ = ["Session", "SessionHost"]
 

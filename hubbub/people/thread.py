@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
-from hubbub.protocol.amending import amended
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Message, amended
 
 __all__ = ["KEPT", "ClientThread"]
 

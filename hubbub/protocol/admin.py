@@ -1,9 +1,12 @@
-"""What owners ask of a hub: tokens, how it is doing, and the processes of its agents."""
+"""What owners ask of a hub: tokens, its state, its mods, and the processes of its agents."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
+
+from pydantic import JsonValue
 
 from hubbub.protocol.messages import Model, Name, Participant
 from hubbub.protocol.operations import Input
@@ -12,8 +15,12 @@ __all__ = [
     "AgentLog",
     "AgentProcess",
     "AgentProcesses",
+    "ConfigureMod",
     "ListAgentProcesses",
+    "ListMods",
     "ListTokens",
+    "ModState",
+    "ModStates",
     "NetworkStatus",
     "NewToken",
     "OneAgent",
@@ -106,3 +113,31 @@ class NetworkStatus(Model):
     draining: bool
     down: tuple[Participant, ...] = ()
     """Agents that do not run and will not by themselves."""
+
+
+class ListMods(Input):
+    """Nothing to say."""
+
+
+class ConfigureMod(Input):
+    name: Name
+    """The mod; see list_mods."""
+    settings: Mapping[str, JsonValue]
+    """All of its settings, as they would stand in the YAML; what is left out has its default."""
+
+
+class ModState(Model):
+    """A mod that runs. Its settings are not shown: there may be secrets in them."""
+
+    name: str
+    about: str
+    """What it does."""
+    operations: tuple[str, ...]
+    """Names of the operations that it adds."""
+    failures: int
+    """How often it has failed since the network started."""
+
+
+class ModStates(Model):
+    mods: tuple[ModState, ...]
+    """In the order in which messages pass them."""

@@ -6,6 +6,7 @@ from these models.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from operator import not_
 from typing import Annotated, Any, Literal
 
@@ -51,7 +52,9 @@ __all__ = [
     "Timer",
     "TurnRef",
     "Wake",
+    "amended",
 ]
+
 
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
@@ -396,3 +399,27 @@ class OperationInfo(Model):
     # Read as JSON they are JSON, and looking at each value took most of the time of joining.
     input_schema: dict[str, SkipValidation[JsonValue]] = Field(default_factory=dict)
     output_schema: dict[str, SkipValidation[JsonValue]] = Field(default_factory=dict)
+
+
+def amended(message: Message, amendments: Iterable[Message]) -> Message:
+    """The message as it is shown after these, oldest first, which all amend it: with the content of
+    the last edit, or with none once it was deleted."""
+    for amendment in amendments:
+        if amendment.amends is None or message.amended == "deleted":
+            continue
+        if amendment.amends.kind == "deleted":
+            return _deleted(message)
+        message = message.model_copy(
+            update={
+                "content": amendment.content,
+                "text_representation": amendment.text_representation,
+                "outside": message.outside or amendment.outside,
+                "amended": "edited",
+            }
+        )
+    return message
+
+
+def _deleted(message: Message) -> Message:
+    empty = {"content": "", "text_representation": None, "quote": None, "attachments": ()}
+    return message.model_copy(update={**empty, "amended": "deleted"})

@@ -1,14 +1,28 @@
-"""The two ends of a connection as the hub sees them, whatever carries the frames.
+"""The two ends of a connection as the hub sees them, whatever carries the frames, and its states.
 
 A socket server and the in-process transport both implement `Outlet` and hand what arrives to the
-`Inlet` that `Hub.attach(outlet)` returns.
+`Inlet` that `Hub.attach(outlet)` returns. Which frame is welcome in which state:
+
+    CONNECTED --identify--> IDENTIFYING --ready--> READY --> CLOSED
+
+A frame that the table does not list for a state is answered with the error beside it; the state
+stays as it is.
 """
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import Protocol
 
-__all__ = ["Inlet", "Outlet"]
+from hubbub.protocol.codes import ErrorCode
+
+__all__ = [
+    "WELCOME",
+    "Inlet",
+    "Outlet",
+    "SessionState",
+    "complaint",
+]
 
 
 class Outlet(Protocol):
@@ -43,3 +57,31 @@ class Inlet(Protocol):
     def lost(self) -> None:
         """The peer is gone. Called once; nothing is received after it."""
         ...
+
+
+class SessionState(Enum):
+    CONNECTED = auto()
+    """Open, nobody yet."""
+    IDENTIFYING = auto()
+    """`identify` is being checked."""
+    READY = auto()
+    CLOSED = auto()
+
+
+WELCOME: dict[SessionState, frozenset[str]] = {
+    SessionState.CONNECTED: frozenset({"identify"}),
+    SessionState.IDENTIFYING: frozenset(),
+    SessionState.READY: frozenset({"call", "ack", "signal"}),
+    SessionState.CLOSED: frozenset(),
+}
+
+
+def complaint(state: SessionState, op: str) -> tuple[ErrorCode, str] | None:
+    """Why `op` is not welcome in `state`; None if it is."""
+    if op in WELCOME[state]:
+        return None
+    if op == "identify":
+        return ErrorCode.ALREADY_IDENTIFIED, "this socket has identified already"
+    if state is SessionState.IDENTIFYING:
+        return ErrorCode.NOT_IDENTIFIED, f"wait for `ready` before `{op}`"
+    return ErrorCode.NOT_IDENTIFIED, f"send `identify` before `{op}`"

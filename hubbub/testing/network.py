@@ -7,8 +7,7 @@ from contextlib import AsyncExitStack
 from typing import Self
 
 from hubbub.client import Client, ClientOptions
-from hubbub.client.memory import MemoryTransport
-from hubbub.client.transport import Transport, WebSocketTransport
+from hubbub.client.transport import MemoryTransport, Transport, WebSocketTransport
 from hubbub.clock import Clock
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.config.paths import MEMORY_STORE

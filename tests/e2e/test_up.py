@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from hubbub.app.starters import starter_files
+from hubbub.cli.init import starter_files
 from hubbub.client import Client, WebSocketTransport
 from tests.e2e.support.agents import all_present
 

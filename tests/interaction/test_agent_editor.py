@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.app.agent_folder import AgentFiles
+from hubbub.app.network import AgentFiles
 from hubbub.app.supervisor import Supervisor, Unit
 from hubbub.config.loader import load
 from tests.interaction.peers import Networks, soon

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.turn.journal import Journal
 from hubbub.client import Client
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.network.queries import LatestTurns
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd

@@ -12,7 +12,7 @@ from hubbub.network.auth import new_token, token_hash
 from hubbub.network.queries import TokenHashes
 from hubbub.network.store import add_token_offline
 from hubbub.protocol.frames import VERSION
-from hubbub.protocol.session import SessionState
+from hubbub.protocol.wire import SessionState
 from tests.interaction.peers import Network, Networks, Peer, config, eventually, soon
 from tests.interaction.stores import MoodyStore
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub import Agent
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import OperationError
-from hubbub.protocol.trials import TriedTurn
+from hubbub.protocol.agents import TriedTurn
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer, Usage
 from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Rule, Script, When

@@ -24,7 +24,7 @@ from hubbub import ids
 from hubbub.agents import launch, llm
 from hubbub.agents.program import Objects
 from hubbub.client import Client, ClientOptions
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
 from hubbub.errors import ConnectionLost, OperationError, StoreUnavailable, UserError
 from hubbub.mods import guard

@@ -12,8 +12,7 @@ from hypothesis.stateful import rule
 
 from hubbub.mods.api import Mod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
-from hubbub.protocol.amending import amended
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Message, amended
 from tests.interaction.peers import Frame
 from tests.stateful.mod_life import FAILING, ModMachine, both_parts
 

@@ -25,7 +25,7 @@ from hubbub.agents.models.requests import (
 from hubbub.agents.models.streams import Assembly, ResponseAssembly
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig
 from hubbub.errors import FormRefused, ModelError, ToolsRefused
 

@@ -17,7 +17,7 @@ from hubbub.agents.turn.recording import TurnClock
 from hubbub.agents.turn.reservations import ENDED, Experience, Reservations, insist
 from hubbub.agents.turn.shortening import accepted, without_cut_calls
 from hubbub.client import Client
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode

@@ -27,7 +27,7 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import Answer, Model, OnDelta, Question
 from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
 from hubbub.client import Client
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.config.agents import ModelConfig, Price
 from hubbub.errors import BudgetExhausted, ModelError, OperationError
 from hubbub.protocol.codes import ErrorCode

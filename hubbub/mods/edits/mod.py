@@ -33,8 +33,7 @@ from hubbub.mods.operation import (
     over_limit,
 )
 from hubbub.mods.repository import AMONG, Repository, listed
-from hubbub.protocol.amending import amended
-from hubbub.protocol.messages import Amendment, Draft, Message
+from hubbub.protocol.messages import Amendment, Draft, Message, amended
 from hubbub.protocol.operations import SendResult
 
 __all__ = ["EditsConfig", "EditsMod", "added"]

@@ -22,7 +22,7 @@ from hubbub.mods.api import PASS, Mod, Reject, Replace, Verdict
 from hubbub.mods.fields import number_before, time_of
 from hubbub.mods.files import repository
 from hubbub.mods.files.reader import way_to_read
-from hubbub.mods.files.repository import FileRepository, StoredFile
+from hubbub.mods.files.repository import FileRepository, StoredFile, Vault
 from hubbub.mods.files.schemas import (
     CHUNK,
     BeginUpload,
@@ -41,7 +41,6 @@ from hubbub.mods.files.schemas import (
     WriteFile,
 )
 from hubbub.mods.files.uploads import FilesConfig, Intake, Uploader
-from hubbub.mods.files.vault import Vault
 from hubbub.mods.operation import (
     Calling,
     Commit,

@@ -31,9 +31,8 @@ from hubbub.mods.files.reader import (
     inspected,
     way_to_read,
 )
-from hubbub.mods.files.repository import FileRepository, StoredFile, Usage, added
+from hubbub.mods.files.repository import FileRepository, StoredFile, Usage, Vault, added
 from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, WriteFile
-from hubbub.mods.files.vault import Vault
 from hubbub.mods.host import Host
 from hubbub.mods.operation import (
     Calling,

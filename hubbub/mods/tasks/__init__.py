@@ -1,8 +1,6 @@
 """The mod `tasks`: boards with tasks that people and agents claim and finish.
 
 mod         operations, and boards as Markdown
-schemas     inputs and outputs
-repository  tables, dependencies
-states      what leads from one state to another; pure
-duties      what is overdue, and what absent agents hold
+schemas     inputs, outputs, and what leads from one state to another; pure
+repository  tables, dependencies; what is overdue, and what absent agents hold
 """

@@ -30,9 +30,9 @@ from hubbub.mods.operation import (
 )
 from hubbub.mods.repository import KeyedQueues, page_of
 from hubbub.mods.tasks import repository
-from hubbub.mods.tasks.duties import Duties
-from hubbub.mods.tasks.repository import Filter, TaskRepository, checked_needs
+from hubbub.mods.tasks.repository import Duties, Filter, TaskRepository, checked_needs
 from hubbub.mods.tasks.schemas import (
+    ACTIONS,
     AssignTask,
     Board,
     BoardOf,
@@ -50,9 +50,12 @@ from hubbub.mods.tasks.schemas import (
     TaskDetails,
     TaskOf,
     Tasks,
+    TaskStep,
     UpdateTask,
+    changed_task,
+    check_free,
+    stepped,
 )
-from hubbub.mods.tasks.states import ACTIONS, TaskStep, changed_task, check_free, stepped
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, RequestMark
 from hubbub.wording import shortened

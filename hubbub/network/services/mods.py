@@ -13,8 +13,8 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.mods.runtime import Mods
 from hubbub.network.registry import Registry
 from hubbub.network.service import Service
+from hubbub.protocol.admin import ConfigureMod, ListMods, ModState, ModStates
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.mods import ConfigureMod, ListMods, ModState, ModStates
 from hubbub.wording import did_you_mean
 
 __all__ = ["ModService"]

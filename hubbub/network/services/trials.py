@@ -16,10 +16,10 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.service import Service
 from hubbub.network.services.turns.turns import TurnService
 from hubbub.network.session import Session
+from hubbub.protocol.agents import Trial, TriedTurn, TryTurn, TurnTried
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.operations import Done
-from hubbub.protocol.trials import Trial, TriedTurn, TryTurn, TurnTried
 from hubbub.protocol.turns import TurnStart
 
 __all__ = ["DEADLINE_S", "TrialService"]

@@ -30,9 +30,9 @@ from hubbub.people.parameters import described_operations, known_operations
 from hubbub.people.shown import Line, NoteLine
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
+from hubbub.protocol.admin import ModStates
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event, Ready, Signal
-from hubbub.protocol.mods import ModStates
 from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadPage
 from hubbub.waiting import done_within
 

@@ -17,8 +17,7 @@ from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
-from hubbub.people.chat.console import Status
-from hubbub.people.chat.render import STYLES, Fragments, render
+from hubbub.people.chat.console import STYLES, Fragments, Status, render
 from hubbub.people.shown import Line
 
 __all__ = ["TerminalConsole"]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
-from hubbub.mods.tasks.duties import AGAIN_S
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
+from hubbub.mods.tasks.repository import AGAIN_S
 from hubbub.protocol.messages import Draft
 from tests.interaction.mods.workplace import (
     DESK,

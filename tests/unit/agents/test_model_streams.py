@@ -11,7 +11,7 @@ from hubbub.agents.asking import Asker, DialectChoice, Lessons
 from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel, refuses_tools
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError, ToolsRefused
 from hubbub.protocol.turns import Step

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.agents.models.base import Answer, Question, ToolSpec
 from hubbub.agents.models.openai import BETWEEN_STREAMS, OpenAIModel
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError
 from hubbub.testing import model_server as script

@@ -13,7 +13,7 @@ from hubbub.agents.models.base import Answer, OnDelta, Question
 from hubbub.agents.turn.chat import ChatMessage
 from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
 from hubbub.client import Client, MemoryTransport
-from hubbub.client.backoff import Backoff
+from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig, Price
 from hubbub.errors import BudgetExhausted, ModelError
 from hubbub.protocol.codes import ErrorCode

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.app.preflight import load_valid
 from hubbub.app.providers import ModelProposal
-from hubbub.app.starters import starter_files
+from hubbub.cli.init import starter_files
 from tests.unit.conftest import Write
 
 LOCAL = ModelProposal("qwen3:8b", "http://127.0.0.1:11434/v1", None, "Ollama answers")

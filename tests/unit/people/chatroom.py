@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 from hubbub.client import Backoff, Client, ClientOptions, MemoryTransport
 from hubbub.config.models import NetworkFile
 from hubbub.mods.loader import find_mod, settings_of
-from hubbub.people.chat.console import Status
+from hubbub.people.chat.console import Status, plain, render
 from hubbub.people.chat.conversation import run_chat
-from hubbub.people.chat.render import plain, render
 from hubbub.people.shown import Elsewhere, Line, SaidLine
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Event

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue
 
-from hubbub.people.chat.render import plain, render
+from hubbub.people.chat.console import plain, render
 from hubbub.people.chat.session import ChatSession
 from hubbub.people.shown import Line
 from hubbub.protocol import thread_ids

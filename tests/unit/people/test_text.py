@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.people.chat.render import STYLES, plain, render
+from hubbub.people.chat.console import STYLES, plain, render
 from hubbub.people.messages import PALETTE, colour_of
 from hubbub.people.shown import Day, Elsewhere, NoteLine, Opened, SaidLine
 from hubbub.people.text import clip, columns, one_line, visible, wrap

@@ -17,8 +17,8 @@ from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
 from hubbub.protocol.frames import Ack, Identify, Signal
 from hubbub.protocol.messages import Attachment, Card, Message, NewAttachment
-from hubbub.protocol.session import WELCOME, SessionState, complaint
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnStart
+from hubbub.protocol.wire import WELCOME, SessionState, complaint
 
 CODES = {
     **{"INTERNAL": 4001, "SLOW": 4002, "HEARTBEAT": 4003, "STATE_LOST": 4004, "RATE": 4005},

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.mods.files.repository import Vault
 from hubbub.mods.files.uploads import FilesConfig, Intake, OpenUpload
-from hubbub.mods.files.vault import Vault
 
 DATA = b"the same bytes"
 

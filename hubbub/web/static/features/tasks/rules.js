@@ -4,7 +4,7 @@ export const OPERATIONS = {
   cancel: "cancel_task", reopen: "reopen_task", edit: "update_task",
 };
 
-/** What may be done, the likeliest first: the rules of hubbub/mods/tasks/states.py. */
+/** What may be done, the likeliest first: the rules of hubbub/mods/tasks/schemas.py. */
 export function deedsOf({ state, owner, created_by: author, request }, me, isOwner) {
   if (request) return [];
   if (state === "done" || state === "cancelled") return ["reopen"];
