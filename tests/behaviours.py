@@ -518,6 +518,7 @@ ROLES = {
     "O-13": "A question to a role or a helper fits the window of its model.",
     "O-14": "The prompt of an agent, in parts or versions, is that of its roles.",
     "O-15": "No one is sent a reference without a result, nor what its judge gives a low score.",
+    "O-16": "A helper in the background works while its parent does, and its end is a step of it.",
 }
 
 KNOWLEDGE = {

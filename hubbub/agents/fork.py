@@ -11,6 +11,12 @@ call, so whatever ends the turn ends it, and it ends in one of two ways:
 While one of its calls waits for a person, so does the turn: both stop, and go on when that is
 decided.
 
+In the background (`background`) the call comes back at once, and the sub-agent works on while the
+turn does. `wait_for` waits for its end, `check` says how far it is; else its end is a step of the
+turn (`Step.made`) before the next question. A turn that ends, ends it; one that stops to wait for
+a person waits for it first. What it was doing is found in the record: a turn that is taken up
+again begins it again, where its own record ends.
+
 It has a thread of its own: goal and result are posted as replies to the message that woke the
 agent, where that wakes nobody (no other agent is in that direct thread; mentions are put in code).
 Its steps are recorded in the turn under numbers of their own (`Place`), so that a sub-agent that
@@ -21,9 +27,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from functools import partial
+from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
@@ -32,33 +39,43 @@ from hubbub.agents.models.base import Answer, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.tools.approval import Parked
-from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, ToolFailed
+from hubbub.agents.tools.base import CallSite, FromOutside, ReadingTool, Tool, ToolFailed
 from hubbub.agents.tools.external import HandedOver
 from hubbub.agents.tools.hub import Caller
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import (
     ASK_HUMAN,
+    CHECK,
     DECLINE,
     FINISH,
     FORK,
     SHOW_PLAN,
     SILENT_FINISH,
+    WAIT_FOR,
 )
 from hubbub.agents.turn.driver import Calls, Driver, Taint
-from hubbub.agents.turn.loop import AskModel, Loop, Park, Rules
-from hubbub.agents.turn.recording import Place, forks
+from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Park, Rules
+from hubbub.agents.turn.recording import (
+    DEEPEST,
+    MOST_HELPERS,
+    NOT_JOINED,
+    Place,
+    at_work,
+    forks,
+)
 from hubbub.agents.turn.voice import marks
 from hubbub.config.agents import ForkConfig
 from hubbub.errors import OperationError
 from hubbub.field_docs import Documented
 from hubbub.ids import write_id
 from hubbub.logs import get_logger
-from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
 
 __all__ = ["ForkTool", "Host"]
 
+_TURN = Place()
+Given = TypeVar("Given", bound=Documented)
 _MOST_SHOWN = 8000
 """Characters of a goal or a result that are posted."""
 
@@ -76,49 +93,103 @@ class Fork(Documented):
     """All that is needed of what you know: nothing else is seen, not even the conversation."""
     timeout: Annotated[float | None, Field(gt=0)] = None
     """Seconds that it may take; left out: as long as is allowed."""
+    background: bool = False
+    """Go on with your own work meanwhile; you are given its result when it is there."""
 
 
-class ForkTool:
+class _Helper(Documented):
+    """The arguments of `wait_for` and `check`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    helper: Annotated[int, Field(ge=1)]
+    """Its number."""
+
+
+class _HostedTool(ReadingTool):
+    """What has to do with sub-agents: they pass the same gate as their parent by themselves."""
+
+    def __init__(self, spec: ToolSpec, timeout: float | None, hosts: Mapping[str, Host]):
+        self.spec, self.name, self.timeout, self._hosts = spec, spec.name, timeout, hosts
+
+    def _host(self, site: CallSite) -> Host:
+        host = self._hosts.get(site.turn)
+        if host is None:
+            raise ToolFailed("there are no helpers here", error="forbidden")
+        return host
+
+    def _read(self, model: type[Given], arguments: Mapping[str, JsonValue]) -> Given:
+        try:
+            return model.model_validate(arguments)
+        except ValidationError as exc:
+            raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
+
+
+class ForkTool(_HostedTool):
     """The tool. What it runs in is known for each turn: see `hosted`."""
 
-    permission: Permission = "read"  # what a sub-agent does passes the same gate by itself
-    confirm: Confirm = False
-    idempotent = True  # it goes on where its record ends
-    ordered = False
-    speaks = False
-    name = FORK
-
-    def __init__(self, config: ForkConfig):
+    def __init__(self, config: ForkConfig, *, background: bool = True):
+        """`background`: whether sub-agents may work on while the turn does."""
         self.config = config
-        self.timeout = config.timeout + 5.0  # its own word about time tells more
-        self._hosts: dict[str, Host] = {}
-        self.spec = ToolSpec(
+        self._in: dict[str, Host] = {}
+        schema = without_titles(Fork.model_json_schema())
+        properties = schema["properties"]
+        if not background and isinstance(properties, dict):
+            properties.pop("background")
+        spec = ToolSpec(
             FORK,
             "Give a part of the work to a helper that works on it alone and comes back with one "
             "result. Call it several times in one step for parts that do not need each other. "
             f"It may take {config.timeout:g} seconds.",
-            without_titles(Fork.model_json_schema()),
+            schema,
         )
+        within = config.timeout + 5.0  # its own word about time tells more
+        super().__init__(spec, within, self._in)
+        self.tools: tuple[Tool, ...] = (self,)
+        """Those that an agent with this one has."""
+        if background:
+            self.tools = (self, WaitFor(within, self._in), Check(self._in))
 
-    @contextlib.contextmanager
-    def hosted(self, turn: str, host: Host) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def hosted(self, turn: str, host: Host) -> AsyncIterator[None]:
         """Within, sub-agents of that turn run in `host`."""
-        self._hosts[turn] = host
+        self._in[turn] = host
         try:
+            host.begin_again()
             yield
         finally:
-            del self._hosts[turn]
+            del self._in[turn]
+            await host.end_all()
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """The sub-agent's result. Raises `ToolFailed` when it has none."""
-        try:
-            fork = Fork.model_validate(arguments)
-        except ValidationError as exc:
-            raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
-        host = self._hosts.get(site.turn)
-        if host is None:
-            raise ToolFailed("there are no helpers here", error="forbidden")
-        return await host.run(fork, site)
+        """The sub-agent's result, or that it is at work. Raises `ToolFailed` when it has none."""
+        return await self._host(site).run(self._read(Fork, arguments), site)
+
+
+class WaitFor(_HostedTool):
+    """`wait_for`: the result of a sub-agent in the background."""
+
+    def __init__(self, timeout: float, hosts: Mapping[str, Host]):
+        about = "Wait for a helper in the background, and get its result."
+        schema = without_titles(_Helper.model_json_schema())
+        super().__init__(ToolSpec(WAIT_FOR, about, schema), timeout, hosts)
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Raises `ToolFailed` as the sub-agent's own call would."""
+        return await self._host(site).wait_for(self._read(_Helper, arguments).helper, site)
+
+
+class Check(_HostedTool):
+    """`check`: how far a sub-agent in the background is."""
+
+    def __init__(self, hosts: Mapping[str, Host]):
+        about = "See how far a helper in the background is, without waiting for it."
+        schema = without_titles(_Helper.model_json_schema())
+        super().__init__(ToolSpec(CHECK, about, schema), None, hosts)
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Raises `ToolFailed` where there is no such sub-agent."""
+        return self._host(site).progress(self._read(_Helper, arguments).helper, site)
 
 
 @dataclass(slots=True)
@@ -133,26 +204,43 @@ class Host:
     loop: Loop
     """The turn's."""
     recorded: Sequence[Step]
-    """Steps of sub-agents that an earlier process had recorded."""
+    """Steps of sub-agents that begin again: by an earlier process, or before they stopped to wait.
+    """
     caller: Caller
     shows: bool = False
     """Whether goals and results may be posted: nobody is woken by it."""
     _loops: dict[Place, Loop] = field(default_factory=dict)
+    _tasks: dict[Place, asyncio.Task[str]] = field(default_factory=dict)
+    """Sub-agents in the background."""
 
     def __post_init__(self) -> None:
         self.loop.apart = sum(step.tokens_in + step.tokens_out for step in self.recorded)
 
     async def run(self, fork: Fork, site: CallSite) -> str:
-        """Run a sub-agent. Raises `ToolFailed`."""
-        place, ordinal = self._place(site)
+        """Run a sub-agent, or begin it in the background. Raises `ToolFailed`."""
+        parent, loop = self._parent(site)
+        offset = parent.base if parent.depth else 0
+        ordinal = forks(loop.steps).index((site.step - offset, site.index)) + 1
+        if ordinal > self.config.most:
+            words = f"a turn has at most {self.config.most} helpers; do the rest yourself"
+            raise ToolFailed(words, error="too_many_helpers")
+        if not fork.background:
+            return await self._run(fork, parent.child(ordinal), ordinal, site.outside)
+        self._begin(fork, parent.child(ordinal), ordinal, site.outside)
+        return (
+            f"helper {ordinal} is at work. Go on; you are given its result when it is there. Call "
+            f"`{WAIT_FOR}` with helper {ordinal} when you can do nothing without it"
+        )
+
+    async def _run(self, fork: Fork, place: Place, ordinal: int, outside: bool) -> str:
         within = min(fork.timeout or self.config.timeout, self.config.timeout)
         name = f"helper {ordinal}"
-        await self._post(place, 0, f"{name}, goal", fork.goal, outside=site.outside)
+        await self._post(place, 0, f"{name}, goal", fork.goal, outside=outside)
         try:
             async with asyncio.timeout(within) as limit:
-                result = await self._result(fork, place, site.outside)
+                result = await self._result(fork, place, outside)
         except ToolFailed as exc:
-            read = site.outside or exc.outside
+            read = outside or exc.outside
             await self._post(place, 1, f"{name}, no result", exc.message, outside=read)
             raise
         except TimeoutError as exc:
@@ -163,20 +251,92 @@ class Host:
             raise ToolFailed(told, error="timeout") from exc
         finally:
             self._loops.pop(place, None)
-        read = site.outside or isinstance(result, FromOutside)
+        read = outside or isinstance(result, FromOutside)
         await self._post(place, 1, f"{name}, result", result, outside=read)
         return result
 
-    def _place(self, site: CallSite) -> tuple[Place, int]:
-        """Where the call's sub-agent is numbered, and which of its parent's it is."""
+    def _parent(self, site: CallSite) -> tuple[Place, Loop]:
+        """Whose call it is: the turn's, or a sub-agent's."""
         running = {Place(): self.loop, **self._loops}
-        parent, loop = next((p, lp) for p, lp in running.items() if p.holds(site.step))
-        offset = parent.base if parent.depth else 0
-        ordinal = forks(loop.steps).index((site.step - offset, site.index)) + 1
-        if ordinal > self.config.most:
-            words = f"a turn has at most {self.config.most} helpers; do the rest yourself"
-            raise ToolFailed(words, error="too_many_helpers")
-        return parent.child(ordinal), ordinal
+        return next((p, lp) for p, lp in running.items() if p.holds(site.step))
+
+    # In the background ---------------------------------------------------------------------------
+
+    def _begin(self, fork: Fork, place: Place, ordinal: int, outside: bool) -> None:
+        work = self._run(fork, place, ordinal, outside)
+        self._tasks[place] = asyncio.create_task(work, name=f"helper {ordinal}")
+
+    def begin_again(self, parent: Place = _TURN) -> None:
+        """Those of which the record of their parent does not tell the end."""
+        for ordinal in at_work(self._loop(parent).steps):
+            self._begin_one_again(parent, ordinal)
+
+    def _begin_one_again(self, parent: Place, ordinal: int) -> None:
+        """From where its record ends: in an earlier process, or when it waited for a person."""
+        steps = self._loop(parent).steps
+        n, index = forks(steps)[ordinal - 1]
+        call = next(step.calls[index] for step in steps if step.n == n)
+        fork = Fork.model_validate(call.ran_with)
+        self._begin(fork, parent.child(ordinal), ordinal, self.calls.taint.outside)
+
+    def _loop(self, place: Place) -> Loop:
+        return self._loops[place] if place.depth else self.loop
+
+    async def wait_for(self, ordinal: int, site: CallSite) -> str:
+        """A sub-agent's result. Raises `ToolFailed`, and `Parked` while it waits for a person."""
+        task, place = self._task(ordinal, site)
+        if _parked(task):  # by now it may have been decided
+            self._begin_one_again(self._parent(site)[0], ordinal)
+        return await asyncio.shield(self._tasks[place])
+
+    def progress(self, ordinal: int, site: CallSite) -> str:
+        """What it is at, in words. Raises `ToolFailed`."""
+        task, place = self._task(ordinal, site)
+        if _parked(task):
+            return f"helper {ordinal} waits for a person"
+        if task.done():
+            return f"helper {ordinal} has ended; its result comes next"
+        steps = self._loops[place].steps if place in self._loops else []
+        names = [call.name for step in steps[-1:] for call in step.calls]
+        last = f", the last one: {', '.join(names)}" if names else ""
+        return f"helper {ordinal} is at work: {len(steps)} steps so far{last}"
+
+    def _task(self, ordinal: int, site: CallSite) -> tuple[asyncio.Task[str], Place]:
+        parent, loop = self._parent(site)
+        place = parent.child(ordinal)
+        if ordinal not in at_work(loop.steps) or place not in self._tasks:
+            near = [str(n) for n in at_work(loop.steps)]
+            words = f"no helper {ordinal} is at work in the background"
+            raise ToolFailed(words, error=NOT_JOINED, near=near)
+        return self._tasks[place], place
+
+    def join(self, parent: Place = _TURN) -> list[Command]:
+        """What is to be done about those of a loop that have ended and are not joined yet."""
+        loop, ended = self._loop(parent), list[int]()
+        for ordinal in at_work(loop.steps):
+            task = self._tasks[parent.child(ordinal)]
+            if _parked(task):  # by now it may have been decided
+                self._begin_one_again(parent, ordinal)
+            elif task.done():
+                ended.append(ordinal)
+        return loop.join(ended) if ended else []
+
+    async def before_stop(self, stop: End | Park, parent: Place = _TURN) -> None:
+        """The turn, or a sub-agent, is about to stop: its own in the background end with it. One
+        that stops to wait for a person waits for them: a call must not be cut off in the middle.
+        """
+        places = map(parent.child, range(1, MOST_HELPERS + 1))
+        mine = [self._tasks[place] for place in places if place in self._tasks]
+        if not mine:
+            return
+        if isinstance(stop, End):
+            await _cancelled(mine)
+        else:
+            await asyncio.wait(mine)
+
+    async def end_all(self) -> None:
+        """The turn is over, or its process ends."""
+        await _cancelled(self._tasks.values())
 
     # The sub-agent -------------------------------------------------------------------------------
 
@@ -189,14 +349,20 @@ class Host:
         steps = [s.model_copy(update={"n": s.n - place.base}) for s in mine]
         rules = Rules(max_steps=self.config.max_steps, answers=False)
         loop = self._loops[place] = Loop(rules, names, steps, parent=self.loop)
+        if place.depth < DEEPEST:
+            self.begin_again(place)
         calls = replace(self.calls, taint=Taint(outside, steps))
         asker = self._asker(fork, names)
 
         async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:
             return await asker.ask(loop.steps, hear, n=asked.n + place.base)
 
-        end = await Driver(loop, calls, ask, place.base).drive()
+        join, before_stop = partial(self.join, place), partial(self.before_stop, parent=place)
+        end = await Driver(loop, calls, ask, place.base, join, before_stop).drive()
         if isinstance(end, Park):
+            others = (step for step in self.recorded if not place.holds(step.n))
+            waits = (s.model_copy(update={"n": s.n + place.base}) for s in loop.steps)
+            self.recorded = (*others, *waits)
             raise Parked(*end.approvals)
         read = calls.taint.outside
         if end.outcome == "finished":
@@ -221,7 +387,7 @@ class Host:
     def _names(self, place: Place) -> tuple[str, ...]:
         hidden = {ASK_HUMAN, DECLINE, SHOW_PLAN}  # they would speak in the turn's thread
         if place.depth >= self.config.depth:
-            hidden.add(FORK)
+            hidden |= {FORK, WAIT_FOR, CHECK}
         entries = self.calls.toolbox.registry.entries
         hidden.update(entry.name for entry in entries if isinstance(entry.tool, HandedOver))
         return tuple(name for name in self.calls.toolbox.names if name not in hidden)
@@ -248,6 +414,18 @@ class Host:
             )
         except OperationError as exc:
             log.info("a helper's thread has no place", turn=plan.id, error=exc.message)
+
+
+def _parked(task: asyncio.Task[str]) -> bool:
+    """Whether it has stopped to wait for a person."""
+    return task.done() and not task.cancelled() and isinstance(task.exception(), Parked)
+
+
+async def _cancelled(tasks: Iterable[asyncio.Task[str]]) -> None:
+    """All of them have ended; what came of them is of no use any more."""
+    for task in (tasks := [*tasks]):
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _part(toolbox: Toolbox, names: Collection[str]) -> Offers:

@@ -159,16 +159,19 @@ class LlmBrain(Brain):
             return await asker.ask(without_questions(loop.steps), hear, asked.fresh, n=asked.n)
 
         async with self._activities.of(plan) as activity:
+            host = self._host(calls, asker, loop, helpers)
             driver = TurnDriver(
                 loop,
                 calls,
                 ask,
+                join=host.join if host is not None else list,
+                before_stop=host.before_stop if host is not None else None,
                 activity=activity,
                 hooks=hooks,
                 helm=Helm(inbox, plan.thread_id, self._config.steer),
                 partials=self._partials(plan, toolbox, hooks),
             )
-            with self._hosting(calls, asker, loop, helpers):
+            async with self._hosting(host):
                 await driver.run(self._config.turn_timeout)
 
     async def _with_asker(self, plan: TurnPlan) -> TurnPlan:
@@ -231,15 +234,20 @@ class LlmBrain(Brain):
         thread = self._inbox.thread(plan.thread_id)
         return await earlier_steps(thread, plan, self._inbox.me, journal.other, below=APART)
 
-    def _hosting(
+    def _host(
         self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]
-    ) -> contextlib.AbstractContextManager[None]:
-        """Within, the turn's helpers run."""
+    ) -> Host | None:
+        """What the turn's helpers run in; None: it has none."""
         if self._fork is None:
+            return None
+        shows = self._wakes_nobody(calls.journal.plan)
+        return Host(self._fork.config, calls, asker, loop, recorded, self._voice, shows=shows)
+
+    def _hosting(self, host: Host | None) -> contextlib.AbstractAsyncContextManager[None]:
+        """Within, the turn's helpers run."""
+        if self._fork is None or host is None:
             return contextlib.nullcontext()
-        plan, shows = calls.journal.plan, self._wakes_nobody(calls.journal.plan)
-        host = Host(self._fork.config, calls, asker, loop, recorded, self._voice, shows=shows)
-        return self._fork.hosted(plan.id, host)
+        return self._fork.hosted(host.calls.journal.plan.id, host)
 
     def _wakes_nobody(self, plan: TurnPlan) -> bool:
         """Whether replies under the incoming message reach no agent as direct messages."""
@@ -315,9 +323,11 @@ async def llm_brain(parts: Parts) -> AsyncIterator[tuple[LlmBrain, TurnTrials]]:
     if config.final_text == "send" and "tool_choice" not in settings.model_fields_set:
         settings = settings.model_copy(update={"tool_choice": "auto"})
     rules = await context_rules(config, name, settings)
-    fork = ForkTool(config.fork) if config.fork is not None else None
+    # Where each step may end the turn with a question, nothing can go on in the background.
+    background = config.mode == "auto"
+    fork = ForkTool(config.fork, background=background) if config.fork is not None else None
     prompts = parts.prompts()
-    more = () if fork is None else (fork,)
+    more = () if fork is None else fork.tools
     tools = parts.tools(counted(parts.conduct, rules), more, prompts.words)
     dialects, terms = (
         DialectChoice(settings, aliases=config.aliases),

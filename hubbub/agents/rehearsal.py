@@ -32,13 +32,13 @@ from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.tools.naming import wrong_names
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
-from hubbub.agents.tools.ways_out import FORK
+from hubbub.agents.tools.ways_out import CHECK, FORK, WAIT_FOR
 from hubbub.client import Client, MemoryTransport
 from hubbub.config.models import AgentConfig, ModelConfig
 
 __all__ = ["rehearse"]
 
-INSIDE = frozenset({SELECT, TIDY_STEPS, SEARCH_KNOWLEDGE, LOAD_SKILL, FORK})
+INSIDE = frozenset({SELECT, TIDY_STEPS, SEARCH_KNOWLEDGE, LOAD_SKILL, FORK, WAIT_FOR, CHECK})
 """Tools that reach nothing outside of the runtime, nor the hub."""
 _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 

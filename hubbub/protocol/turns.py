@@ -145,9 +145,10 @@ class Steering(Model):
 
 Role = Literal["router", "planner", "executor", "reflector"]
 """Who answers, in an agent that is a role or a pipeline of them."""
-Made = Literal["run", "ask", "confirm", "say"]
+Made = Literal["run", "ask", "confirm", "say", "join"]
 """What a step of the runtime's own does: it runs steps of a plan, asks a person something or
-whether to go on (both end the turn), or says the answer."""
+whether to go on (both end the turn), says the answer, or takes in the results of helpers that have
+ended in the background."""
 
 
 class Step(Model):
@@ -221,6 +222,7 @@ _MADE: dict[Made, str] = {
     "ask": "asks a person",
     "confirm": "asks a person whether to go on",
     "say": "says the answer",
+    "join": "takes in what helpers have done in the background",
 }
 
 

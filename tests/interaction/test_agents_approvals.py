@@ -253,8 +253,9 @@ async def test_a_helper_waits_for_a_person_as_its_turn_does(
         when = When.model_validate({"prompt": "<goal>pay it", "step": step})
         return Rule(when=when, answer=answer)
 
+    rules = [helper(1, says(call("pay", amount=3))), helper(2, says(finish("it is paid")))]
     played = Script(
-        rules=[helper(1, says(call("pay", amount=3))), helper(2, says(finish("it is paid")))],
+        rules=rules,
         answers=[says(call("fork", goal="pay it"), call("add", a=1, b=1)), replies("ok")],
     )
     async with ModelServer(played) as model, rig(in_memory) as net:
@@ -264,6 +265,21 @@ async def test_a_helper_waits_for_a_person_as_its_turn_does(
         assert shop.done == ["paid 3 to bob"]
         assert the_call(turn, "fork").result == "it is paid"
         assert len(model.requests) == 4
+
+    # In the background, too: the turn goes on until it has to wait.
+    begins = says(call("fork", goal="pay it", background=True))
+    waits = says(call("wait_for", helper=1))
+    played = Script(
+        rules=rules, answers=[begins, says(call("add", a=1, b=1)), waits, replies("ok")]
+    )
+    async with ModelServer(played) as model, rig(in_memory) as net:
+        ann, shop, approval = await waiting(net, model, tmp_path, fork={})
+        await ann.call("approve", id=approval["id"])
+        turn = await net.turn("bot-m1")
+        assert shop.done == ["paid 3 to bob"]
+        assert "it is paid" in [c.result for s in turn.steps for c in s.calls]
+        assert ended(turn).outcome == "finished"
+        assert len(model.requests) == 6
 
 
 @pytest.mark.behaviour("H-86")

@@ -28,7 +28,7 @@ from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, finishing, ways_out
+from hubbub.agents.tools.ways_out import ASK_HUMAN, CHECK, DECLINE, WAIT_FOR, finishing, ways_out
 from hubbub.config.agents import AgentConfig
 from hubbub.config.paths import EVERY
 from hubbub.config.problems import nearest, shown_path
@@ -169,7 +169,8 @@ class ToolKit:
         tools += self._more
         always = (*ways_out(caller), TidySteps(), finishing(caller))
         groups = self._groups(ready)
-        hidden = groups.pop("asking", ()) if self._config.tools is not None else ()
+        hidden = {WAIT_FOR, CHECK}
+        hidden |= set(groups.pop("asking", ())) if self._config.tools is not None else set()
         try:
             return Toolbox(
                 tools,

@@ -15,7 +15,7 @@ from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.policy import Refuse, decide
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy import TIDY_STEPS
-from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, REPLY, SHOW_PLAN
+from hubbub.agents.tools.ways_out import ASK_HUMAN, CHECK, DECLINE, FORK, REPLY, SHOW_PLAN, WAIT_FOR
 from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import ROLES_OF, AgentConfig
 from hubbub.config.problems import nearest
@@ -69,7 +69,7 @@ def given_names(config: AgentConfig) -> frozenset[str]:
     given = {SEARCH_KNOWLEDGE} if config.knowledge.folders else set()
     if config.kind == "llm":
         given |= {LOAD_SKILL} if config.skills else set()
-        given |= {FORK} if config.fork is not None else set()
+        given |= {FORK, WAIT_FOR, CHECK} if config.fork is not None else set()
     return frozenset(given | ({ASK_AGENT, REPLY} if config.kind in ROLES_OF else set()))
 
 

@@ -13,7 +13,9 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, ReadingTool, Tool, ToolFailed
 from hubbub.agents.tools.policy import PermissionMode, Refuse, Retry, Tuning, decide
+from hubbub.agents.tools.ways_out import CHECK, FORK, WAIT_FOR
 from hubbub.agents.turn.loop import FINISH
+from hubbub.agents.turn.recording import in_background
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
 from hubbub.wording import near, shortened
@@ -192,11 +194,12 @@ NO_GROUPS: Groups = MappingProxyType({})
 
 
 def picked(steps: Sequence[Step], groups: Groups) -> list[str]:
-    """The tools that were picked or called in `steps`, in that order."""
+    """The tools that were picked or called in `steps`, or that a call needs, in that order."""
     names: list[str] = []
     for call in (call for step in steps for call in step.calls):
         if call.name != SELECT:
             names.append(call.name)
+            names += (WAIT_FOR, CHECK) if call.name == FORK and in_background(call) else ()
         elif call.result is not None and call.error is None:
             names += _without_groups(call.arguments, groups)
     return names

@@ -23,12 +23,14 @@ from hubbub.protocol.messages import Permission
 
 __all__ = [
     "ASK_HUMAN",
+    "CHECK",
     "DECLINE",
     "FINISH",
     "FORK",
     "REPLY",
     "SHOW_PLAN",
     "SILENT_FINISH",
+    "WAIT_FOR",
     "Saying",
     "finishing",
     "replying",
@@ -37,6 +39,8 @@ __all__ = [
 
 FINISH, ASK_HUMAN, DECLINE = "finish", "ask_human", "decline"
 SHOW_PLAN, FORK = "show_plan", "fork"
+WAIT_FOR, CHECK = "wait_for", "check"
+"""Of helpers in the background (`hubbub.agents.fork`)."""
 REPLY = "answer_asker"
 """Not a way out, but what roles say in the end; no model is told of it."""
 

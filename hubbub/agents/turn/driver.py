@@ -200,6 +200,10 @@ class Driver:
     ask: Ask
     base: int = 0
     """Where its steps' numbers begin in the turn's record."""
+    join: Callable[[], list[Command]] = list
+    """Before a question: what is to be done about helpers that have ended; nothing: ask."""
+    before_stop: Callable[[End | Park], Awaitable[None]] | None = None
+    """Is awaited before it stops: helpers at work end with it, or are waited for."""
     _untrusted: dict[int, tuple[str, ...]] = field(default_factory=dict, init=False)
 
     async def drive(self) -> End | Park:
@@ -211,11 +215,16 @@ class Driver:
                     await self._record(step)
                 case AskModel() as asked:
                     others = [command for command in todo if isinstance(command, AskModel)]
-                    todo = deque(await self._ask([asked, *others]))
+                    todo = deque(self.join() or await self._ask([asked, *others]))
                 case RunTools() as run:
                     todo.extend(await self._run_tools(run))
                 case End() | Park() as stop:
+                    await self._before_stop(stop)
                     return stop
+
+    async def _before_stop(self, stop: End | Park) -> None:
+        if self.before_stop is not None:
+            await self.before_stop(stop)
 
     async def _record(self, step: Step) -> None:
         untrusted = (*step.untrusted, *self._untrusted.get(step.n, ()))
@@ -295,7 +304,9 @@ class TurnDriver(Driver):
         except TimeoutError:
             if not limit.expired():
                 raise  # of something within, which should have said more
-            await self._stop(End("timeout", f"not finished after {within:g} s"))
+            end = End("timeout", f"not finished after {within:g} s")
+            await self._before_stop(end)
+            await self._stop(end)
 
     async def _stop(self, stop: End | Park) -> None:
         journal = self.calls.journal

@@ -17,6 +17,7 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     calls without results                                  run them; `finish` comes last
     calls that wait for a person                           park: the turn stops, and is not over
     calls handed over to who asked                         end: finished, waiting
+    `finish`, but helpers are at work in the background    say so, once; ask again
     `finish`, but a reply is required and nothing sent     say so, once; ask again
     `finish` with a message                                run it: the message is sent
     `finish` whose answer does not fit, three times        end: no_action
@@ -38,11 +39,12 @@ from typing import Literal, Self
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.tools.ways_out import ASK_HUMAN, FINISH
+from hubbub.agents.tools.ways_out import ASK_HUMAN, FINISH, WAIT_FOR
 from hubbub.agents.turn.recording import (
     NOT_FIRST,
     NOT_RUN,
     CallResult,
+    at_work,
     failure,
     step_of,
     with_result,
@@ -331,6 +333,8 @@ class Loop:
             return [RunTools(last, open_calls, again)]
         if out := [c.name for c in last.calls if c.external and c.error is None]:
             return self._hand_over(out)
+        if self._leaves_helpers(last):
+            return self._refuse_to_leave()
         saying = next((c for c in last.calls if c.result is None and self._answers(c)), None)
         if saying is not None:
             return [RunTools(last, (saying,), again)]
@@ -352,6 +356,34 @@ class Loop:
         self._settle([CallResult(id, told, "too_early") for id in early])
         record: list[Command] = [Record(self.steps[-1])] if early else []
         return [*record, End("finished", f"waits for the results of {', '.join(names)}")]
+
+    def join(self, helpers: Sequence[int]) -> list[Command]:
+        """These helpers in the background have ended: what came of them is the next step."""
+        calls = tuple(
+            ToolCallRecord(id=f"helper_{n}", name=WAIT_FOR, arguments={"helper": n})
+            for n in helpers
+        )
+        step = Step(n=self._n, calls=calls, made="join")
+        self.steps.append(step)
+        return [Record(step), RunTools(step, calls, again=False)]
+
+    def _leaves_helpers(self, last: Step) -> bool:
+        """Whether a `finish` would end helpers at work, and that was not pointed out."""
+        finishes = any(c.name == FINISH and c.result is None for c in last.calls)
+        calls = (c for step in self._own for c in step.calls)
+        told = any(c.error == _AT_WORK for c in calls)
+        return finishes and not told and bool(at_work(self._own))
+
+    def _refuse_to_leave(self) -> list[Command]:
+        numbers = ", ".join(map(str, at_work(self._own)))
+        words = (
+            f"at work in the background: helper {numbers}. Your turn has not ended. Call "
+            f"`{WAIT_FOR}` for what you need; `finish` again ends your turn, and theirs with it"
+        )
+        told = failure(_AT_WORK, words, retry=True)
+        last = self.steps[-1].calls
+        self._settle([CallResult(c.id, told, _AT_WORK) for c in last if c.name == FINISH])
+        return [Record(self.steps[-1]), self._ask()]
 
     @property
     def _own(self) -> Sequence[Step]:
@@ -382,8 +414,9 @@ class Loop:
     def _ask(self) -> Command:
         last = self._own[-1] if self._own else None
         last_words = None if last is None or last.calls else last.text
-        if len(self._own) >= self._rules.max_steps:
-            return End("max_steps", f"not finished after {len(self._own)} steps", last_words)
+        asked = sum(step.made is None for step in self._own)
+        if asked >= self._rules.max_steps:
+            return End("max_steps", f"not finished after {asked} steps", last_words)
         if (overspent := self.overspent()) is not None:
             return End("max_steps", overspent, last_words)
         return AskModel(self._n)
@@ -442,6 +475,8 @@ class Loop:
         self.steps[-1] = last.model_copy(update={"calls": calls})
 
 
+_AT_WORK = "helpers_at_work"
+"""The failure of a `finish` that would have ended helpers."""
 _REPLY_REQUIRED = (
     "REPLY_REQUIRED: a person waits for an answer and nothing has been sent in this turn. "
     "Send a reply, then call finish. If you mean to stay silent, call finish again."

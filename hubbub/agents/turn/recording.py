@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import Answer, CallRequest
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.tidy import TIDY_STEPS
-from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN
+from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN, WAIT_FOR
 from hubbub.protocol.turns import ChangedCall, Step, ToolCallRecord
 from hubbub.strict_json import finite, no_constant, unique, whole
 from hubbub.wording import near
@@ -22,14 +22,18 @@ __all__ = [
     "APART",
     "DEEPEST",
     "MAX_DEPTH",
+    "MOST_HELPERS",
     "NOT_FIRST",
+    "NOT_JOINED",
     "NOT_RUN",
     "CallResult",
     "Place",
     "TurnClock",
     "apart",
+    "at_work",
     "failure",
     "forks",
+    "in_background",
     "read_arguments",
     "read_json",
     "step_names",
@@ -90,11 +94,16 @@ DEEPEST = 2
 """Sub-agents of sub-agents have none."""
 _OWN_STEPS = 1000
 """Numbers that a sub-agent has for its own steps."""
-_MOST = 16
-_BLOCKS = (_OWN_STEPS * (1 + _MOST), _OWN_STEPS)
+MOST_HELPERS = 16
+"""Sub-agents that a turn or a sub-agent may have."""
+_BLOCKS = (_OWN_STEPS * (1 + MOST_HELPERS), _OWN_STEPS)
 """Numbers that a sub-agent of the first and the second depth has, its own sub-agents included."""
 _NO_HELPER = ("unknown_tool", "too_many_helpers", NOT_FIRST)
 """Failures of calls that have begun none."""
+NOT_JOINED = "not_joined"
+"""The failure of a call that has not waited for the end of a helper, or for none that there is."""
+_STILL_OPEN = (*NOT_RUN, NOT_JOINED, "cancelled", "forbidden", "hook_failed")
+"""Failures of `wait_for` after which the helper's end has still to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +138,28 @@ def forks(steps: Sequence[Step]) -> list[tuple[int, int]]:
         for index, call in enumerate(step.calls)
         if call.name == FORK and call.error not in _NO_HELPER
     ]
+
+
+def at_work(steps: Sequence[Step]) -> list[int]:
+    """The sub-agents in the background whose end the steps do not tell: which of the loop's each
+    is, from 1.
+    """
+    calls = {(step.n, index): call for step in steps for index, call in enumerate(step.calls)}
+    begun = [n for n, place in enumerate(forks(steps), 1) if in_background(calls[place])]
+    joined = {
+        call.arguments.get("helper")
+        for call in calls.values()
+        if call.name == WAIT_FOR and isinstance(call.arguments, dict)
+        if call.result is not None and call.error not in _STILL_OPEN
+    }
+    return [n for n in begun if n not in joined]
+
+
+def in_background(call: ToolCallRecord) -> bool:
+    """Whether it has begun a sub-agent and come back at once."""
+    given = call.ran_with
+    background = isinstance(given, dict) and given.get("background") is True
+    return background and call.result is not None and call.error is None
 
 
 def step_names(steps: Sequence[Step]) -> dict[int, str]:

@@ -2315,7 +2315,7 @@ export interface Step {
   /** How tools are called from this step on, where that is another way than before: see `TurnStart.dialect`. */
   dialect?: string | null;
   /** None: a model has given it, or a handler. */
-  made?: "run" | "ask" | "confirm" | "say" | null;
+  made?: "run" | "ask" | "confirm" | "say" | "join" | null;
   /** Whose answer it is; None in an agent without roles. */
   role?: "router" | "planner" | "executor" | "reflector" | null;
   /** executor: the step of the plan that its answer is for. */

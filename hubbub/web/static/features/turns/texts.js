@@ -57,6 +57,7 @@ export const words = {
   made: {
     run: "Runs steps of the plan", ask: "Asks a person",
     confirm: "Asks a person whether to go on", say: "Says the answer",
+    join: "Takes in what helpers have done in the background",
   },
   untrusted: (names) => `Untrusted: ${names.join(", ")}`,
   callsCut: "Its calls are not recorded in full",

@@ -1,0 +1,197 @@
+"""Helpers that work on in the background while their parent does."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.protocol.turns import Turn
+from hubbub.testing.model_script import Rule, Script
+from hubbub.testing.model_server import Answer, Usage
+from tests.interaction import trade
+from tests.interaction.agent_rig import call, finish, says
+from tests.interaction.peers import Networks
+from tests.interaction.scripted import Scene, ending, scene
+
+pytestmark = pytest.mark.behaviour("O-16")
+BEGIN = says(call("fork", goal="the lamp", background=True))
+LAMP = says(call("price_of", article="lamp"))
+CLOCK = says(call("price_of", article="clock"))
+WAIT = says(call("wait_for", helper=1))
+
+
+@pytest.fixture(autouse=True)
+def shop() -> trade.Shop:
+    return trade.fresh_shop()
+
+
+def playing(
+    networks: Networks, helper: list[Answer], *answers: Answer, **config: Any
+) -> AbstractAsyncContextManager[Scene]:
+    """An agent whose helpers for the lamp are given `helper`, step by step."""
+    rules = [
+        Rule.model_validate({"when": {"prompt": "<goal>the lamp", "step": n}, "answer": answer})
+        for n, answer in enumerate(helper, 1)
+    ]
+    script = Script(rules=rules, answers=list(answers))
+    config.setdefault("fork", {})
+    return scene(networks, script=script, base=trade.FILE.parent, tools=trade.TOOLS, **config)
+
+
+def replies(text: str) -> Answer:
+    return says(call("finish", message=text))
+
+
+def held(answer: Answer, name: str) -> Answer:
+    return answer.model_copy(update={"hold": name})
+
+
+def own(turn: Turn) -> list[tuple[str | None, list[tuple[str, str | None]]]]:
+    """The turn's own steps: whether the runtime made them, and the calls with their failures."""
+    steps = [step for step in turn.steps if step.n < 10_000]
+    return [(step.made, [(c.name, c.error) for c in step.calls]) for step in steps]
+
+
+@pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
+async def test_its_parent_goes_on_meanwhile_and_its_end_is_a_step_before_the_next_question(
+    in_memory: Networks, dialect: str
+) -> None:
+    helper = [LAMP, held(says(finish("24.5 for it")), "helper")]
+    check = says(call("check", helper=1))
+    answers = [BEGIN, held(check, "checks"), held(CLOCK, "parent"), replies("64.5")]
+    async with playing(in_memory, helper, *answers, endpoint={"dialect": dialect}) as s:
+        id = await s.say("both?")
+        await s.held("helper")
+        s.model.release("checks")
+        await s.held("parent")
+        s.model.release("helper")
+        assert "goal" in await s.heard()
+        assert "24.5 for it" in await s.heard()
+        s.model.release("parent")
+        assert await s.heard() == "64.5"
+        turn = await s.net.turn(id)
+        assert own(turn) == [
+            (None, [("fork", None)]), (None, [("check", None)]), (None, [("price_of", None)]),
+            ("join", [("wait_for", None)]), (None, [("finish", None)]),
+        ]  # fmt: skip
+        assert "helper 1 is at work" in (turn.steps[0].calls[0].result or "")
+        assert "helper 1 is at work: " in (turn.steps[1].calls[0].result or "")
+        assert turn.steps[3].calls[0].result == "24.5 for it"
+        assert "24.5 for it" in s.told()
+
+
+async def test_a_turn_does_not_end_before_it_was_told_who_is_at_work(in_memory: Networks) -> None:
+    helper = [held(says(finish("24.5")), "helper")]
+    early = replies("never said")
+    waits = held(WAIT, "parent")
+    async with playing(in_memory, helper, BEGIN, early, waits, replies("24.5")) as s:
+        id = await s.say()
+        await s.held("helper")
+        await s.held("parent")
+        s.model.release("parent")
+        s.model.release("helper")
+        turn = await s.net.turn(id)
+        assert own(turn)[1] == (None, [("finish", "helpers_at_work")])
+        waited = [c.result for step in turn.steps for c in step.calls if c.name == "wait_for"]
+        assert waited == ["24.5"]
+        assert [await s.heard() for _ in range(3)][2] == "24.5"
+    async with playing(in_memory, helper, BEGIN, held(early, "parent"), replies("no")) as s:
+        id = await s.say()
+        await s.held("helper")
+        s.model.release("parent")
+        turn = await s.net.turn(id)
+        assert ending(turn) == ("finished", "no")
+        assert [step.n for step in turn.steps] == [1, 2, 3]
+        assert ["goal" in await s.heard(), await s.heard()] == [True, "no"]
+        await s.silence()  # it has ended with its turn
+
+
+async def test_it_is_begun_again_where_its_record_ends_when_the_process_has_died(
+    in_memory: Networks, shop: trade.Shop
+) -> None:
+    helper = [LAMP, held(says(finish("24.5")), "helper")]
+    answers = [BEGIN, held(CLOCK, "parent"), CLOCK, WAIT, replies("64.5")]
+    async with playing(in_memory, helper, *answers) as s:
+        id = await s.say()
+        await s.held("helper")
+        await s.held("parent")
+        await s.restart()
+        s.model.release("helper")
+        s.model.release("parent")
+        turn = await s.net.turn(id)
+        assert turn.attempts == 2
+        assert [await s.heard() for _ in range(3)][1:] == [
+            "helper 1, result:\n```\n24.5\n```", "64.5",
+        ]  # fmt: skip
+        assert sorted(shop.asked) == ["clock", "lamp"]
+        await s.silence()
+
+
+async def test_bounds_and_failures_are_those_of_every_helper(in_memory: Networks) -> None:
+    helper = [held(says(finish("never")), "helper")]
+    late = says(call("fork", goal="the lamp", background=True, timeout=0.05))
+    wrong = says(call("wait_for", helper=7))
+    more = says(call("fork", goal="more", background=True))
+    async with playing(
+        in_memory, helper, late, more, wrong, WAIT, replies("no"), fork={"most": 1}
+    ) as s:
+        turn = await s.turn()
+        calls = {(c.name, c.error) for step in turn.steps for c in step.calls}
+        assert calls >= {
+            ("fork", "too_many_helpers"), ("wait_for", "not_joined"), ("wait_for", "timeout"),
+        }  # fmt: skip
+    dear = Usage(prompt_tokens=900, completion_tokens=100)
+    spent = [a.model_copy(update={"usage": dear}) for a in (BEGIN, WAIT, LAMP)]
+    async with playing(in_memory, [spent[2]], *spent[:2], max_tokens=2000) as s:
+        assert ending(await s.turn())[0] == "max_steps"
+
+
+async def test_what_ends_the_turn_ends_it(in_memory: Networks) -> None:
+    helper = [held(says(finish("never heard")), "helper")]
+    async with playing(in_memory, helper, BEGIN, WAIT) as s:
+        id = await s.say()
+        await s.held("helper")
+        await s.ann.call("stop", scope="turn", target=id)
+        assert ending(await s.net.turn(id))[0] == "cancelled"
+        s.model.release("helper")
+        heard = [await s.heard() for _ in range(2)]
+        assert ["goal" in heard[0], "ann has stopped" in heard[1]] == [True, True]
+        await s.silence()
+
+
+async def test_a_helper_may_have_its_own_in_the_background(in_memory: Networks) -> None:
+    inner: JsonValue = {
+        "when": {"prompt": "<goal>the lamp"},
+        "answer": says(finish("24.5")).model_dump(),
+    }
+    outer: list[JsonValue] = [
+        {"when": {"prompt": "<goal>all", "step": n}, "answer": answer.model_dump()}
+        for n, answer in enumerate((BEGIN, WAIT, says(finish("24.5 in all"))), 1)
+    ]
+    script = Script.model_validate({"rules": [inner, *outer]})
+    script = script.model_copy(
+        update={"answers": [says(call("fork", goal="all", background=True)), WAIT, replies("so")]}
+    )
+    async with scene(in_memory, script=script, fork={"depth": 2}) as s:
+        turn = await s.turn()
+        waited = [c for step in turn.steps for c in step.calls if c.name == "wait_for"]
+        assert {c.result for c in waited} >= {"24.5 in all", "24.5"}
+        assert ending(turn)[0] == "finished"
+
+
+async def test_only_who_has_one_at_work_is_told_how_to_wait(in_memory: Networks) -> None:
+    helper = [says(finish("24.5"))]
+    async with playing(in_memory, helper, BEGIN, WAIT, replies("24.5")) as s:
+        await s.turn()
+        asked = [r for r in s.model.requests if "<goal>" not in r.prompt]
+        assert [{"wait_for", "check"} <= set(r.tools) for r in asked] == [
+            False,
+            *[True] * (len(asked) - 1),
+        ]
+    async with playing(in_memory, [], replies("hi"), mode="interactive") as s:
+        await s.turn()
+        (fork,) = [t for t in s.model.requests[0].raw["tools"] if t["function"]["name"] == "fork"]
+        assert "background" not in fork["function"]["parameters"]["properties"]
