@@ -39,12 +39,13 @@ from hubbub.agents.turn.activity import Activities
 from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver
 from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.loop import FINISH, AskModel, Loop, Rules, without_questions
+from hubbub.agents.turn.loop import FINISH, AskModel, Loop, Rules
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
 from hubbub.agents.turn.recording import APART, apart
 from hubbub.agents.turn.reservations import Terms
-from hubbub.agents.turn.waiting import Earlier, earlier_steps
+from hubbub.agents.turn.waiting import Earlier, earlier_steps, without_questions
 from hubbub.agents.window import context_rules, counted
+from hubbub.config.agents import ForkConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, OperationError
 from hubbub.protocol import thread_ids
@@ -115,10 +116,10 @@ class LlmBrain(Brain):
         conversation = Conversation.of(self._template, inbox.threads, plan, inbox.me, history)
         asked = self._program.asked(plan) if self._program is not None else Asked()
         output = asked.output or self._output
-        earlier, dialect = await self._earlier(journal), self._dialects.current
+        before, dialect = await self._earlier(journal), self._dialects.current
         toolbox, external = self._toolbox(plan, output)
         toolbox = await self._offered(plan, toolbox, dialect)
-        first = first_tool(toolbox, None if earlier.steps else self._config.begin_with)
+        first = first_tool(toolbox, None if before.steps else self._config.begin_with)
         system = await self._briefing.of(plan, toolbox, dialect, self._ready, inbox.threads)
         asker = Asker(
             self._model,
@@ -137,7 +138,7 @@ class LlmBrain(Brain):
         )
         (system_prompt, prompt), names = asker.first(), callable_names(toolbox, dialect)
         recorded = await journal.begin(
-            continues=earlier.turn,
+            continues=before.turn,
             model=self._model.name,
             system_prompt=system_prompt,
             prompt=prompt,
@@ -147,32 +148,28 @@ class LlmBrain(Brain):
             tools=names,
         )
         steps, helpers = apart(recorded)
-        rules = self._rules(plan, toolbox, first, output, external)
-        loop = Loop(rules, names, steps, earlier.steps)
+        loop = Loop(self._rules(plan, toolbox, first, output, external), names, steps, before.steps)
         hooks = HookChain(self._hooks, plan, inbox.me, hear=self._hear)
         journal.before_end = hooks.turn_ended
-        knows = "knowledge" in system.components
-        taint = Taint(shows_outside(conversation.in_thread, knows, toolbox), loop.steps)
-        calls = Calls(toolbox, journal, hooks.wraps, taint)
+        outside = shows_outside(conversation.in_thread, "knowledge" in system.components, toolbox)
+        calls = Calls(toolbox, journal, hooks.wraps, Taint(outside, loop.steps))
 
         async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:
             return await asker.ask(without_questions(loop.steps), hear, asked.fresh, n=asked.n)
 
-        async with self._activities.of(plan) as activity:
-            host = self._host(calls, asker, loop, helpers)
-            driver = TurnDriver(
+        host = self._host(calls, asker, loop, helpers)
+        async with self._activities.of(plan) as activity, self._hosting(host):
+            await TurnDriver(
                 loop,
                 calls,
                 ask,
-                join=host.join if host is not None else list,
-                before_stop=host.before_stop if host is not None else None,
+                join=host.join,
+                before_stop=host.before_stop,
                 activity=activity,
                 hooks=hooks,
                 helm=Helm(inbox, plan.thread_id, self._config.steer),
                 partials=self._partials(plan, toolbox, hooks),
-            )
-            async with self._hosting(host):
-                await driver.run(self._config.turn_timeout)
+            ).run(self._config.turn_timeout)
 
     async def _with_asker(self, plan: TurnPlan) -> TurnPlan:
         """The plan with the message that waits for an answer, where work comes back that the agent
@@ -234,18 +231,15 @@ class LlmBrain(Brain):
         thread = self._inbox.thread(plan.thread_id)
         return await earlier_steps(thread, plan, self._inbox.me, journal.other, below=APART)
 
-    def _host(
-        self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]
-    ) -> Host | None:
-        """What the turn's helpers run in; None: it has none."""
-        if self._fork is None:
-            return None
-        shows = self._wakes_nobody(calls.journal.plan)
-        return Host(self._fork.config, calls, asker, loop, recorded, self._voice, shows=shows)
+    def _host(self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]) -> Host:
+        """What the turn's helpers run in."""
+        shows = self._fork is not None and self._wakes_nobody(calls.journal.plan)
+        config = self._fork.config if self._fork is not None else ForkConfig()
+        return Host(config, calls, asker, loop, recorded, self._voice, shows=shows)
 
-    def _hosting(self, host: Host | None) -> contextlib.AbstractAsyncContextManager[None]:
+    def _hosting(self, host: Host) -> contextlib.AbstractAsyncContextManager[None]:
         """Within, the turn's helpers run."""
-        if self._fork is None or host is None:
+        if self._fork is None:
             return contextlib.nullcontext()
         return self._fork.hosted(host.calls.journal.plan.id, host)
 

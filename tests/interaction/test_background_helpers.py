@@ -193,5 +193,5 @@ async def test_only_who_has_one_at_work_is_told_how_to_wait(in_memory: Networks)
         ]
     async with playing(in_memory, [], replies("hi"), mode="interactive") as s:
         await s.turn()
-        (fork,) = [t for t in s.model.requests[0].raw["tools"] if t["function"]["name"] == "fork"]
-        assert "background" not in fork["function"]["parameters"]["properties"]
+        tools = str(s.model.requests[0].raw["tools"])
+        assert ("'fork'" in tools, "'background'" in tools) == (True, False)

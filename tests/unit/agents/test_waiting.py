@@ -8,16 +8,9 @@ import pytest
 
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.turn.loop import (
-    Command,
-    End,
-    Loop,
-    Rules,
-    RunTools,
-    acted,
-)
+from hubbub.agents.turn.loop import Command, End, Loop, Rules, RunTools
 from hubbub.agents.turn.recording import CallResult
-from hubbub.agents.turn.waiting import MOST_TURNS, Earlier, earlier_steps, waiting, waits
+from hubbub.agents.turn.waiting import MOST_TURNS, Earlier, acted, earlier_steps, waiting, waits
 from hubbub.errors import OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.codes import ErrorCode
