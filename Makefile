@@ -37,6 +37,9 @@ test-npm: $(VENV)/.installed-dev ## real coding agents and MCP hosts, which npm 
 test-frameworks: .venv-frameworks/.installed ## agents of other frameworks, with the real packages
 	@sh scripts/test.sh .venv-frameworks/bin/python $(JOBS) frameworks
 
+test-websocket: $(VENV)/.installed-dev ## the WebSocket protocol's own cases, by a suite that needs Python 2.7 (PYTHON2=...)
+	@$(BIN)/python -m tests.websocket
+
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model
 

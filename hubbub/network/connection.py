@@ -15,6 +15,7 @@ from struct import Struct
 from typing import Any
 
 from websockets.asyncio.server import ServerConnection
+from websockets.frames import CloseCode as WebSocketCode
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import State
@@ -54,6 +55,14 @@ def _header(size: int) -> bytes:
     return _LONG(_FINAL_TEXT, 127, size)
 
 
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class FrameSplitter:
     """Splits a client's byte stream into frames, so that plain text frames need no parser.
 
@@ -62,15 +71,21 @@ class FrameSplitter:
     and so does, from there on, a stream whose frames the library has to refuse.
 
     `text(payload)` is called for each plain text frame, `other(frame)` for the bytes of any other
-    whole frame. `max_bytes` is the largest payload that is waited for.
+    whole frame, and `not_text()` for a text frame that is no UTF-8. `max_bytes` is the largest
+    payload that is waited for.
     """
 
-    __slots__ = ("_buffer", "_max_bytes", "_needed", "_other", "_text", "giving_up")
+    __slots__ = ("_buffer", "_max_bytes", "_needed", "_not_text", "_other", "_text", "giving_up")
 
     def __init__(
-        self, text: Callable[[bytes], None], other: Callable[[bytes], None], max_bytes: int
+        self,
+        text: Callable[[bytes], None],
+        other: Callable[[bytes], None],
+        not_text: Callable[[], None],
+        max_bytes: int,
     ):
-        self._text, self._other, self._max_bytes = text, other, max_bytes
+        self._text, self._other, self._not_text = text, other, not_text
+        self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._needed = 0
         """Bytes that the buffer must have before it is worth another look."""
@@ -110,7 +125,11 @@ class FrameSplitter:
                 self._needed = stop - at
                 break
             if data[at] == _FINAL_TEXT:
-                self._text(apply_mask(data[payload_at:stop], data[mask_at:payload_at]))
+                payload = apply_mask(data[payload_at:stop], data[mask_at:payload_at])
+                if payload.isascii() or _is_utf8(payload):
+                    self._text(payload)
+                else:
+                    self._not_text()
             else:
                 self._other(data[at:stop])
             at = stop
@@ -158,6 +177,7 @@ class Connection(ServerConnection):
         """Whether anything has arrived since the last look."""
         self._early: list[bytes] = []
         self._fragments: list[bytes] = []
+        self._fragments_are_text = False
         self._out: list[bytes] = []
         self._written = 0
         self._splitter: FrameSplitter | None = None
@@ -193,7 +213,8 @@ class Connection(ServerConnection):
         self._descriptor = self.transport.get_extra_info("socket").fileno()
         if not self.protocol.extensions and not self._ahead:
             most = self.protocol.max_message_size or 0
-            self._splitter = FrameSplitter(inlet.receive, self._other_received, most)
+            receive = inlet.receive
+            self._splitter = FrameSplitter(receive, self._other_received, self._not_text, most)
         early, self._early = self._early, []
         for data in early:
             inlet.receive(data)
@@ -227,7 +248,7 @@ class Connection(ServerConnection):
             return
         opcode = event.opcode
         if opcode is Opcode.TEXT and event.fin:
-            self._receive(bytes(event.data))
+            self._receive(bytes(event.data), text=True)
         elif opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
             self._collect(event)
         else:
@@ -237,16 +258,24 @@ class Connection(ServerConnection):
 
     def _collect(self, frame: Frame) -> None:
         """A fragment, or a binary message: text in another wrapping, and read as such."""
+        if frame.opcode is not Opcode.CONT:
+            self._fragments_are_text = frame.opcode is Opcode.TEXT
         self._fragments.append(bytes(frame.data))
         if frame.fin:
             data, self._fragments = b"".join(self._fragments), []
-            self._receive(data)
+            self._receive(data, text=self._fragments_are_text)
 
-    def _receive(self, data: bytes) -> None:
-        if self.inlet is None:
+    def _receive(self, data: bytes, *, text: bool) -> None:
+        if text and not _is_utf8(data):
+            self._not_text()
+        elif self.inlet is None:
             self._early.append(data)
         elif self.protocol.state is State.OPEN:
             self.inlet.receive(data)
+
+    def _not_text(self) -> None:
+        """A text message that is no UTF-8: RFC 6455 (8.1) has the connection end with it."""
+        self.close_soon(WebSocketCode.INVALID_DATA, "a text message must be UTF-8")
 
     # Out ----------------------------------------------------------------------------------
 

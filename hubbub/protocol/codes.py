@@ -125,7 +125,7 @@ class CloseCode(IntEnum):
 def may_reconnect(code: int) -> bool:
     """Whether a client that was closed with `code` should try again.
 
-    Codes of the WebSocket protocol itself (1000-1015) count as come back, except 1009: the same
-    oversized frame would be refused again.
+    Codes of the WebSocket protocol itself (1000-1015) count as come back, except 1007 and 1009: the
+    same frame, which is no text or too large, would be refused again.
     """
-    return code != 1009 and not 4500 <= code <= 4999
+    return code not in (1007, 1009) and not 4500 <= code <= 4999

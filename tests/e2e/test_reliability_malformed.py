@@ -61,10 +61,7 @@ LISTED: Sequence[bytes] = (
     b'\xef\xbb\xbf{"op":"ack","seq":0}',
     b'{"op":"ack",/* no */"seq":0}',
     b'{"op":"signal","type":"typing","data":0x10}',
-    # Not UTF-8, half characters, NUL.
-    b"\xff\xfe",
-    b'{"op":"signal","type":"typing","data":"\xc3"}',
-    b'{"op":"signal","type":"typing","data":"\xed\xa0\x80"}',
+    # Half characters, NUL.
     _call('{"to":"ann","text":"\\ud800"}'),
     _call('{"to":"ann","text":"\\udfff tail"}'),
     _call('{"to":"ann","text":"a\\u0000b"}'),
@@ -247,11 +244,15 @@ class _Maker:
 
 
 def corpus(count: int) -> list[Broken]:
-    """So many frames; the listed ones come first."""
+    """So many frames of text; the listed ones come first. (What is no text ends a connection.)"""
     maker = _Maker(1)
-    return [*(Broken(data, True) for data in LISTED), *(maker.frame() for _ in range(count))][
-        :count
-    ]
+    listed = [Broken(data, True) for data in LISTED]
+    made = (maker.frame() for _ in range(count))
+    return [*listed, *(each._replace(data=_text(each.data)) for each in made)][:count]
+
+
+def _text(data: bytes) -> bytes:
+    return data.decode(errors="replace").encode()
 
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -426,6 +427,7 @@ def _wire_garbage(port: int, chance: random.Random) -> list[bytes]:
         hello + b"\x81\xff" + struct.pack("!Q", 2 * 1024 * 1024) + masked + b"x" * 1000,
         hello + b"\x88\x82" + masked + b"\x00\x01",  # a close code that does not exist
         hello + b"\x82\x83" + masked + b"\xff\xfe\xfd",  # bytes that are no text
+        hello + b"\x81\x83" + masked + b"\xff\xfe\xfd",  # the same, called text
         hello + chance.randbytes(300),
     ]
 

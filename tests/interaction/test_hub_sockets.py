@@ -238,6 +238,12 @@ BROKEN = [
     (b"\x89\xfe\x00\x7emask" + b"x" * 126, 1002),  # a ping that is too long
     (b"\x80\x80mask", 1002),  # a continuation of nothing
     (b"\x81\xff" + b"\x7f" * 8 + b"mask", 1009),  # a frame of some exabytes
+    (Frame(Opcode.TEXT, b"\xce").serialize(mask=True), 1007),  # half a character
+    (
+        Frame(Opcode.TEXT, b"{", fin=False).serialize(mask=True)
+        + Frame(Opcode.CONT, b"\xff").serialize(mask=True),
+        1007,
+    ),
 ]
 
 

@@ -258,7 +258,7 @@ export class Client {
   /** @param {number} code @param {string} reason */
   closed(code, reason) {
     this.drop();
-    if (code === 1009 || (code >= 4500 && code < 5000)) {
+    if (code === 1007 || code === 1009 || (code >= 4500 && code < 5000)) {
       this.become({ state: "refused", code, reason: this.refusal ?? reason });
       return;
     }

@@ -1,0 +1,1 @@
+"""The WebSocket protocol's own cases against the hub's connections."""
