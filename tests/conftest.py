@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -36,6 +37,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 # the same, which takes longer than most tests, unless a folder is named where there are none.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+os.environ["TZ"] = "UTC"  # of all times that people are shown
+time.tzset()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # What a script has put into the background ignores Ctrl-C, and so would all that tests start.

@@ -26,7 +26,7 @@ def wants_browser(env: Mapping[str, str], platform: str, tty: bool) -> bool:
     """Whether a person sits here, at a desktop, and would like to see the page.
 
     `env` is the environment, `platform` is `sys.platform`, `tty` says whether the output is read on
-    a terminal. Not inside SSH: the screen is somewhere else; not in CI: nobody looks.
+    a terminal. Not inside SSH: the screen is somewhere else; not in CI.
     """
     if not tty or _says_yes(env.get("CI", "")) or any(env.get(name) for name in _REMOTE):
         return False

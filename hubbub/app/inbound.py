@@ -63,7 +63,7 @@ log = get_logger(__name__)
 
 PATH = "/hooks/"
 POST_S = 15.0
-"""Seconds in which the hub must have taken a message; else the sender is told to come again."""
+"""Seconds in which the hub must have taken a message; else the sender is asked to try again."""
 _THEIRS = {ErrorCode.REJECTED, ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST}
 """What the hub may have against a text that somebody else has written."""
 
@@ -216,7 +216,7 @@ async def inbound(
 
 
 Announce = Callable[[Sequence[str]], None]
-"""Is told the addresses of all endpoints when they can be reached."""
+"""Called with the addresses of all endpoints when they can be reached."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class AgentOutput:
 
 
 class MessageSeen(Struct, frozen=True):
-    """A message went into the log. Whoever shows it reads it then: most are not shown at all."""
+    """A message went into the log. A view reads it only to show it: most are not shown."""
 
     body: bytes
     """As it is stored, in JSON."""

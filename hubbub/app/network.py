@@ -120,7 +120,7 @@ class _Agents:
 
 
 def _telling(hub: Hub, report: Report) -> Report:
-    """Who waits for an agent that is given up is told by the hub."""
+    """The hub notifies who waits for an agent that is given up."""
 
     def on(event: LifecycleEvent) -> None:
         report(event)
@@ -135,7 +135,7 @@ def _telling(hub: Hub, report: Report) -> Report:
 def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
     """Tokens of this run for those it starts and those who sit at this machine.
 
-    In an open network people need none, and nobody may take the place of its agents all the same.
+    In an open network people need none, and still no person may take the place of its agents.
     """
     people = config.file.humans if config.file.network.auth == "tokens" else ()
     names = [OPERATOR, *config.file.agents, *people]

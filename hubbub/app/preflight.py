@@ -196,7 +196,7 @@ def _problem(config: LoadedConfig, agent: str, wrong: WrongName) -> ConfigError:
 
 
 def _check_mcp(config: LoadedConfig) -> Iterator[ConfigError]:
-    """What agents with MCP servers need, told once."""
+    """What agents with MCP servers need, reported once."""
     agents = config.file.agents.items()
     using = (name for name, agent in agents if agent.mcp and agent.kind != "python")
     name, wrong = next(using, None), missing_extra("mcp")
@@ -224,7 +224,7 @@ def programs_of(config: LoadedConfig) -> Sequence[tuple[str, AcpConfig]]:
 
 
 def _check_doors(config: LoadedConfig) -> Iterator[ConfigError]:
-    """The extras that the config's doors need, each told once."""
+    """The extras that the config's doors need, each reported once."""
     for name, _ in programs_of(config)[:1]:
         if (wrong := missing_extra("acp")) is not None:
             yield config.problem(("agents", name, "kind"), f"agents.{name}: {wrong}")
@@ -256,7 +256,7 @@ def check_programs(config: LoadedConfig) -> None:
 
 
 def lacks_key(model: ModelConfig) -> bool:
-    """Whether the endpoint is OpenAI's own, which answers nobody without a key."""
+    """Whether the endpoint is OpenAI's own, which answers nothing without a key."""
     return not model.api_key and model.base_url.rstrip("/") == OPENAI
 
 
@@ -273,7 +273,7 @@ def check_imports(
 ) -> Mapping[str, KnownTool]:
     """The Python of the agents can be imported and is what it is said to be.
 
-    A process of its own tries it, so that code that exits, crashes or hangs harms nobody. Returns
+    A process of its own tries it, so that code that exits, crashes or hangs does no harm. Returns
     the tools that functions make, by `file.py:function`. Raises ConfigProblems with file, line and
     exception.
     """

@@ -83,7 +83,7 @@ class Printer:
 
     A terminal that was stopped (Ctrl-S) or a program that does not read its pipe holds up a thread
     and nothing else. What does not fit then is left out; `gap(count)` is the text that says so. A
-    reader that has gone away is told nothing more. Characters that the stream's encoding lacks
+    reader that has gone away gets nothing more. Characters that the stream's encoding lacks
     become question marks.
     """
 
@@ -122,13 +122,13 @@ class Printer:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing: whoever flushes would wait for the reader."""
+        """Does nothing: a flush would wait for the reader."""
 
     def _run(self) -> None:
         while (text := self._next()) is not None:
             try:
                 _write(self._stream, text)
-            except (OSError, ValueError):  # nobody reads any more, or the stream was closed
+            except (OSError, ValueError):  # the reader has gone, or the stream was closed
                 with self._changed:
                     self._closed = True
                     self._waiting.clear()

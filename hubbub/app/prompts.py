@@ -117,7 +117,7 @@ class AgentPrompt:
 
     @cached_property
     def mods(self) -> tuple[Note, ...]:
-        """What the agent is told of the network's mods."""
+        """What the prompt says of the network's mods."""
         return mod_notes(self.loaded.file.mods)
 
     def context(self, thread: str) -> PromptContext:

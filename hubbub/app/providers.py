@@ -91,7 +91,7 @@ def on_server(name: str, base_url: str) -> ModelProposal | None:
     try:
         with _DIRECT.open(f"{base_url}/models", timeout=_WITHIN_S) as response:
             listed = json.loads(response.read(_MOST_BYTES))
-    except (OSError, ValueError):  # nobody there, or something else than a model server
+    except (OSError, ValueError):  # no server, or not a model server
         return None
     model = _first_chat_model(_ids(listed))
     if model is None:
@@ -113,7 +113,7 @@ def _first_chat_model(ids: Iterable[str]) -> str | None:
     return next((name for name in ids if "embed" not in name.lower()), None)
 
 
-def models_section(proposals: Sequence[ModelProposal], indent: str = "") -> str:
+def models_section(proposals: Sequence[ModelProposal]) -> str:
     """The section `models` of a YAML file: the first proposal is the default."""
     lines = ["models:"]
     for n, proposal in enumerate(proposals):
@@ -122,4 +122,4 @@ def models_section(proposals: Sequence[ModelProposal], indent: str = "") -> str:
         lines.append(f"    base_url: {json.dumps(proposal.base_url)}")
         if proposal.key:
             lines.append(f'    api_key: "${{{proposal.key}}}"')
-    return "".join(f"{indent}{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""The processes of a network's agents: what each is told, and how they are kept running."""
+"""The processes of a network's agents: what each is started with, and how they are restarted."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class RestartRules:
 
 
 class RestartPolicy:
-    """The history of one process: told of each death, it says what to do.
+    """The history of one process: given each death, it says what to do.
 
     The delay doubles from death to death and is forgotten after a steady life; only quick deaths in
     a row open the circuit, and an open circuit stays open. Who came as far as to begin a turn was

@@ -145,9 +145,9 @@ def run(args: Sequence[str]) -> int:
         code = command.main(args=list(args), prog_name="hubbub", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except SystemExit as ended:  # typer's way out when whoever read our output has gone
+    except SystemExit as ended:  # typer's way out when the reader of our output has gone
         return ended.code if isinstance(ended.code, int) else 1
-    except Exception as error:  # noqa: BLE001  nobody is to be shown a traceback unasked
+    except Exception as error:  # noqa: BLE001  a traceback is shown on request only
         return _judge(_innermost(error))
     return code if isinstance(code, int) else 0
 

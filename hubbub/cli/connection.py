@@ -104,7 +104,7 @@ class NetworkTarget:
 
 
 class Unreachable(HubbubError):
-    """Nobody answers at the address. The text says what to do."""
+    """No hub answers at the address. The text says what to do."""
 
 
 @asynccontextmanager
@@ -117,7 +117,7 @@ async def joined(
     cursor: Cursor | Literal["latest"] | None = None,
 ) -> AsyncIterator[Client]:
     """A client in the network: as `person`, or as the operator; with `agent`, as an agent of that
-    name, which is told its tools. With `latest` as cursor it hears only what is said from now on.
+    name, which gets its tools. With `latest` as cursor it hears only what is said from now on.
 
     Raises Unreachable, or OperationError when the hub refuses.
     """
@@ -150,7 +150,7 @@ def _identity(person: str | None) -> tuple[str, Kind]:
 
 
 def unreachable(place: Address, error: ConnectionLost) -> Unreachable:
-    """What to say when nobody answers."""
+    """What to say if no hub answers."""
     why = f": {error.reason}" if error.reason else ""
     return Unreachable(
         f"no network answers at {place.url}{why}; start one with `hubbub up`, or name another "
@@ -175,7 +175,7 @@ async def participants(target: NetworkTarget) -> tuple[Participant, ...]:
 async def check_known(target: NetworkTarget, name: str, kind: Kind | None = None) -> None:
     """Nothing, if there is a participant `name` (of this kind). Raises `UserError` otherwise.
 
-    Joining makes whoever joins a participant for good; commands that only read must not. Where the
+    Joining makes one a participant for good; commands that only read must not. Where the
     operator is not let in, a token has to prove the name anyway, and nothing is checked.
     """
     try:

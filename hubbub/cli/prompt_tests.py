@@ -106,7 +106,7 @@ def _chosen(
 
 @contextmanager
 def _progress(runs: int) -> Iterator[Callable[[PlacedCase, Run], None]]:
-    """A bar on a terminal; nothing where nobody looks."""
+    """A bar on a terminal; nothing elsewhere."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     screen = console(stderr=True)
@@ -121,7 +121,7 @@ def _progress(runs: int) -> Iterator[Callable[[PlacedCase, Run], None]]:
         yield told
 
 
-# What is told -------------------------------------------------------------------------------------
+# Reports -----------------------------------------------------------------------------------------
 
 _STYLES = {"passed": "green", "failed": "red", "error": "yellow"}
 

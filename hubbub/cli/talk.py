@@ -212,7 +212,7 @@ def _check_first(first: str, people: Sequence[Participant], agents: dict[str, Pa
 
 
 def _default(agents: dict[str, Participant]) -> Participant:
-    """Whom to ask where nobody is named. Raises `UserError`."""
+    """Whom to ask if no agent is named. Raises `UserError`."""
     here = [each for each in agents.values() if each.present] or list(agents.values())
     if CONCIERGE in agents:
         return agents[CONCIERGE]

@@ -61,14 +61,14 @@ def _in_the_loop(seconds: float, work: Callable[[], None]) -> None:
 
 
 class JsonView:
-    """One JSON object per line, told apart by `event`."""
+    """One JSON object per line, distinguished by `event`."""
 
     def __init__(self, write: Write, *, direct_texts: bool = False):
         self._write, self._direct_texts = write, direct_texts
 
     @staticmethod
     def gap(count: int) -> str:
-        """The line in place of `count` others that nobody read in time."""
+        """The line in place of `count` others that were not read in time."""
         return json.dumps({"event": "left_out", "lines": count}) + "\n"
 
     def __call__(self, event: LifecycleEvent) -> None:
@@ -106,7 +106,7 @@ class TerminalView:
 
     @staticmethod
     def gap(count: int) -> str:
-        """The line in place of `count` others that nobody read in time."""
+        """The line in place of `count` others that were not read in time."""
         return f"… {count} lines are left out here: they were not read in time\n"
 
     def __call__(self, event: LifecycleEvent) -> None:
@@ -143,7 +143,7 @@ class TerminalView:
 
 
 def event_line(event: LifecycleEvent, *, direct_texts: bool = False) -> Text | None:
-    """How an event reads; None for what nobody needs to see."""
+    """How an event reads; None for what is of no interest."""
     from rich.text import Text
 
     match event:

@@ -67,7 +67,7 @@ class Calls:
         return call
 
     def settle(self, ref: str, answer: JsonValue | OperationError) -> None:
-        """The hub has answered. An answer to nobody is passed over."""
+        """The hub has answered. An answer to no open call is ignored."""
         call = self._waiting.get(ref)
         if call is None or call.answer.done():
             return

@@ -69,11 +69,11 @@ class ClientOptions:
     """What few clients say of themselves."""
 
     card: Card | None = None
-    """What others are told of the participant; None: what the hub knows of it."""
+    """What others see of the participant; None: what the hub knows of it."""
     observe: bool = False
     """Hear every message of the network. For owners."""
     schemas: bool = True
-    """Whether operations are told with the JSON Schemas of what they take, which only tools need.
+    """Whether operations come with the JSON Schemas of what they take, which only tools need.
     """
     backoff: Backoff = field(default_factory=Backoff)
     clock: Clock = field(default_factory=SystemClock)
@@ -127,7 +127,7 @@ class Client:
         self._events = Events(self._stream.hand_out)
         self._calls = Calls()
         self._outgoing: deque[Call | bytes] = deque()
-        self._acked = 0  # told to the hub on this connection
+        self._acked = 0  # sent to the hub on this connection
         self._output = asyncio.Event()
         self._idle = asyncio.Event()
         self._connected = False
@@ -169,7 +169,7 @@ class Client:
         return self._stream.cursor
 
     def offers(self, name: str) -> bool:
-        """Whether the hub has told of an operation: an older one may not know it."""
+        """Whether the hub has an operation: an older one may not know it."""
         return name in self._offered
 
     # Calls --------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class Client:
     async def ack(self, seq: int) -> None:
         """Everything up to `seq` is safely with this participant, and its effects are.
 
-        Cheap: the acknowledgement is remembered as the place to resume from and told to the hub
+        Cheap: the acknowledgement is remembered as the place to resume from and sent to the hub
         together with those of the same moment. The hub has at most 256 unacknowledged events on
         its way. A position that was not handed out belongs to an older stream and is passed over.
         """

@@ -39,7 +39,7 @@ class Events:
     """
 
     def __init__(self, hand_out: Callable[[int], None]) -> None:
-        """`hand_out` is told the `seq` of each event that the consumer takes."""
+        """`hand_out` is called with the `seq` of each event that the consumer takes."""
         self._hand_out = hand_out
         self._items: deque[Incoming] = deque()
         self._signals = 0

@@ -48,7 +48,7 @@ def forget() -> None:
 
 
 class _Asking:
-    """Calls of a connection that nobody else uses yet, one after the other."""
+    """Calls of a connection that is not shared yet, one after the other."""
 
     def __init__(self, wire: Wire):
         self._wire = wire

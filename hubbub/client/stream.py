@@ -52,7 +52,7 @@ class Stream:
 
     @property
     def tellable(self) -> int:
-        """How far the hub may be told: not beyond what it has sent on this connection."""
+        """How far may be acknowledged: not beyond what the hub has sent on this connection."""
         return min(self.acked, self._last)
 
     def begin(self, epoch: str, ready: Ready, run: str | None = None) -> Ready:

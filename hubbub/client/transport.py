@@ -52,7 +52,7 @@ class Transport(Protocol):
     """A way to reach one hub."""
 
     async def open(self) -> Wire:
-        """A new connection. Raises `ConnectionLost`, or OSError when nobody listens."""
+        """A new connection. Raises `ConnectionLost`, or OSError if no hub listens."""
         ...
 
 
@@ -155,7 +155,7 @@ class _MemoryOutlet:
             asyncio.get_running_loop().call_soon(self._lose)
 
     def identified(self) -> None:
-        """Nobody counts connections within a process."""
+        """Nothing to do: connections within a process are not counted."""
 
     def unsent(self) -> int:
         return self._unsent

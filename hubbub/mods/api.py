@@ -67,7 +67,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """The message stops here; the sender is told `reason` (error code `rejected`)."""
+    """The message stops here; the sender gets `reason` (error code `rejected`)."""
 
     reason: str
 
@@ -116,7 +116,7 @@ class Mod:
         self.host: Host
 
     async def start(self) -> None:
-        """The hub is ready to be asked; nobody has joined yet. Read here what memory needs."""
+        """The hub can be asked, and no participant has joined yet. Read here what memory needs."""
 
     async def stop(self) -> None:
         """The hub ends: no hook and no operation is called any more."""
@@ -157,7 +157,7 @@ class Mod:
         return ()
 
     async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Messages as they are shown to whoever reads them: the same ones in the same order. Asked
+        """Messages as readers see them: the same ones in the same order. Asked
         when they are read from the log, not when they are delivered."""
         return messages
 

@@ -89,7 +89,7 @@ def _in_utc(given: datetime) -> datetime:
 
 
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
-"""A time with its zone that is kept."""
+"""A time that keeps its zone."""
 
 
 @overload

@@ -119,7 +119,7 @@ class ModPort(Protocol):
         ...
 
     def standing(self, thread: str, participant: str | None) -> Standing:
-        """Also of a thread that there is not: nobody reads it."""
+        """Empty for a thread that does not exist."""
         ...
 
     def visible(self, participant: str) -> Collection[str]: ...
@@ -142,7 +142,7 @@ class ModPort(Protocol):
         """Post it; what keeps it from that is logged."""
 
     def owners(self) -> Sequence[str]:
-        """Those who can be told something now."""
+        """Those who can be notified now."""
         ...
 
     async def bring_in(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]: ...
@@ -179,7 +179,7 @@ class Host:
         return self._facts.clock.now()
 
     def steady(self) -> float:
-        """The same by a clock that nobody sets while the hub runs: for waits, not for dates."""
+        """The same by a clock that is never set: for waits, not for dates."""
         return self._facts.steady.now()
 
     def at(self, when: float, key: str) -> None:
@@ -242,7 +242,7 @@ class Host:
         return self.threads_of(call.participant) if thread is None else [self.thread(call, thread)]
 
     def visible(self, call: Calling, thing: T | None, id: str, see: str) -> T:
-        """What was found under an id, if the caller reads its thread. Raises `OperationError`
+        """The thing with an id, if the caller reads its thread. Raises `OperationError`
         (`not_found`), in the same words whether it is not there or not for the caller."""
         if thing is not None and self.reads(call.participant, thing.thread_id):
             return thing
@@ -257,11 +257,11 @@ class Host:
         return self._facts.models.get(name)
 
     def busy(self, agent: str) -> Busy:
-        """How much the agent has to do now; nothing, for whoever is no agent."""
+        """How much the agent has to do now; nothing for a person."""
         return self._port.workload(agent)
 
     def latest(self, thread: str) -> Latest:
-        """How far the thread has come (canonical id): nowhere, if nobody has spoken there."""
+        """How far the thread has come (canonical id): 0 if it is empty."""
         return self._port.standing(thread, None).latest
 
     # Other operations -------------------------------------------------------------------------
@@ -329,7 +329,7 @@ class Host:
         return await self._port.show(found, call), found[-1].seq if found else head
 
     async def restore(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
-        """Bring messages of a transcript into the log, as imported ones: they wake nobody, and
+        """Bring messages of a transcript into the log, as imported ones: they wake no agent, and
         neither ask for nor end anything. Channels that there are not are made, with the caller as
         member. Mods judge them as any other. Returns their positions, when they are durable.
         Raises `OperationError` for the first that is refused; those before it are in the log then.
@@ -363,8 +363,8 @@ class Host:
         outside: bool = False,
     ) -> Draft:
         """What edits or deletes a message: a message in the same thread, which reaches whom that
-        one has reached and wakes nobody. Whether the caller may do so is for the mod to know. It is
-        said by who has sent the message, if that is the caller or if the caller has spoken for it.
+        one has reached and wakes no agent. Whether the caller may do so is for the mod to know. Its
+        sender is that of the message, if that is the caller or if the caller has spoken for it.
         Raises `OperationError` for content that is too large."""
         speech = Speech(cause=cause or message.id, outside=outside)
         draft = self._port.draft(call, Said(message.thread_id, content, text, speech), message)
@@ -375,7 +375,7 @@ class Host:
     def notice(
         self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
     ) -> None:
-        """A message of the hub, in the name of the mod: it wakes nobody. `once`: it is posted one
+        """A message of the hub, in the name of the mod: it wakes no agent. `once`: it is posted one
         time under this key."""
         self._port.announce(self._says(thread, text, details, to), self._once(once))
 
@@ -469,7 +469,7 @@ class Host:
 
 
 class Alarm:
-    """Rings once, as the mod's `on_timer(key)`, at the earliest of the moments that it was told.
+    """Rings once, as the mod's `on_timer(key)`, at the earliest of the moments that it was given.
 
     The mod then deals with all that has come (`rung` first), and names the next moment.
     """

@@ -129,7 +129,7 @@ class Operation:
     `handler(call, args)` returns the output, a `Commit`, a `Draft` (to be said, and answered with
     its place in the log), or a coroutine of one of them. It raises `OperationError` to refuse.
 
-    `idempotent` says that repeating the call changes nothing, so that its `cid` need not be kept.
+    `idempotent` says that repeating the call changes nothing, so that its `cid` need not be stored.
     `cost` is what a call takes of the caller's rate limit.
     """
 
@@ -164,7 +164,7 @@ class Operation:
 
 @lru_cache(maxsize=256)
 def _schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
-    # Any: a JSON Schema, as pydantic gives it. Nobody changes it.
+    # Any: a JSON Schema, as pydantic gives it; never changed.
     return model.model_json_schema(mode=mode)
 
 

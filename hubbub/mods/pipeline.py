@@ -44,7 +44,7 @@ def after(mod: Mod, draft: Draft, verdict: Verdict) -> Draft:
             told = f"{mod.name}: {reason}"
             raise Rejected(OperationError(ErrorCode.REJECTED, told, details={"mod": mod.name}))
         case _:
-            # No `assert_never`: a mod that nobody has type-checked may answer anything.
+            # No `assert_never`: a mod that was not type-checked may answer anything.
             raise TypeError(f"a verdict is Pass, Replace or Reject, not {verdict!r:.100}")
 
 
@@ -74,7 +74,7 @@ def _check_replacement(old: Draft, new: Draft) -> None:
 
 
 def _check_types(new: Draft) -> None:
-    """Raises `TypeError` for what the log could not keep: nobody may have type-checked the mod."""
+    """Raises `TypeError` for what the log cannot store: the mod may not be type-checked."""
     one = {"text_representation": (new.text_representation, str), "quote": (new.quote, Quote)}
     for name, (value, kind) in one.items():
         if value is not None and not isinstance(value, kind):
@@ -90,10 +90,10 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 BESIDE = 10
-"""Times its limit that a hook has in a thread, where it holds nobody up and waits for its turns."""
+"""Times its limit that a hook has in a thread, where it delays nothing and waits for its turns."""
 
 Failed = Callable[[Mod, str, BaseException], None]
-"""Is told of a failure: the mod, the hook's name, what it raised."""
+"""Gets each failure: the mod, the hook's name, what it raised."""
 
 
 class Pipeline:

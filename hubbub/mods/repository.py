@@ -87,7 +87,7 @@ def update(table: str, changes: Mapping[str, Value], **where: Value) -> Statemen
 
 
 class Repository:
-    """What a mod has in its tables, whoever may read it."""
+    """What a mod has in its tables, without a look at who may read it."""
 
     def __init__(self, host: Host):
         self._host = host
@@ -117,7 +117,7 @@ class Repository:
 
 
 class KeyedQueues:
-    """A queue for each thing that is being changed; nothing is kept of the others."""
+    """A queue for each thing that is being changed, and for no other."""
 
     def __init__(self) -> None:
         self._locks: dict[Hashable, Lock] = {}

@@ -1,4 +1,4 @@
-"""What people type into a search field, and mods whose things can be found by it.
+"""What people type into a search field, and mods whose things can be searched.
 
 A mod with things to be found (documents, files) keeps a full-text table of its own and is a
 `Searchable`; the mod `search` asks all of them and merges what they find. Tables are made so:
@@ -106,7 +106,7 @@ class SearchQuery:
 
 @runtime_checkable
 class Searchable(Protocol):
-    """A mod whose things can be found by their text."""
+    """A mod whose things can be searched by their text."""
 
     finds: ClassVar[Findable]
 

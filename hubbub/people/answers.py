@@ -34,7 +34,7 @@ LOOK_S = 0.5
 
 class Answers:
     """Follows a message until every turn that it started has ended, or waits for a person: also
-    the later ones of its interaction, as when an agent answers with what another has found out.
+    the later ones of its interaction, as when an agent answers with the result of another.
 
     The client must have joined before the message was sent, with `latest`.
     """
@@ -92,7 +92,7 @@ class Answers:
                 await self._look()
                 continue
             if isinstance(item, Ready):
-                if began:  # what was said while there was no connection is not told again
+                if began:  # what was said without a connection is not sent again
                     await self._look()
                 began = True
             else:
@@ -165,7 +165,7 @@ class Answers:
                     self._approval = await self._asks(id) or one_line(message.text)
 
     async def _asks(self, id: str) -> str:
-        """What an agent asks for, and how to decide; empty if this person is not told."""
+        """What an agent asks for, and how to decide; empty if this person may not see it."""
         value = await self._client.call("list_approvals", state="pending")
         found = Approvals.model_validate(value).approvals
         me = self._client.participant
@@ -182,7 +182,7 @@ class Answers:
         return "\n".join(lines)
 
     async def _look(self) -> None:
-        """Whether it is over; then, what has been said that no event told."""
+        """Whether it is over; then, what was said without an event here."""
         await self._read_receipts()
         # An agent that keeps no records has no turn that ends: it has answered when it has spoken.
         spoken = {message.sender_id for message in self.messages}

@@ -22,7 +22,7 @@ __all__ = ["PersonClient", "Progress"]
 
 M = TypeVar("M", bound=BaseModel)
 Progress = Callable[[str], None]
-"""Is told how far a file is on its way: `photo.png 40 %`; nothing when that is over."""
+"""Called with the progress of a file: `photo.png 40 %`; with nothing at its end."""
 
 
 class PersonClient:
@@ -46,7 +46,7 @@ class PersonClient:
         self.next_search: tuple[str, str] | None = None
         """The last search and its cursor, if there is a next page."""
         self.digested: int | None = None
-        """The position up to which the last digest told what was new."""
+        """The position that the last digest reached."""
 
     @property
     def me(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 from math import floor, log10
 from typing import TYPE_CHECKING
 
@@ -144,9 +144,9 @@ def sums_words(sums: Sums) -> str:
     return ", ".join([turns, tokens, *([dollars(sums.usd)] if sums.usd else [])])
 
 
-def moment(at: datetime, zone: tzinfo | None = None) -> str:
+def moment(at: datetime) -> str:
     """The time of day, with the date if that is another day than today."""
-    local = at.astimezone(zone)
+    local = at.astimezone()
     today = datetime.now(local.tzinfo).date()
     return f"{local:%H:%M}" if local.date() == today else f"{local:%d %b %H:%M}"
 
@@ -188,7 +188,7 @@ def sentence(code: str) -> str:
 
 
 def holds_back(code: str) -> bool:
-    """Whether a code says that a limit or a person has kept an agent from being woken."""
+    """Whether a code says that a limit or a person prevented the wake of an agent."""
     kinds = ("budget", "daily", "loop", "stopped", "breaker", "taken", "hop")
     return code.partition("_")[0] in kinds
 

@@ -52,7 +52,7 @@ class Whole:
     more: bool = True
     """Whether the log goes on where the last page ended."""
     kept: dict[str, list[Receipt]] = field(default_factory=dict)
-    """Agents that a message would have woken, had not a limit or a person kept it from that."""
+    """Agents that a message would have woken, had not a limit or a person prevented it."""
     budget: BudgetState | None = None
     """None: the hub does not tell it to this person."""
 
@@ -97,7 +97,7 @@ class Whole:
 
 async def read_whole(person: PersonClient, id: str) -> Whole:
     """All pages of an interaction, whom a limit or a person has kept from waking, and the budget as
-    far as this person is told it."""
+    far as this person may see it."""
     whole, after = Whole(id), None
     for _ in range(PAGES):
         page = await person.ask(InteractionPage, "read_interaction", id=id, after=after)
@@ -136,9 +136,9 @@ def drawn(whole: Whole) -> Tree:
     return root
 
 
-def lines_of(tree: Tree, width: int = 1000) -> list[str]:
+def lines_of(tree: Tree) -> list[str]:
     """The tree as plain lines."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False,
+    console = Console(file=io.StringIO(), width=1000, color_system=None, highlight=False,
                       markup=False, emoji=False, legacy_windows=False)  # fmt: skip
     with console.capture() as captured:
         console.print(tree)

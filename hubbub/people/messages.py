@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, tzinfo
+from datetime import datetime
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -60,7 +60,7 @@ def speaker(message: Message) -> str:
     return f"[{one_line(message.spoken_by)} as {one_line(message.sender_id)}]"
 
 
-def marks(message: Message, zone: tzinfo | None = None) -> str:
+def marks(message: Message) -> str:
     """`[outside] [task until 12:30]`; empty for most messages."""
     found = ["[outside]"] if message.outside else []
     if message.amended is not None:
@@ -71,7 +71,7 @@ def marks(message: Message, zone: tzinfo | None = None) -> str:
         match request.kind:
             case "task":
                 until = request.deadline
-                by = f" until {until.astimezone(zone):%H:%M}" if until is not None else ""
+                by = f" until {until.astimezone():%H:%M}" if until is not None else ""
                 found.append(f"[task{by}]")
             case "result":
                 found.append(f"[result of {one_line(request.id)}]")

@@ -85,7 +85,7 @@ class ModNotice:
 
 
 def notice(signal: Signal, me: str, seen: Seen) -> ModNotice | None:
-    """What is to be told of a signal. Most tell programs what to show anew, and a person nothing:
+    """What a person sees of a signal. Most only say to programs what to show anew:
     votes, steps of tasks, versions of documents. A poll comes as a message."""
     mod = signal.type.removeprefix("mod.")
     thread = signal.thread_id

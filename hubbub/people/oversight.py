@@ -1,4 +1,4 @@
-"""What a person in charge has been told: approvals, stops, take-overs. Pure."""
+"""What a person in charge knows: approvals, stops, takeovers. Pure."""
 
 from __future__ import annotations
 

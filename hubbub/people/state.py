@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 LASTS_S = 900.0
-"""Seconds after which an activity that nobody confirmed is taken for over. Long: an agent says when
-it begins to ask its model, and that it is done; one that dies is told as absent."""
+"""Seconds after which an unconfirmed activity is taken for over. Long: an agent says when it begins
+to ask its model, and that it is done; one that dies becomes absent."""
 TYPING_S = 10.0
-"""The same for typing, which nobody takes back."""
+"""The same for typing, whose end is not announced."""
 QUIET = frozenset({"", "idle", "done", "finished", "stopped", "off", "end", "ended"})
 """States that say: nothing any more."""
 MOST = 40
@@ -92,7 +92,7 @@ class CurrentActivities:
         self._running = {key: doing for key, doing in self._running.items() if key[0] != sender}
 
     def clear(self) -> None:
-        """Nobody is heard any more: the connection is lost."""
+        """The connection is lost: nothing is heard any more."""
         self._running.clear()
 
     def by_sender(self, time: float) -> dict[str, Doing]:
@@ -187,7 +187,7 @@ class ClientState:
         return True
 
     def summarised(self, summary: ThreadSummary) -> None:
-        """The hub has told of a thread."""
+        """The hub has sent a thread."""
         thread = self.thread(summary.id)
         thread.add(summary.messages, self.me)
         thread.head = max(thread.head, summary.head)
@@ -256,7 +256,7 @@ class ClientState:
         return heard
 
     def _reads(self, thread_id: str) -> bool:
-        """Whether this person is told by itself what is said in a thread."""
+        """Whether this person gets what is said in a thread without asking."""
         top = thread_ids.root(thread_id)
         if top.startswith("dm."):
             return self.me in thread_ids.members_of(top)

@@ -251,7 +251,7 @@ class Trial(Model):
     system_prompt: str | None = None
     model: str | None = None
     within_s: float
-    """Seconds after which nobody waits for the answer any more."""
+    """Seconds after which the answer comes too late."""
 
 
 class TurnTried(Input):

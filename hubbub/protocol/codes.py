@@ -30,7 +30,7 @@ class ErrorCode(StrEnum):
     UNKNOWN_OPERATION = "unknown_operation"
     """The message names the nearest operation that exists."""
     UNKNOWN_PARTICIPANT = "unknown_participant"
-    """Nobody of that name was ever here."""
+    """No participant ever had that name."""
     UNKNOWN_THREAD = "unknown_thread"
     """There is no such thread for you."""
     UNKNOWN_CHANNEL = "unknown_channel"

@@ -190,7 +190,7 @@ class Approve(Input):
 class Deny(Input):
     id: Annotated[str, Field(min_length=1, max_length=300)]
     reason: Reason = ""
-    """The agent is told."""
+    """The agent is notified."""
 
 
 class StartApproved(Input):
@@ -296,7 +296,7 @@ class StopWaiting(Input):
 
 
 class Overheard(Model):
-    """What a person who speaks for an agent is told: a message that reached the agent."""
+    """What a person who speaks for an agent observes: a message that reached the agent."""
 
     agent: str
     message: Message

@@ -1,7 +1,7 @@
 """Tools of who asks: a direct message brings them, the turn that it starts may call them, and who
 asks runs them.
 
-    question   content {"text", "external_tools": [...]}     the turn is told of these tools
+    question   content {"text", "external_tools": [...]}     the turn may use these tools
     call       content {"external_call": {...}}              the turn ends, and waits
     results    content {"external_results": [...]}           the next turn goes on with them
 

@@ -1,4 +1,4 @@
-"""The frames of `hubbub.v1`: JSON text over WebSocket, told apart by `op`."""
+"""The frames of `hubbub.v1`: JSON text over WebSocket, distinguished by `op`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Cursor(Model):
 
 
 class LimitsInfo(Model):
-    """What the hub accepts, told in `hello`."""
+    """What the hub accepts, as `hello` says."""
 
     frame_bytes: int
     json_depth: int
@@ -114,7 +114,7 @@ class Identify(Model):
     token: Annotated[str, Field(max_length=512)] | None = None
     """What proves it, where the network wants that."""
     card: Card | None = None
-    """What others are told; left out: as before."""
+    """What others see of the participant; left out: as before."""
     cursor: Cursor | None = None
     """The last event that is safely with the client; left out, the hub's own cursor counts."""
     turns: bool = False
@@ -289,7 +289,7 @@ class Signal(Model):
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]{0,31}$")]
     """For example typing or activity."""
     thread_id: ThreadRef | None = None
-    """Where; left out: everybody is told."""
+    """Where; left out: everybody gets it."""
     sender: Name | None = None
     """Added by the hub."""
     data: JsonValue = None

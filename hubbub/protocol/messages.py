@@ -1,4 +1,4 @@
-"""What stands in the log and what people and agents are told about each other.
+"""What stands in the log, and what people and agents see of each other.
 
 Everything here is immutable data that travels as JSON; `docs/reference/protocol.md` is generated
 from these models.
@@ -100,7 +100,7 @@ class Attachment(NewAttachment):
     excerpt: str | None = None
     """How the text of the file begins; None: nothing is known of it."""
     gone: bool | None = None
-    """Whether the file was deleted since. It stands in no log: whoever shows messages says so."""
+    """Whether the file was deleted since. Not in the log: it is set where messages are shown."""
 
 
 class Quote(Model):
@@ -178,7 +178,7 @@ class Message(Model):
     spoken_by: str | None = None
     """The person who spoke for the agent that is the sender; None: it spoke itself."""
     outside: bool = False
-    """Whether it carries content from outside the network, of which nobody here is the author."""
+    """Whether it carries content from outside the network, whose author is not a participant."""
     request: RequestMark | None = None
     """Of messages that ask for work, or end such a request."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
@@ -236,7 +236,7 @@ class History(Struct, frozen=True):
 
 
 Purpose = RequestMark | Amendment | Timer | History
-"""What a message is besides words that are said. An `Amendment` wakes nobody."""
+"""What a message is besides words that are said. An `Amendment` wakes no agent."""
 
 
 class Draft(Struct, frozen=True):
@@ -258,7 +258,7 @@ class Draft(Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
     cause_id: str | None = None
     unresolved: tuple[str, ...] = ()
-    """`@names` in the text that belong to nobody."""
+    """`@names` in the text that no participant has."""
     spoken_by: str | None = None
     """The person who speaks for the agent that is the sender."""
     outside: bool = False
@@ -271,7 +271,7 @@ class Draft(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What mods let the sender know: sentences that stand in the result, not in the log."""
     silent: bool = False
-    """Whether it wakes nobody."""
+    """Whether it wakes no agent."""
 
     def replace(self, **changes: Any) -> Draft:
         """The same draft with other values for these fields."""
@@ -285,7 +285,7 @@ class Draft(Struct, frozen=True):
 
     @property
     def said_by(self) -> str:
-        """Who says it, in whoever's name."""
+        """Who sent it, or on whose behalf."""
         return self.spoken_by or self.sender_id
 
     @property
@@ -321,7 +321,7 @@ class Wake(Model):
 
 
 class PendingWake(Model):
-    """A wake whose turn has not ended yet, told to an agent that returns."""
+    """A wake whose turn has not ended yet, sent to an agent that returns."""
 
     message: Message
     wake: Wake

@@ -126,7 +126,7 @@ class Speech(Input):
     """Whether you wait for the answer and do nothing else meanwhile. Refused where that would close
     a circle of waits. For direct messages to one participant."""
     silent: bool = False
-    """Whether it wakes nobody: it only stands there."""
+    """Whether it wakes no agent: it only stands there."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
     """A person's wish about a turn that runs in the thread: the message waits for the next turn,
     enters the one that runs, or ends it and begins the next. Left out: as the agent's config
@@ -177,10 +177,10 @@ class SendResult(Model):
     queued: dict[str, int] = Field(default_factory=dict)
     """Of agents that it wakes: how many wakes wait there or are worked on, this one included."""
     not_woken: dict[str, str] = Field(default_factory=dict)
-    """Of agents that it would have woken: the code of what has kept it from that (a budget, a
+    """Of agents that it would have woken: the code of what prevented it (a budget, a
     stop)."""
     unresolved: tuple[str, ...] = ()
-    """@names in the text that belong to nobody here."""
+    """@names in the text that no participant has."""
     notes: tuple[str, ...] = ()
     """What mods let the sender know, for example that a secret was taken out."""
     amends: Amendment | None = None

@@ -1,4 +1,4 @@
-"""The rules of JSON Schema within bounds: nobody keeps an agent or the hub busy with a schema.
+"""The rules of JSON Schema within bounds: no schema keeps an agent or the hub busy.
 
 The rules are those of `jsonschema`, except that
 

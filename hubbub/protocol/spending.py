@@ -62,7 +62,7 @@ class Reservation(Model):
     turn: str
     key: str
     low: tuple[Left, ...] = ()
-    """Limits of which less than a fifth is left: models are told."""
+    """Limits of which less than a fifth is left: their prompts say so."""
     limited: bool = True
     """Whether tokens or money are limited for such a turn. Where they are not, only a stop can
     stand in the way, and a question need not wait for its reservation."""
@@ -83,7 +83,7 @@ class ReadBudget(Input):
 
 
 class BudgetState(Model):
-    """An interaction's budget: what is used and what there is. For whoever takes part in it."""
+    """An interaction's budget: what is used and what there is. For those who take part in it."""
 
     interaction: str
     opened_by: str
@@ -94,7 +94,7 @@ class BudgetState(Model):
     """Reservations included; `fan_out` is left out, it is of one message. Of one that is not
     active, `wall_clock` is how long it went on."""
     reached: tuple[LimitName, ...] = ()
-    """Limits past which something was refused or woke nobody."""
+    """Limits past which something was refused or woke no agent."""
     sums: Sums = Sums()
     active: bool = True
     """Whether turns of it run or wait."""

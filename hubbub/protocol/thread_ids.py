@@ -50,7 +50,7 @@ MAX_GROUP = 8
 MAX_LENGTH = 1024
 """Characters of a thread id: the longest names of a group and the deepest replies fit."""
 RESERVED_IDS = frozenset({"hub", "operator", "broadcast", "all", "everyone", "here"})
-"""Names that no participant may take: `hub` speaks for the network, `operator` is whoever
+"""Names that no participant may take: `hub` speaks for the network, `operator` is the one who
 runs it (the CLI joins by that name), the others mean everybody."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")

@@ -1,4 +1,4 @@
-"""The record of a turn: what an agent saw, did and spent. Prompts are kept as rendered."""
+"""The record of a turn: what an agent saw, did and spent. Prompts are stored as rendered."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ToolCallRecord(Model):
     arguments: JsonValue
     """As the model gave them: a JSON object, or the raw text when it did not parse."""
     result: str | None = None
-    """What the model was told."""
+    """The prompt that the model was given."""
     error: Label | None = None
     """The kind of failure, for example `unknown_tool`; None when the call succeeded."""
     at_ms: Milliseconds | None = None
@@ -126,7 +126,7 @@ class Window(Model):
     size: int | None = None
     """Of the window; None: not known, nothing is cut."""
     reserve: int = 0
-    """Kept free for the answer."""
+    """Left free for the answer."""
     layers: Annotated[tuple[Layer, ...], Field(max_length=MOST, fail_fast=True)] = ()
     exact: bool = False
     """Whether the sizes are counted by the model's own vocabulary; else they are estimates."""
@@ -155,8 +155,8 @@ class Step(Model):
     """One answer of the model and what came of it; in a Python agent, one handler's run.
 
     Times are offsets by a clock that only goes forward, from the beginning of the turn. After a
-    crash they go on where the recorded steps end: the time in which nobody worked on the turn is
-    left out, so that a turn with `attempts` above 1 may have taken longer than its offsets say.
+    crash they go on where the recorded steps end: the time without a process is left
+    out, so that a turn with `attempts` above 1 may have taken longer than its offsets say.
     """
 
     n: int = Field(ge=1, le=10**6)
@@ -171,7 +171,7 @@ class Step(Model):
     wait: WaitStrategy = "all"
     """Which of several calls the step waits for; the rest is cancelled."""
     reasoning: str | None = None
-    """What a model said to itself before it acted; sent to nobody."""
+    """What a model said to itself before it acted; never sent."""
     discards: Annotated[tuple[int, ...], Field(max_length=MOST, fail_fast=True)] = ()
     """Earlier steps that the model no longer needs to see."""
     compresses: Annotated[tuple[Compressed, ...], Field(max_length=MOST, fail_fast=True)] = ()
@@ -278,7 +278,7 @@ class TurnEnd(Model):
     reason: str = ""
     """What `finish` was given, or what went wrong."""
     text: str | None = None
-    """Text of the model that led to no action; kept, never published."""
+    """Text of the model that led to no action; stored, never published."""
     notes: Notes = ()
     """What the runtime did besides at the end, and after the last step."""
     by: Name | None = None

@@ -61,7 +61,7 @@ class Inlet(Protocol):
 
 class SessionState(Enum):
     CONNECTED = auto()
-    """Open, nobody yet."""
+    """Open, not identified yet."""
     IDENTIFYING = auto()
     """`identify` is being checked."""
     READY = auto()

@@ -7,7 +7,7 @@ import io
 import os
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 from typing import Protocol, TextIO, assert_never
 
 from hubbub.client import Disconnected
@@ -123,8 +123,8 @@ class PipeConsole:
 
     patient = True
 
-    def __init__(self, source: int, out: TextIO, zone: tzinfo | None = None):
-        self._source, self._out, self._zone = source, out, zone
+    def __init__(self, source: int, out: TextIO):
+        self._source, self._out = source, out
         self._pending = b""
         self._ended = False
         self._wake = asyncio.Event()
@@ -150,10 +150,10 @@ class PipeConsole:
     def show(self, lines: Sequence[Line]) -> None:
         try:
             for line in lines:
-                self._out.write(plain(render(line, self._zone, UNLIMITED)) + "\n")
+                self._out.write(plain(render(line, UNLIMITED)) + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # Nobody reads any more (`hubbub chat | head`): as good as the end of the input.
+            # The reader has gone (`hubbub chat | head`): as good as the end of the input.
             self._out = io.StringIO()
             self._pending, self._ended = b"", True
             self._wake.set()
@@ -200,16 +200,16 @@ WIDTH = 100
 _INDENT = " " * 6
 
 
-def render(line: Line, zone: tzinfo | None = None, width: int = WIDTH) -> Fragments:
-    """One line as fragments, without the line end. `zone` None: the machine's.
+def render(line: Line, width: int = WIDTH) -> Fragments:
+    """One line as fragments, without the line end.
 
     What others wrote comes out with its control characters visible.
     """
     match line:
         case SaidLine():
-            return _said(line, zone, width)
+            return _said(line, width)
         case Elsewhere():
-            return _elsewhere(line, zone, width)
+            return _elsewhere(line, width)
         case Opened():
             return [("class:opened", f"── {line.thread} ──")]
         case Day():
@@ -227,13 +227,13 @@ def plain(fragments: Iterable[tuple[str, str]]) -> str:
     return "".join(text for _, text in fragments)
 
 
-def _said(said: SaidLine, zone: tzinfo | None, width: int) -> Fragments:
+def _said(said: SaidLine, width: int) -> Fragments:
     message = said.message
-    head: Fragments = [("class:dim", f"{_time(message, zone)} {message.id} ")]
+    head: Fragments = [("class:dim", f"{_time(message)} {message.id} ")]
     if message.sender_kind == "system":
         return [*head, ("class:dim", wrap(_body(message), width, _INDENT, columns(plain(head))))]
     head.append((f"{colour_of(message.sender_id)} bold", speaker(message)))
-    if known := marks(message, zone):
+    if known := marks(message):
         head.append(("class:dim", f" {known}"))
     head.append(("", ": "))
     state = " ✓" if said.mine else ""
@@ -244,11 +244,11 @@ def _said(said: SaidLine, zone: tzinfo | None, width: int) -> Fragments:
     return [*head, ("", body.removesuffix(state)), ("class:dim", state), *below]
 
 
-def _elsewhere(line: Elsewhere, zone: tzinfo | None, width: int) -> Fragments:
+def _elsewhere(line: Elsewhere, width: int) -> Fragments:
     message = line.message
-    known = marks(message, zone)
+    known = marks(message)
     text = (
-        f"{_time(message, zone)} {message.id} [{line.thread}] "
+        f"{_time(message)} {message.id} [{line.thread}] "
         f"{speaker(message)}{f' {known}' if known else ''}: {one_line(message.text)}"
     )
     mark, state = "! " if line.mentions_me else "", " ✓" if line.mine else ""
@@ -272,6 +272,6 @@ def _highlighted(text: str, me: str, base: str) -> Fragments:
     return [(style, piece) for style, piece in marked if piece]
 
 
-def _time(message: Message, zone: tzinfo | None) -> str:
-    sent: datetime = message.sent_at.astimezone(zone)
+def _time(message: Message) -> str:
+    sent: datetime = message.sent_at.astimezone()
     return f"{sent:%H:%M}"

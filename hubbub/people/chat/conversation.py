@@ -41,23 +41,21 @@ __all__ = ["LineChat", "run_chat"]
 FINISH_S = 5.0
 """Seconds that leaving waits for answers to what was said."""
 BEGINNING = 80
-"""Columns of a message that is told of again, because it was not sent."""
+"""Columns of a message that is shown again because it was not sent."""
 CAUGHT_UP_S = 0.3
 """Silence after which what was missed while away has arrived."""
 Mode = Literal["queue", "steer", "interrupt"]
 _SPACED_NAMES = re.compile(r"^((?:\S+ +,)*\S+) +,(?=\S)")
 
 
-async def run_chat(
-    client: Client, console: Console, clock: Clock | None = None, *, opening: str | None = None
-) -> int:
+async def run_chat(client: Client, console: Console, *, opening: str | None = None) -> int:
     """Chat until the person leaves or the hub closes for good. The client has joined already.
 
     `opening` names the thread to begin in, as /open does; None: where everybody is. Returns an exit
     code: 0; or 1 when the hub ended it, or when a line of a script (a patient console) was refused
     or not sent.
     """
-    chat = LineChat(client, console, clock or SystemClock(), opening)
+    chat = LineChat(client, console, SystemClock(), opening)
     console.start(chat.status)
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(chat.follow())
@@ -411,7 +409,7 @@ class LineChat:
         self.show(self.session.older())
 
     async def _read(self, thread_id: str, before: int | None) -> None:
-        """Ask for a page of a thread. One that nobody has written to does not exist yet."""
+        """Ask for a page of a thread. An empty one does not exist yet."""
         try:
             page = await self._client.call(
                 "read_thread", thread=thread_id, before=before, limit=HISTORY
@@ -441,7 +439,7 @@ class LineChat:
             async with asyncio.timeout(seconds):
                 await self._heard.wait()
         except TimeoutError:
-            pass  # nobody said anything, which is an answer too
+            pass  # no answer came, which is an answer too
         self._heard.clear()
 
     def _refuse(self, why: str) -> None:

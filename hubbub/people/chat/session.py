@@ -6,7 +6,6 @@ Every method that takes something in returns the lines to show for it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import tzinfo
 
 from hubbub.errors import UserError
 from hubbub.people.commands import CHAT
@@ -33,12 +32,10 @@ PREVIEW = 200
 class ChatSession(ClientState):
     """One person's chat, line by line."""
 
-    def __init__(self, me: str, zone: tzinfo | None = None):
-        """`zone` is where days begin and end; None means the machine's."""
+    def __init__(self, me: str):
         super().__init__(me)
         self.listing: list[str] = []
         """Ids of the last list of threads, for `/open 2`."""
-        self._zone = zone
         self._head = 0  # events up to here were missed while away
         self._missed: dict[str, int] = {}
         self._told_away: dict[str, tuple[str, ...]] = {}
@@ -132,7 +129,7 @@ class ChatSession(ClientState):
         return lines
 
     def _of_mods(self, signal: Signal) -> list[Line]:
-        """One quiet line for what others do by means of mods, if it is to be told at all."""
+        """One quiet line for what others do with mods, if it is worth one."""
         found = notice(signal, self.me, self.seen)
         if found is None or (found.thread_id != self.current and not found.anywhere):
             return []
@@ -262,7 +259,7 @@ class ChatSession(ClientState):
     def _said(self, messages: Iterable[Message]) -> list[Line]:
         lines: list[Line] = []
         for message in messages:
-            day = message.sent_at.astimezone(self._zone).date()
+            day = message.sent_at.astimezone().date()
             if self._day is not None and day != self._day:
                 lines.append(Day(day))
             self._day = day

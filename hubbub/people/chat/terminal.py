@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from datetime import tzinfo
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -33,12 +32,11 @@ class TerminalConsole:
 
     def __init__(
         self,
-        zone: tzinfo | None = None,
         input: Input | None = None,
         output: Output | None = None,
     ):
         """`input` and `output`: other terminals than this process's own."""
-        self._zone, self._input, self._output = zone, input, output
+        self._input, self._output = input, output
         self._style = Style.from_dict(STYLES)
         self._depth = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
 
@@ -71,7 +69,7 @@ class TerminalConsole:
         width = shutil.get_terminal_size().columns
         fragments: Fragments = []
         for line in lines:
-            fragments += [*render(line, self._zone, width), ("", "\n")]
+            fragments += [*render(line, width), ("", "\n")]
         app = self._prompt.app
         if not app.is_running:
             self._print(fragments)

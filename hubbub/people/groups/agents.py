@@ -24,7 +24,7 @@ __all__ = ["COMMANDS"]
 
 
 def fitting(found: FoundAgents, person: PersonClient) -> list[NoteLine]:
-    """Who fits, the best first; or what to do if nobody does."""
+    """Who fits, the best first; or what to do if there is no such agent."""
     if not found.agents:
         return [NoteLine(found.advice.replace("list_agents", person.typed("agents list")))]
     rows = ((a.id, _state(a.present, a.open), ", ".join(a.why), a.cost, a.description)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import tzinfo
 from typing import Any
 
 from hubbub.errors import OperationError, UserError
@@ -59,9 +58,9 @@ def receipt_words(receipt: Receipt, *, why: bool = True) -> str:
     return one_line("; ".join(parts))
 
 
-def story(message: Message | None, receipts: Receipts, zone: tzinfo | None = None) -> Sequence[str]:
+def story(message: Message | None, receipts: Receipts) -> Sequence[str]:
     """What the message is, and what has become of it with each of its readers."""
-    lines = [] if message is None else _head(message, zone)
+    lines = [] if message is None else _head(message)
     width = max((len(each.participant) for each in receipts.receipts), default=0)
     lines += [f"  {r.participant:<{width}}  {receipt_words(r)}" for r in receipts.receipts]
     if not receipts.receipts:
@@ -71,12 +70,12 @@ def story(message: Message | None, receipts: Receipts, zone: tzinfo | None = Non
     return lines
 
 
-def _head(message: Message, zone: tzinfo | None) -> list[str]:
-    sent = message.sent_at.astimezone(zone)
+def _head(message: Message) -> list[str]:
+    sent = message.sent_at.astimezone()
     head = f"{message.id}  {speaker(message)} {where(message)}"
     because = f", because of {message.cause_id}" if message.cause_id else ""
     return [
-        " ".join(part for part in (head, marks(message, zone)) if part),
+        " ".join(part for part in (head, marks(message)) if part),
         f"  {clip(one_line(message.text), MOST)}",
         f"  stored {sent:%Y-%m-%d %H:%M:%S}, no. {message.tseq} of its thread; "
         f"interaction {message.interaction_id}, hop {message.hop}{because}",

@@ -1,4 +1,4 @@
-"""Webhooks: programs elsewhere that are told what happens."""
+"""Webhooks: programs elsewhere that are notified of what happens."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ export interface Attachment {
   size?: number | null;
   /** How the text of the file begins; None: nothing is known of it. */
   excerpt?: string | null;
-  /** Whether the file was deleted since. It stands in no log: whoever shows messages says so. */
+  /** Whether the file was deleted since. Not in the log: it is set where messages are shown. */
   gone?: boolean | null;
 }
 
@@ -316,14 +316,14 @@ export interface BroadcastTextMessage {
   outside?: boolean;
   /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes nobody: it only stands there. */
+  /** Whether it wakes no agent: it only stands there. */
   silent?: boolean;
   /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
   mode?: "queue" | "steer" | "interrupt" | null;
   text: string;
 }
 
-/** An interaction's budget: what is used and what there is. For whoever takes part in it. */
+/** An interaction's budget: what is used and what there is. For those who take part in it. */
 export interface BudgetState {
   interaction: string;
   opened_by: string;
@@ -332,7 +332,7 @@ export interface BudgetState {
   limits: { [key: string]: number };
   /** Reservations included; `fan_out` is left out, it is of one message. Of one that is not active, `wall_clock` is how long it went on. */
   used: { [key: string]: number };
-  /** Limits past which something was refused or woke nobody. */
+  /** Limits past which something was refused or woke no agent. */
   reached?: ("hops" | "wakes" | "fan_out" | "agents" | "wall_clock" | "tokens" | "usd")[];
   sums?: Sums;
   /** Whether turns of it run or wait. */
@@ -554,7 +554,7 @@ export interface Delegate {
   outside?: boolean;
   /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes nobody: it only stands there. */
+  /** Whether it wakes no agent: it only stands there. */
   silent?: boolean;
   /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
   mode?: "queue" | "steer" | "interrupt" | null;
@@ -600,7 +600,7 @@ export interface DeliveryPage {
 
 export interface Deny {
   id: string;
-  /** The agent is told. */
+  /** The agent is notified. */
   reason?: string;
 }
 
@@ -1063,7 +1063,7 @@ export interface Left {
   of: number;
 }
 
-/** What the hub accepts, told in `hello`. */
+/** What the hub accepts, as `hello` says. */
 export interface LimitsInfo {
   frame_bytes: number;
   json_depth: number;
@@ -1329,7 +1329,7 @@ export interface Message {
   hop: number;
   /** The person who spoke for the agent that is the sender; None: it spoke itself. */
   spoken_by?: string | null;
-  /** Whether it carries content from outside the network, of which nobody here is the author. */
+  /** Whether it carries content from outside the network, whose author is not a participant. */
   outside?: boolean;
   /** Of messages that ask for work, or end such a request. */
   request?: RequestMark | null;
@@ -1536,7 +1536,7 @@ export interface Participants {
   more?: boolean;
 }
 
-/** A wake whose turn has not ended yet, told to an agent that returns. */
+/** A wake whose turn has not ended yet, sent to an agent that returns. */
 export interface PendingWake {
   message: Message;
   wake: Wake;
@@ -1620,7 +1620,7 @@ export interface PostToChannel {
   outside?: boolean;
   /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes nobody: it only stands there. */
+  /** Whether it wakes no agent: it only stands there. */
   silent?: boolean;
   /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
   mode?: "queue" | "steer" | "interrupt" | null;
@@ -1974,7 +1974,7 @@ export interface Reply {
   outside?: boolean;
   /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes nobody: it only stands there. */
+  /** Whether it wakes no agent: it only stands there. */
   silent?: boolean;
   /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
   mode?: "queue" | "steer" | "interrupt" | null;
@@ -1998,7 +1998,7 @@ export interface Report {
   outside?: boolean;
   /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes nobody: it only stands there. */
+  /** Whether it wakes no agent: it only stands there. */
   silent?: boolean;
   /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
   mode?: "queue" | "steer" | "interrupt" | null;
@@ -2062,7 +2062,7 @@ export interface Requests {
 export interface Reservation {
   turn: string;
   key: string;
-  /** Limits of which less than a fifth is left: models are told. */
+  /** Limits of which less than a fifth is left: their prompts say so. */
   low?: Left[];
   /** Whether tokens or money are limited for such a turn. Where they are not, only a stop can stand in the way, and a question need not wait for its reservation. */
   limited?: boolean;
@@ -2155,7 +2155,7 @@ export interface SendMessage {
   outside?: boolean;
   /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes nobody: it only stands there. */
+  /** Whether it wakes no agent: it only stands there. */
   silent?: boolean;
   /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
   mode?: "queue" | "steer" | "interrupt" | null;
@@ -2179,9 +2179,9 @@ export interface SendResult {
   absent?: string[];
   /** Of agents that it wakes: how many wakes wait there or are worked on, this one included. */
   queued?: { [key: string]: number };
-  /** Of agents that it would have woken: the code of what has kept it from that (a budget, a stop). */
+  /** Of agents that it would have woken: the code of what prevented it (a budget, a stop). */
   not_woken?: { [key: string]: string };
-  /** @names in the text that belong to nobody here. */
+  /** @names in the text that no participant has. */
   unresolved?: string[];
   /** What mods let the sender know, for example that a secret was taken out. */
   notes?: string[];
@@ -2204,7 +2204,7 @@ export interface SendTextMessage {
   outside?: boolean;
   /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes nobody: it only stands there. */
+  /** Whether it wakes no agent: it only stands there. */
   silent?: boolean;
   /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
   mode?: "queue" | "steer" | "interrupt" | null;
@@ -2232,7 +2232,7 @@ export interface Signal {
   op?: "signal";
   /** For example typing or activity. */
   type: string;
-  /** Where; left out: everybody is told. */
+  /** Where; left out: everybody gets it. */
   thread_id?: string | null;
   /** Added by the hub. */
   sender?: string | null;
@@ -2289,7 +2289,7 @@ export interface Steering {
   text: string;
 }
 
-/** One answer of the model and what came of it; in a Python agent, one handler's run. Times are offsets by a clock that only goes forward, from the beginning of the turn. After a crash they go on where the recorded steps end: the time in which nobody worked on the turn is left out, so that a turn with `attempts` above 1 may have taken longer than its offsets say. */
+/** One answer of the model and what came of it; in a Python agent, one handler's run. Times are offsets by a clock that only goes forward, from the beginning of the turn. After a crash they go on where the recorded steps end: the time without a process is left out, so that a turn with `attempts` above 1 may have taken longer than its offsets say. */
 export interface Step {
   n: number;
   /** Text beside the calls, or instead of them. */
@@ -2302,7 +2302,7 @@ export interface Step {
   finish_reason?: string | null;
   /** Which of several calls the step waits for; the rest is cancelled. */
   wait?: "all" | "any" | "majority";
-  /** What a model said to itself before it acted; sent to nobody. */
+  /** What a model said to itself before it acted; never sent. */
   reasoning?: string | null;
   /** Earlier steps that the model no longer needs to see. */
   discards?: number[];
@@ -2578,7 +2578,7 @@ export interface ToolCallRecord {
   name: string;
   /** As the model gave them: a JSON object, or the raw text when it did not parse. */
   arguments: Json;
-  /** What the model was told. */
+  /** The prompt that the model was given. */
   result?: string | null;
   /** The kind of failure, for example `unknown_tool`; None when the call succeeded. */
   error?: string | null;
@@ -2643,7 +2643,7 @@ export interface TurnEnd {
   outcome: "finished" | "no_action" | "max_steps" | "timeout" | "loop_detected" | "cancelled" | "model_error" | "handler_error" | "budget_exhausted";
   /** What `finish` was given, or what went wrong. */
   reason?: string;
-  /** Text of the model that led to no action; kept, never published. */
+  /** Text of the model that led to no action; stored, never published. */
   text?: string | null;
   /** What the runtime did besides at the end, and after the last step. */
   notes?: string[];
@@ -2850,7 +2850,7 @@ export interface WhichThread {
 export interface Window {
   /** Of the window; None: not known, nothing is cut. */
   size?: number | null;
-  /** Kept free for the answer. */
+  /** Left free for the answer. */
   reserve?: number;
   layers?: Layer[];
   /** Whether the sizes are counted by the model's own vocabulary; else they are estimates. */
@@ -2861,7 +2861,7 @@ export interface Window {
 export interface Window2 {
   /** Of the window; None: not known, nothing is cut. */
   size?: number | null;
-  /** Kept free for the answer. */
+  /** Left free for the answer. */
   reserve?: number;
   layers?: Layer[];
   /** Whether the sizes are counted by the model's own vocabulary; else they are estimates. */

@@ -108,7 +108,7 @@ def result(
 
 def begun(*threads: ThreadSummary, head: int = 0) -> ChatSession:
     """Ann's session in a network with bob, concierge, #general (joined, open) and #desk (not)."""
-    session = ChatSession("ann", UTC)
+    session = ChatSession("ann")
     session.begin(ready(*threads, head=head))
     session.open("channel.general")
     return session
@@ -116,7 +116,7 @@ def begun(*threads: ThreadSummary, head: int = 0) -> ChatSession:
 
 def shown(lines: list[Line]) -> list[str]:
     """Lines as a pipe would print them."""
-    return [plain(render(line, UTC, 100)) for line in lines]
+    return [plain(render(line)) for line in lines]
 
 
 # Control ------------------------------------------------------------------------------------------

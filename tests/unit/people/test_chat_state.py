@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -277,7 +277,7 @@ def test_leaving_the_current_channel_opens_the_broadcast_thread() -> None:
 
 
 def test_everybody_starts_where_everybody_is_with_a_hint_until_one_has_spoken() -> None:
-    session = ChatSession("ann", UTC)
+    session = ChatSession("ann")
     session.begin(ready(thread(said(9, thread=DM))))
     assert session.current == "broadcast"
     for people, hint in (
@@ -512,7 +512,7 @@ def test_events_applied_to_an_old_state_give_the_freshly_fetched_state(
 
     def joined_after(known: list[Message]) -> ChatSession:
         found = [[m for m in known if m.thread_id == place] for place in counts]
-        session = ChatSession("ann", UTC)
+        session = ChatSession("ann")
         session.begin(ready(*[thread(*messages) for messages in found if messages], head=cut))
         return session
 

@@ -64,8 +64,8 @@ def test_numbers_and_times_are_told_as_people_say_them() -> None:
         "0 ms", "7 ms", "999 ms", "1.0 s", "28.3 s",
     ]  # fmt: skip
     now = datetime.now(UTC)
-    assert moment(now - timedelta(days=40), UTC).startswith(f"{now - timedelta(days=40):%d %b}")
-    assert moment(now, UTC) in (f"{now:%H:%M}", f"{now:%d %b %H:%M}")
+    assert moment(now - timedelta(days=40)).startswith(f"{now - timedelta(days=40):%d %b}")
+    assert moment(now) in (f"{now:%H:%M}", f"{now:%d %b %H:%M}")
 
 
 def test_every_code_has_its_words() -> None:

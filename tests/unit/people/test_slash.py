@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -185,7 +184,7 @@ def with_mods() -> ChatSession:
     """Ann's, where she has come across some things."""
     file = Attachment(name="plan.pdf", uri="file:f3")
     messages = (said(1, "mine", sender="ann"), said(2).model_copy(update={"attachments": (file,)}))
-    session = ChatSession("ann", UTC)
+    session = ChatSession("ann")
     session.begin(ready(thread(*messages)))
     offering(session).open("channel.general")
     session.seen.note([("t1", "Write"), ("t12", "Print"), ("p1", "Lunch?"), ("b1", "")])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
-from datetime import UTC, date, timedelta, timezone
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -45,7 +46,7 @@ def test_nothing_that_others_say_or_are_called_steers_a_terminal(
         update={"sender_id": name, "quote": Quote(message_id="m1", text=quote)}
     )
     lines = (SaidLine(message, False, True, "ann"), Elsewhere(message, "broadcast"))
-    for shown in (visible(text), *(plain(render(line, UTC)) for line in lines)):
+    for shown in (visible(text), *(plain(render(line)) for line in lines)):
         for character in shown:
             category = unicodedata.category(character)
             assert character == "\n" or category not in ("Cc", "Cs", "Zl", "Zp")
@@ -133,31 +134,39 @@ def test_a_message_shows_time_id_sender_and_all_that_it_brings() -> None:
         (quoting, False,
          "12:05 m5 bob: > what was\n      see\n      [plan.md: hub:files/1]"),
     ):  # fmt: skip
-        assert plain(render(SaidLine(message, mine=mine), UTC)) == shown
-    india = timezone(timedelta(hours=5, minutes=30))
-    assert plain(render(SaidLine(said(5)), india)).startswith("17:35 ")
+        assert plain(render(SaidLine(message, mine=mine))) == shown
+
+
+def test_times_are_those_of_the_machines_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "IST-5:30")
+            time.tzset()
+            assert plain(render(SaidLine(said(5)))).startswith("17:35 ")
+    finally:
+        time.tzset()
 
 
 def test_mentions_are_set_off_and_notices_of_the_network_are_dim() -> None:
     line = SaidLine(said(5, "hey @ann, not @anna"), mentions_me=True, me="ann")
-    fragments = render(line, UTC)
+    fragments = render(line)
     assert [text for style, text in fragments if style == "class:mention"] == ["@ann"]
     assert plain(fragments).endswith("hey @ann, not @anna")
-    notice = render(SaidLine(said(5, "limit reached", sender="hub", kind="system")), UTC)
+    notice = render(SaidLine(said(5, "limit reached", sender="hub", kind="system")))
     assert {style for style, _ in notice} == {"class:dim"}
 
 
 def test_a_message_elsewhere_is_one_line_that_fits() -> None:
     long = Elsewhere(said(5, "long\n" + "word " * 100), "direct_bob")
-    ((style, text),) = render(long, UTC, 60)
+    ((style, text),) = render(long, 60)
     assert style == "class:dim"
     assert text.startswith("12:05 m5 [direct_bob] bob: long word")
     assert len(text) == 60
     assert text.endswith("…")
-    ((style, text),) = render(Elsewhere(said(5), "broadcast", mentions_me=True), UTC)
+    ((style, text),) = render(Elsewhere(said(5), "broadcast", mentions_me=True))
     assert style == "class:mentioned"
     assert text.startswith("! ")
-    ((_, text),) = render(Elsewhere(said(5), "broadcast", mine=True), UTC)
+    ((_, text),) = render(Elsewhere(said(5), "broadcast", mine=True))
     assert text.endswith(" ✓")
 
 
