@@ -11,7 +11,7 @@ SEEDS ?= 1000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-npm test-frameworks test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-npm test-bridges test-frameworks test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ test-page: $(VENV)/.installed-dev ## the page in Chromium
 
 test-npm: $(VENV)/.installed-dev ## real coding agents and MCP hosts, which npm fetches
 	@sh scripts/test.sh $(BIN)/python $(JOBS) npm
+
+test-bridges: $(VENV)/.installed-dev ## bridges with real servers of IRC and Matrix
+	@sh scripts/test.sh $(BIN)/python $(JOBS) bridges
 
 test-frameworks: .venv-frameworks/.installed ## agents of other frameworks, with the real packages
 	@sh scripts/test.sh .venv-frameworks/bin/python $(JOBS) frameworks

@@ -664,6 +664,12 @@ INTEROP = {
     "I-26": "An agent in Node goes on where the record of its turn ends; stops end its work.",
     "I-27": "`hubbub up` runs agents that are programs in any language.",
     "I-28": "The packed client for TypeScript knows all operations and runs without a build.",
+    "I-34": "People on IRC and agents here talk in one channel, each under its own name.",
+    "I-35": "Who comes over a bridge is marked as from outside, and cannot speak as one of ours.",
+    "I-36": "Bridges do not listen to each other; on IRC, replies and edits read as words.",
+    "I-37": "A bridge that dies loses nothing said here, and repeats it under the same id.",
+    "I-38": "Threads, edits and deletions pass a bridge as far as the other chat has them.",
+    "I-39": "A bridge to another chat is a class; what is wrong with it is told before the start.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

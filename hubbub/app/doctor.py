@@ -23,6 +23,7 @@ from hubbub.config.paths import MEMORY_STORE, SQLITE
 from hubbub.config.problems import shown_path
 from hubbub.errors import (
     ConfigError,
+    HubbubError,
     LogDamaged,
     ModelError,
     StoreUnavailable,
@@ -76,6 +77,7 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
     if config is not None:
         findings += [await _program(name, acp) for name, acp in programs_of(config)]
         findings += await _doors(config)
+        findings += [await _bridge(config, name) for name in config.file.bridges]
         if any(map(_has_sandbox, config.file.agents.values())):
             findings.append(await _sandbox())
     proposals = [] if models else await find_models(environ)
@@ -230,6 +232,16 @@ async def _program(agent: str, config: AcpConfig) -> Symptom:
         return Symptom(f"agent {agent}", "ok", await probe(config))
     except ProgramFailed as error:
         return Symptom(f"agent {agent}", "problem", str(error))
+
+
+async def _bridge(config: LoadedConfig, name: str) -> Symptom:
+    from hubbub.app.bridges import chat_of  # who has none imports none
+
+    try:
+        return Symptom(f"bridge {name}", "ok", await chat_of(config, name).probe())
+    except (OSError, HubbubError) as error:
+        why = str(error) or "no answer"
+        return Symptom(f"bridge {name}", "problem", f"the other chat cannot be reached: {why}")
 
 
 async def _doors(config: LoadedConfig) -> Sequence[Symptom]:

@@ -138,7 +138,7 @@ def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
     In an open network people need none, and still no person may take the place of its agents.
     """
     people = config.file.humans if config.file.network.auth == "tokens" else ()
-    names = [OPERATOR, *config.file.agents, *people]
+    names = [OPERATOR, *config.file.agents, *config.file.bridges, *people]
     tokens = {name: "hub_" + secrets.token_urlsafe(32) for name in names}
     for name, token in tokens.items():
         hub.gateway.admission.add_token(name, token)

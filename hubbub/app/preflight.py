@@ -88,7 +88,7 @@ def load_valid(path: Path, overrides: Mapping[str, str] | None = None) -> Loaded
     check_mods(config)
     check_tools(config, check_imports(config))
     problems = [*check_prompts(config), *check_skills(config), *check_windows(config)]
-    problems += [*_check_mcp(config), *_check_doors(config)]
+    problems += [*_check_mcp(config), *_check_doors(config), *_check_bridges(config)]
     if problems:
         raise ConfigProblems(problems)
     return config
@@ -230,6 +230,14 @@ def _check_doors(config: LoadedConfig) -> Iterator[ConfigError]:
             yield config.problem(("agents", name, "kind"), f"agents.{name}: {wrong}")
     if config.file.network.mcp and (wrong := missing_extra("mcp")) is not None:
         yield config.problem(("network", "mcp"), f"network.mcp: {wrong}")
+
+
+def _check_bridges(config: LoadedConfig) -> Iterator[ConfigError]:
+    """The other chats are known, and understand their settings."""
+    if config.file.bridges:
+        from hubbub.app.bridges import check_bridges  # who has none imports none
+
+        yield from check_bridges(config)
 
 
 def check_programs(config: LoadedConfig) -> None:

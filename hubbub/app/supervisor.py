@@ -471,17 +471,20 @@ TOKENS = "HUBBUB_TOKENS"
 
 
 def units(config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str) -> list[Unit]:
-    """One process per agent, and one for all that share. `run` names this life of the network."""
+    """One process per agent, one for all that share, and one per bridge. `run` names this life of
+    the network."""
     own = [(name,) for name, agent in config.file.agents.items() if agent.process == "own"]
     shared = tuple(name for name, agent in config.file.agents.items() if agent.process == "shared")
-    return [unit(config, url, tokens, run, names) for names in [*own, shared] if names]
+    together = [*own, shared, *((name,) for name in config.file.bridges)]
+    return [unit(config, url, tokens, run, names) for names in together if names]
 
 
 def unit(
     config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str, names: tuple[str, ...]
 ) -> Unit:
-    """The process of these agents."""
-    command = [sys.executable, "-m", "hubbub", "agents", "run", "--config", str(config.path)]
+    """The process of these agents, or of this bridge."""
+    kind = "bridges" if names[0] in config.file.bridges else "agents"
+    command = [sys.executable, "-m", "hubbub", kind, "run", "--config", str(config.path)]
     for name in names:
         command += ["--name", name]
     mine = json.dumps({name: tokens[name] for name in names})

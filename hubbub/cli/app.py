@@ -47,6 +47,7 @@ OWN: Mapping[str, tuple[str, str, str]] = {
     "agents": ("Look", "agents", GROUPS["agents"].about),
     "mcp": ("Run", "mcp", "Let Claude Code, Cursor, opencode, VS Code and the like join."),
     "acp": ("Talk", "acp", "Serve an agent to an editor: Zed, JetBrains, Neovim and the like."),
+    "bridges": ("Run", "bridges", "Let people of another chat, IRC or Matrix, take part."),
     "webhooks": ("Workplace", "webhooks", GROUPS["webhooks"].about),
     "prompts": ("Build", "prompts", "List, show, compare and check prompts."),
     "test": ("Build", "prompt_tests", "Run cases of prompts, agents and whole networks."),

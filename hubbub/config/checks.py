@@ -111,6 +111,7 @@ def cross_check(document: Document, mods: Collection[str] | None) -> None:
     _check_names(document)
     _check_network(document)
     _check_members(document)
+    _check_bridges(document)
     check_approvers(document)
     check_knowledge(document, (), document.data)
     if mods is not None:
@@ -142,7 +143,8 @@ def _text(section: Mapping[str, JsonValue], key: str, default: str = "") -> str:
 def _check_names(document: Document) -> None:
     """Participants have names of their own."""
     agents, humans = _names(document, "agents"), _names(document, "humans")
-    for key, names in (("agents", agents), ("humans", humans)):
+    bridges = _names(document, "bridges")
+    for key, names in (("agents", agents), ("humans", humans), ("bridges", bridges)):
         for name in names:
             if is_id(name) and not is_participant_id(name):
                 why = (
@@ -161,6 +163,33 @@ def _check_names(document: Document) -> None:
             ("humans", name),
             f"'{name}' is an agent already (line {line}): a participant has one name of its own",
         )
+
+
+def _check_bridges(document: Document) -> None:
+    """What stands for people of another chat is nobody else, and has the channels that it needs."""
+    channels = dict(_sections(document.data, "channels"))
+    bridges = _names(document, "bridges")
+    for key in ("agents", "humans", "bridges"):
+        for name in _names(document, key):
+            other = [each for each in bridges if name.startswith(f"{each}-")]
+            if key != "bridges" and name in bridges:
+                other = [name]
+            if other:
+                text = f"'{name}' is a name of the bridge '{other[0]}': choose another one"
+                document.report((key, name), text)
+    for name, bridge in _sections(document.data, "bridges"):
+        for channel in _map(bridge.get("channels")):
+            loc = ("bridges", name, "channels", channel)
+            if channel not in _names(document, "channels"):
+                hint = nearest(channel, _names(document, "channels"))
+                document.report(loc, f"{dotted(loc)}: there is no channel '{channel}'{hint}")
+            elif isinstance(channels.get(channel, {}).get("members"), list):
+                text = f"channel '{channel}' has a list of members, so nobody from outside can join"
+                document.report(loc, f"{text}: leave out `members`")
+        kind = _text(bridge, "kind", "irc")
+        if kind not in ("irc", "matrix") and split_spec(kind) is None:
+            text = f"there is no bridge of the kind '{kind}': irc, matrix or file.py:ClassName"
+            document.report(("bridges", name, "kind"), text)
 
 
 def _check_network(document: Document) -> None:

@@ -22,7 +22,7 @@ from hubbub.errors import ConfigError
 
 __all__ = ["LoadedConfig", "load"]
 
-_NAMED = ("channels", "models", "mcp_servers", "agents", "humans")
+_NAMED = ("channels", "models", "mcp_servers", "agents", "humans", "bridges")
 
 
 @dataclass(frozen=True)

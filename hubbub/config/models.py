@@ -47,6 +47,7 @@ __all__ = [
     "AgentFolder",
     "ApprovalsConfig",
     "BreakerConfig",
+    "BridgeConfig",
     "Budgets",
     "ChannelConfig",
     "ComponentConfig",
@@ -172,6 +173,16 @@ class HumanConfig(Section):
     """What others are told about the person."""
 
 
+class BridgeConfig(Section):
+    kind: str
+    """irc, matrix, or `file.py:ClassName`, a class that derives from `hubbub.bridges.chat.Chat`."""
+    channels: Annotated[dict[Id, str], Field(min_length=1)]
+    """Channels of the network that everybody may join, each with that of the other chat, for
+    example `{dev: "#dev"}`."""
+    settings: dict[str, JsonValue] = {}
+    """Where the other chat is, and what opens it."""
+
+
 class NetworkFile(Section):
     """One YAML file: a whole network."""
 
@@ -192,6 +203,14 @@ class NetworkFile(Section):
     """By name."""
     humans: dict[Id, HumanConfig] = {}
     """People who are known before they join, by name."""
+    bridges: dict[Id, BridgeConfig] = {}
+    """To other chats, by name. A person there takes part as `NAME-PERSON`."""
+
+    def bridge_of(self, participant: str) -> str | None:
+        """The bridge that a participant of this name belongs to: it, or one of its people."""
+        return next(
+            (b for b in self.bridges if participant == b or participant.startswith(f"{b}-")), None
+        )
 
     def agent(self, name: str) -> AgentConfig:
         """An agent's section, with what holds for all agents of the network. Raises KeyError."""

@@ -91,6 +91,7 @@ class Admission:
         cards: dict[str, tuple[Kind, Card]] = {
             **{name: ("agent", agent.card) for name, agent in self._file.agents.items()},
             **{name: ("human", human.card) for name, human in self._file.humans.items()},
+            **{name: ("service", Card()) for name in self._file.bridges},
         }
         records: list[Record] = []
         if not state.broadcast.stored:
@@ -207,8 +208,11 @@ class Admission:
         """Check who it is; returns whether it is an owner. Raises `Refused`."""
         name, kind = frame.participant, frame.kind
         known = self._state.get(name)
-        hashes = self._launched.get(name, []) + list(await self._store.read(TokenHashes(name)))
-        open_to_all = self._config.auth == "open"
+        # A bridge proves itself, and the people of the other chat that it speaks for.
+        bridge = self._file.bridge_of(name)
+        proven = bridge or name
+        hashes = self._launched.get(proven, []) + list(await self._store.read(TokenHashes(proven)))
+        open_to_all = self._config.auth == "open" and bridge is None
         if (hashes or not open_to_all) and not proves(frame.token, hashes):
             remedy = f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
             if name == OPERATOR:

@@ -1,0 +1,114 @@
+"""Bridges of a network's YAML: what they are, whether they can run, and the process of one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hubbub.app.process import run_loop
+from hubbub.app.supervisor import URL, agent_tokens
+from hubbub.bridges.bridge import Bridge
+from hubbub.bridges.chat import Chat
+from hubbub.client import WebSocketTransport
+from hubbub.client.runfile import Address, find_network
+from hubbub.config.explain import explain
+from hubbub.config.loader import LoadedConfig, load
+from hubbub.config.paths import MEMORY_STORE, SQLITE
+from hubbub.config.problems import ConfigProblems, nearest, shown_path
+from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
+from hubbub.loading import load_attribute, missing_extra
+
+__all__ = ["chat_of", "check_bridges", "load_bridge", "run"]
+
+
+def load_bridge(path: Path, name: str, environ: Mapping[str, str]) -> tuple[LoadedConfig, Chat]:
+    """A network's YAML, and the other chat of one of its bridges. Raises `ConfigError`."""
+    config = load(path, environ=environ)
+    if name not in config.file.bridges:
+        text = f"there is no bridge '{name}'{nearest(name, config.file.bridges)}"
+        raise ConfigError(text, shown_path(config.path))
+    return config, chat_of(config, name)
+
+
+def check_bridges(config: LoadedConfig) -> Iterator[ConfigError]:
+    """What is wrong with the kinds of bridges and their settings."""
+    for name in config.file.bridges:
+        try:
+            chat_of(config, name)
+        except ConfigProblems as error:
+            yield from error.problems
+        except UserError as error:
+            yield config.problem(("bridges", name, "kind"), f"bridges.{name}: {error}")
+
+
+def chat_of(config: LoadedConfig, name: str) -> Chat:
+    """The other chat of a bridge. Raises `UserError`."""
+    bridge = config.file.bridges[name]
+    kind = _class(bridge.kind, config.path.parent)
+    try:
+        settings = kind.Config.model_validate(bridge.settings)
+    except ValidationError as error:
+        at = ("bridges", name, "settings")
+        raise ConfigProblems(explain(error, kind.Config, config.document, at=at)) from error
+    return kind(name, settings, list(bridge.channels.values()))
+
+
+def _class(kind: str, folder: Path) -> type[Chat]:
+    if kind == "irc" and (wrong := missing_extra("irc")) is not None:
+        raise UserError(wrong)
+    if ":" in kind:
+        found = load_attribute(kind, folder)
+    else:
+        found = getattr(import_module(f"hubbub.bridges.{kind}"), kind.capitalize())
+    if not (isinstance(found, type) and issubclass(found, Chat)):
+        raise UserError(f"{kind} is no class that derives from hubbub.bridges.chat.Chat")
+    return found
+
+
+def run(
+    path: Path, name: str, address: str | None, token: str | None, environ: Mapping[str, str]
+) -> None:
+    """Run a bridge until SIGINT or SIGTERM. Raises `HubbubError`.
+
+    The launcher says through the environment where its network is and what proves the bridge;
+    otherwise it is looked for at `address`, or else where the config says.
+    """
+    config, chat = load_bridge(path, name, environ)
+    told = environ.get(URL)
+    place = Address(told) if told else find_network(address or str(config.address))
+    token = token or {**place.tokens, **agent_tokens(environ)}.get(name)
+    store = config.file.network.store
+    pairs = None if store == MEMORY_STORE else Path(f"{store.removeprefix(SQLITE)}.{name}")
+    run_loop(_until_signal(config, chat, place.url, token, pairs))
+
+
+async def _until_signal(
+    config: LoadedConfig, chat: Chat, url: str, token: str | None, pairs: Path | None
+) -> None:
+    channels = config.file.bridges[chat.name].channels
+    bridge = Bridge(
+        chat.name, chat, channels, lambda: WebSocketTransport(url), token=token, pairs=pairs
+    )
+    loop, work = asyncio.get_running_loop(), asyncio.create_task(bridge.run())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, work.cancel)
+    try:
+        with suppress(asyncio.CancelledError):
+            await work
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(error: BaseException) -> BaseException:
+    """Why a bridge has ended."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ConnectionLost):
+        return HubbubError(f"the network is lost: {error.reason or 'no network answers'}")
+    return error

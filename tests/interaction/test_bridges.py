@@ -1,0 +1,252 @@
+"""Bridges between a hub and a chat in memory, and how words change on their way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.app.bridges import chat_of
+from hubbub.app.preflight import load_valid
+from hubbub.bridges.bridge import Bridge
+from hubbub.bridges.chat import (
+    Chat,
+    Deleted,
+    Edited,
+    Incoming,
+    Left,
+    Outgoing,
+    Parent,
+    Person,
+    Said,
+    Take,
+)
+from hubbub.bridges.irc import folded, nick_of, said, wrapped
+from hubbub.bridges.names import puppet_name
+from hubbub.config.problems import ConfigProblems
+from hubbub.config.units import Section
+from hubbub.errors import OperationError
+from hubbub.mods.edits.mod import EditsConfig, EditsMod
+from hubbub.protocol.thread_ids import is_participant_id
+from tests.doc_pages import example
+from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually, soon
+
+TOKEN = "hub_bridge"
+ALICE, BOB = Person("alice", "Alice"), Person("@bob:elsewhere", "Bob")
+
+
+class Room(Chat):
+    """A chat in memory, whose messages have ids."""
+
+    has_ids: ClassVar[bool] = True
+    title = "the room"
+
+    def __init__(self) -> None:
+        super().__init__("room", Section(), ["#dev"])
+        self.said: list[Outgoing] = []
+        self.shown: list[str] = []
+        self.fails = False
+        self._take: asyncio.Future[Take] = asyncio.get_running_loop().create_future()
+
+    async def run(self, take: Take) -> None:
+        self._take.set_result(take)
+        await asyncio.Event().wait()
+
+    async def say(self, message: Outgoing) -> str:
+        self.said.append(message)
+        if self.fails:
+            await asyncio.Event().wait()
+        return f"${message.id}"
+
+    async def show(self, agents: Sequence[str]) -> None:
+        self.shown += agents
+
+    async def tell(self, *events: Incoming) -> None:
+        """These happen here; returns when the network has them."""
+        async with soon():
+            for event in events:
+                await (await self._take)(event)
+
+
+@asynccontextmanager
+async def bridge(net: Network, pairs: Path) -> AsyncIterator[Room]:
+    room = Room()
+    made = Bridge("room", room, {"dev": "#dev"}, net.local.transport, token=TOKEN, pairs=pairs)
+    running = asyncio.create_task(made.run())
+    try:
+        yield room
+        assert not running.done(), running
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+@asynccontextmanager
+async def network(hubs: Networks) -> AsyncIterator[tuple[Network, Peer]]:
+    file = config(
+        channels={"dev": {}},
+        agents={"helper": {"kind": "python", "class": "none.py:None", "channels": ["dev"]}},
+        bridges={"room": {"kind": "irc", "channels": {"dev": "#dev"}}},
+    )
+    async with hubs.start(file, mods=[EditsMod(EditsConfig())]) as net:
+        net.local.hub.gateway.admission.add_token("room", TOKEN)
+        ann = await net.join("ann", kind="human")
+        yield net, ann
+
+
+async def log(ann: Peer, thread: str = "channel.dev") -> list[Frame]:
+    found = await ann.call("read_thread", thread=thread)
+    return [each for each in found["messages"] if "amends" not in each]
+
+
+@pytest.mark.behaviour("I-35", "I-38")
+async def test_what_is_said_on_both_sides_is_the_same_conversation(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    async with network(in_memory) as (net, ann), bridge(net, tmp_path / "pairs") as room:
+        await room.tell(Said("$1", ALICE, "#dev", "hello @helper"))
+        await room.tell(Said("$1", ALICE, "#dev", "hello @helper"))
+        (hello,) = await log(ann)
+        assert (hello["sender_id"], hello["outside"]) == ("room-alice", True)
+        assert hello["mentions"] == ["helper"]
+        await eventually(lambda: room.shown == ["helper"])
+
+        sent = await ann.call("reply", message_id=hello["id"], text="hello @room-alice")
+        await room.tell(Said("$2", BOB, "#dev", "me too", thread="$1"))
+        replies = await log(ann, sent["thread_id"])
+        assert [each["content"] for each in replies] == ["hello @room-alice", "me too"]
+        assert replies[1]["sender_id"].startswith("room-bob-elsewhere--")
+        await eventually(lambda: len(room.said) == 1)
+        (there,) = room.said
+        assert (there.author, there.text, there.mentions) == ("ann", "hello Alice", (ALICE,))
+        assert (there.thread, there.parent) == ("$1", Parent("$1", "Alice", "hello @helper"))
+
+        await ann.call("edit_message", message_id=sent["id"], text="good evening")
+        await ann.call("delete_message", message_id=sent["id"])
+        await eventually(lambda: len(room.said) == 3)
+        edit, deletion = room.said[1:]
+        assert (edit.change, edit.changes, edit.text) == ("edited", f"${there.id}", "good evening")
+        assert (deletion.change, deletion.changes, deletion.text) == ("deleted", edit.changes, "")
+
+        await room.tell(Edited("$3", BOB, "#dev", "$1", "not mine"))
+        await room.tell(Edited("$4", ALICE, "#dev", "$1", "hello all"))
+        assert [each["content"] for each in await log(ann)] == ["hello all"]
+        await room.tell(Deleted("$5", "$1"), Deleted("$6", there.id), Left("alice"))
+        assert [each.get("amended") for each in await log(ann)] == ["deleted"]
+        assert len(room.said) == 3, "nothing comes back"
+
+
+@pytest.mark.behaviour("I-37")
+async def test_a_bridge_that_ends_in_the_middle_repeats_what_was_not_taken_under_the_same_id(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    pairs = tmp_path / "pairs"
+    async with network(in_memory) as (net, ann):
+        async with bridge(net, pairs) as room:
+            await room.tell(Said("$1", ALICE, "#dev", "hello"))
+            await ann.call("post_to_channel", channel="dev", text="one")
+            await eventually(lambda: len(room.said) == 1)
+            room.fails = True
+            await ann.call("post_to_channel", channel="dev", text="two")
+            await eventually(lambda: len(room.said) == 2)
+        await ann.call("post_to_channel", channel="dev", text="three")
+        async with bridge(net, pairs) as again:
+            await again.tell(Said("$1", ALICE, "#dev", "hello"))
+            await eventually(lambda: len(again.said) >= 2)
+            assert [each.text for each in again.said][-2:] == ["two", "three"]
+            assert room.said[1] in again.said
+            await again.tell(Said("$2", BOB, "#dev", "yes", thread="$1"))
+        (hello, *_) = await log(ann)
+        assert [each["content"] for each in await log(ann)] == ["hello", "one", "two", "three"]
+        replies = await log(ann, f"channel.dev.t{hello['seq']}")
+        assert [each["content"] for each in replies] == ["yes"]
+
+
+@pytest.mark.behaviour("I-35")
+async def test_nobody_but_its_bridge_joins_as_a_person_of_the_other_chat(
+    in_memory: Networks,
+) -> None:
+    async with network(in_memory) as (net, _):
+        for name in ("room", "room-alice"):
+            with pytest.raises(OperationError, match="does not prove"):
+                await net.local.join(name, "human")
+        with pytest.raises(OperationError, match="does not prove"):
+            await net.local.join("room-alice", "human", token="hub_other")
+        puppet = await net.local.join("room-alice", "human", token=TOKEN)
+        with pytest.raises(OperationError, match="forbidden"):
+            await puppet.call("list_tokens")
+
+
+@pytest.mark.behaviour("I-35")
+@given(st.sets(st.text(min_size=1, max_size=80), min_size=2, max_size=8))
+def test_each_person_of_another_chat_has_one_name_that_nobody_else_has(people: set[str]) -> None:
+    more = people | {puppet_name("b", person).partition("-")[2] for person in people}
+    names = {puppet_name("b", person) for person in more}
+    assert len(names) == len(more)
+    assert all(map(is_participant_id, names))
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])), st.integers(8, 80))
+def test_lines_for_irc_fit_and_lose_nothing_but_spaces(text: str, room: int) -> None:
+    pieces = list(wrapped(text, room))
+    assert all(len(piece.encode()) <= room for piece in pieces)
+    assert "".join(pieces).replace(" ", "").strip() == text.replace(" ", "").strip()
+
+
+@pytest.mark.behaviour("I-36")
+def test_how_messages_read_on_irc() -> None:
+    def lines(text: str, **more: object) -> list[str]:
+        return list(said(Outgoing("1-m2", "#dev", "ann", text, **more)))  # type: ignore[arg-type]
+
+    assert lines("a\n\r\nb\x02\tc") == ["a", "b  c"]
+    assert lines("yes", parent=Parent(None, "Bob", "what\nis " + "x" * 50)) == [
+        "Bob, “what is " + "x" * 31 + "…”: yes"
+    ]
+    assert lines("new", change="edited") == ["(edited) new"]
+    assert lines("", change="deleted") == ["(has deleted a message)"]
+    assert lines("\n".join("abc" * 9))[-2:] == ["b", "… (7 more lines)"]
+    assert (nick_of("7up"), nick_of("-x"), nick_of("ann")) == ("_7up", "_-x", "ann")
+    assert folded("Ann[~]") == folded("ann{^}")
+
+
+@pytest.mark.behaviour("I-39")
+def test_what_is_wrong_with_a_bridge_is_said_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "hubbub.yaml"
+    file.write_text(
+        "channels:\n  dev: {}\n  own: {members: [irc-ann]}\n"
+        "humans: {irc-ann: {}}\n"
+        "bridges:\n"
+        "  irc: {kind: irc, channels: {dve: '#dev', own: '#own'}}\n"
+        "  pigeons: {kind: pigeon, channels: {dev: loft}}\n"
+    )
+    with pytest.raises(ConfigProblems) as found:
+        load_valid(file)
+    text = str(found.value)
+    for part in (
+        "'irc-ann' is a name of the bridge 'irc'",
+        "there is no channel 'dve'; did you mean 'dev'?",
+        "channel 'own' has a list of members",
+        "there is no bridge of the kind 'pigeon'",
+    ):
+        assert part in text
+    file.write_text(
+        "channels: {dev: {}}\nbridges:\n  irc: {kind: irc, channels: {dev: '#dev'}, settings: {}}\n"
+    )
+    with pytest.raises(ConfigProblems, match="server"):
+        load_valid(file)
+    (tmp_path / "pigeons.py").write_text(
+        example("docs/how-to/bridge-another-chat.md", "pigeons.py")
+    )
+    pigeons = "channels: {dev: {}}\nbridges:\n  p: {kind: pigeons.py:Pigeons, channels: {dev: roof}"
+    file.write_text(f"{pigeons}}}\n")
+    with pytest.raises(ConfigProblems, match="loft"):
+        load_valid(file)
+    file.write_text(f"{pigeons}, settings: {{loft: attic}}}}\n")
+    assert chat_of(load_valid(file), "p").title == "the pigeons"
