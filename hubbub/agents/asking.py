@@ -211,7 +211,13 @@ class Asker:
 
         Raises `WindowTooSmall`.
         """
-        return self._fitted(dialect, steps, project(steps, steering)).question
+        return self._fitted(dialect, steps, self._shown(steps, steering)).question
+
+    def _shown(self, steps: Sequence[Step], steering: Sequence[Steering]) -> Sequence[Kept]:
+        """The steps as the model's own marks leave them."""
+        if self.fitting is None:
+            return project(steps, steering)
+        return project(steps, steering, self.fitting.rules.protect, self.fitting.writes)
 
     def _fitted(self, dialect: Dialect, steps: Sequence[Step], shown: Sequence[Kept]) -> Fitted:
         key = dialect.name, self.choice.takes_forms
@@ -292,7 +298,7 @@ class Asker:
 
     async def _asked(self, dialect: Dialect, steps: Sequence[Step], heard: _Attempts) -> Answer:
         hear = heard.next() if heard.on_delta else None
-        shown = project(steps, heard.steering)
+        shown = self._shown(steps, heard.steering)
         fitted = self._fitted(dialect, steps, shown)
         summary = await self._summary(shown, heard.n) if fitted.squeezed else None
         if summary is not None and summary.words is not None:

@@ -37,9 +37,11 @@ async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> C
     Raises `ConfigError` when the window has no room for anything but the answer.
     """
     said = config.context
-    found = sizes(config, model)
+    found, protect = sizes(config, model), frozenset(said.protect)
     if found is None:
-        return ContextRules(compression=said.compression, keep_steps=said.keep_steps)
+        return ContextRules(
+            compression=said.compression, keep_steps=said.keep_steps, protect=protect
+        )
     size, reserve = found
     if reserve >= size:
         what = f"{reserve} tokens reserved for the answer leave nothing of a window of {size}"
@@ -51,6 +53,7 @@ async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> C
         reserve=reserve,
         compression=said.compression,
         keep_steps=said.keep_steps,
+        protect=protect,
         counter=await asyncio.to_thread(counter_for, model.model),
         advice=f"raise {key} if the model has more",
     )

@@ -37,6 +37,7 @@ __all__ = [
 
 
 CompressionName = Literal["importance", "window", "summary"]
+ProtectedName = Literal["requirements", "results", "errors", "last_steps"]
 
 
 class ContextConfig(Section):
@@ -54,6 +55,10 @@ class ContextConfig(Section):
     model puts them into fewer words, which costs a request."""
     keep_steps: Annotated[int, Field(ge=1, le=50)] = 5
     """The last steps, which stay as they are as long as anything else can go."""
+    protect: list[ProtectedName] = ["requirements", "results", "errors", "last_steps"]
+    """What stays when the model marks a step to be left out (`tidy_steps`). requirements: what
+    people said meanwhile; results: of steps that changed something, a line; errors: of steps that
+    failed, a line; last_steps: the last five, whole. It may put others into words of its own."""
 
 
 USUAL_OF_ACP: Mapping[str, JsonValue] = MappingProxyType(

@@ -120,6 +120,22 @@ class TestInteractive:
             assert turn.start.continues == "bot-m1"
             assert shop.asked == ["lamp"]
 
+    async def test_what_a_turn_has_marked_of_an_earlier_one_stays_so_in_the_next(
+        self, in_memory: Networks
+    ) -> None:
+        tidy = call("tidy_steps", discard=[1], compress=[{"step": 3, "text": "a clock: 40"}])
+        answers = [says(LAMP), says(CLOCK), says(tidy), says(LAMP), says(finish()), says(finish())]
+        context: JsonValue = {"protect": ["errors"]}
+        async with buying(in_memory, *answers, mode="interactive", context=context) as s:
+            for text in ("both", "go on", "go on"):
+                await s.turn(text)
+                await s.heard()
+            turn = await s.turn("go on")
+            assert turn.steps[0].n == 8
+            chat = str(s.model.requests[-1].raw["messages"]).partition("</conversation>")[2]
+            assert "[my step 3, in fewer words] a clock: 40" in chat
+            assert ("40.0" in chat, chat.count("24.5")) == (False, 1)
+
     async def test_somebody_elses_message_is_new_work(self, in_memory: Networks) -> None:
         answers = [says(LAMP), says(finish("for ben")), says(finish("for ben"))]
         async with buying(in_memory, *answers, mode="interactive") as s:

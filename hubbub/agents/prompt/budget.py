@@ -36,9 +36,9 @@ from hubbub.agents.prompt.tokens import (
     spec_tokens,
 )
 from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.turn.chat import Kept
+from hubbub.agents.turn.chat import PROTECTED, Kept
 from hubbub.agents.turn.loop import FINISH
-from hubbub.config.agents import CompressionName
+from hubbub.config.agents import CompressionName, ProtectedName
 from hubbub.errors import ModelError
 from hubbub.protocol.turns import Layer, Step, Window
 
@@ -151,6 +151,8 @@ class ContextRules:
     """Kept free for the answer."""
     compression: CompressionName = "importance"
     keep_steps: int = 5
+    protect: frozenset[ProtectedName] = PROTECTED
+    """What stays of steps that the model discards."""
     counter: TokenCounter = field(default_factory=Estimate)
     advice: str = "raise the context window"
     """How its user gets a larger window, for the error message."""

@@ -17,7 +17,6 @@ results.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,12 +24,12 @@ from pydantic import JsonValue
 
 from hubbub.agents.prompt.tokens import TokenCounter
 from hubbub.agents.tools.results import fit
-from hubbub.agents.turn.chat import Kept
+from hubbub.agents.turn.chat import Kept, in_a_line
 from hubbub.config.agents import CompressionName
-from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
+from hubbub.protocol.turns import Steering, Step, ToolCallRecord
 from hubbub.wording import shortened
 
-__all__ = ["Change", "changes", "in_a_line"]
+__all__ = ["Change", "changes"]
 
 _SHORT_RESULTS = (400, 60)
 """Tokens of each result of the last steps, in two goes."""
@@ -38,8 +37,8 @@ _LEAST_RESULT = 16
 """The same, where nothing but the last step is left."""
 _MOST_TEXT, _MOST_ITEMS = 40, 8
 """Characters of a text, and items of a list or an object, among its arguments then."""
-_MOST_ARGUMENTS, _MOST_LINE = 160, 480
-"""Characters of a call's arguments, and of all of a step, in a line."""
+_MOST_WORDS = 160
+"""Characters of what the model said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,27 +125,10 @@ def _weights(steps: Sequence[Kept], writes: Collection[str]) -> list[int]:
     return weights[::-1]
 
 
-def in_a_line(step: Step) -> Compressed:
-    """A step in the model's own words: what it called, and whether that went well.
-
-    Nothing of what others wrote: as words of the model it would count for more than it is.
-    """
-    calls = "; ".join(map(_call, step.calls))
-    return Compressed(n=step.n, text=shortened(calls or "I called no tool.", _MOST_LINE))
-
-
-def _call(call: ToolCallRecord) -> str:
-    given = call.ran_with
-    told = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-    done = "done" if call.error is None else f"failed ({call.error})"
-    changed = f", as changed by {call.changed.by}" if call.changed else ""
-    return f"{call.name}({shortened(told, _MOST_ARGUMENTS)}): {done}{changed}"
-
-
 def _beginnings(step: Step, counter: TokenCounter) -> Step:
     """The step with the beginnings of all that was said in it."""
     words = {
-        "text": step.text and shortened(step.text, _MOST_ARGUMENTS),
+        "text": step.text and shortened(step.text, _MOST_WORDS),
         "reasoning": None,
         "calls": tuple(map(_small_call, step.calls)),
     }

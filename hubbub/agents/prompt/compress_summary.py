@@ -13,11 +13,10 @@ from typing import TypeAlias
 from hubbub.agents.dialects.scan import without_thoughts
 from hubbub.agents.models.base import Answer, Model, Question
 from hubbub.agents.prompt.budget import ContextRules
-from hubbub.agents.prompt.compress import in_a_line
 from hubbub.agents.prompt.escape import escaped, reveal
 from hubbub.agents.prompt.tokens import TokenCounter, question_tokens
 from hubbub.agents.tools.results import fit
-from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, told_result
+from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, in_a_line, told_result
 from hubbub.errors import ModelError
 from hubbub.protocol.turns import Compressed, Steering, Step
 

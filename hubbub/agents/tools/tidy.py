@@ -51,9 +51,9 @@ class Tidying(Documented):
 def _spec() -> ToolSpec:
     return ToolSpec(
         TIDY_STEPS,
-        "Leave earlier steps of this turn out of what you are shown, or replace them by your "
-        "own words, when there is too much to read. Keep in words what you have sent. The "
-        f"last {ALWAYS_SHOWN} steps always stay as they are.",
+        "Leave earlier steps out of what you are shown, or replace them by your "
+        "own words, when there is too much to read. Keep in words what you have sent; the "
+        "last ones stay as they are.",
         without_titles(Tidying.model_json_schema()),
     )
 

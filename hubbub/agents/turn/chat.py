@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, NotRequired, TypeAlias, TypedDict, get_args
 
 from pydantic import JsonValue
 
 from hubbub.agents.prompt.escape import reveal
+from hubbub.config.agents import ProtectedName
 from hubbub.protocol.turns import ChangedCall, Compressed, Steering, Step, ToolCallRecord
+from hubbub.wording import shortened
 
 __all__ = [
     "ALWAYS_SHOWN",
     "CORRECTION",
+    "PROTECTED",
     "ChatMessage",
     "Kept",
     "changed_call",
     "chat_messages",
     "cut_words",
+    "in_a_line",
     "in_fewer_words",
     "project",
     "told_changes",
@@ -88,7 +92,11 @@ def _json(value: JsonValue) -> str:
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 ALWAYS_SHOWN = 5
-"""The last steps of a turn, which marks of the model do not touch."""
+"""The last steps, which marks of the model do not touch where they are protected."""
+PROTECTED: frozenset[ProtectedName] = frozenset(get_args(ProtectedName))
+"""What stays of steps that a model discards, where the config says nothing else."""
+_MOST_ARGUMENTS, _MOST_LINE = 160, 480
+"""Characters of a call's arguments, and of all of a step, in a line."""
 _MOST_WORDS = 8000
 """Characters of an answer without calls that the model is shown again."""
 
@@ -123,25 +131,65 @@ class ChatMessage(TypedDict):
     tool_call_id: NotRequired[str]
 
 
-def project(steps: Sequence[Step], steering: Sequence[Steering] = ()) -> list[Kept]:
+def project(
+    steps: Sequence[Step],
+    steering: Sequence[Steering] = (),
+    protect: Collection[ProtectedName] = PROTECTED,
+    writes: Collection[str] = (),
+) -> list[Kept]:
     """The steps as their own marks leave them: without those that were discarded, in fewer words
-    those that were compressed. The last mark of a step holds; one of the last five steps, of a
-    later step or of none is without effect. Messages by which people steered the turn stay, each
-    before the answer that took it in; those of `steering` come last, the next answer will.
+    those that were compressed. The last mark of a step holds, also one that a later turn of the
+    same work has made; one of a later step or of none is without effect, and so is what `protect`
+    does not let go, where `writes` are the tools that change something: something of such a step
+    stays unless the words of a later one, marked with it, stand for both. Messages by which people
+    steered the turn stand before the answer that took them in; those of `steering` come last, the
+    next answer will.
     """
     marks: dict[int, Compressed | None] = {}
+    in_words: set[int] = set()
     for step in steps:
         earlier: dict[int, Compressed | None] = dict.fromkeys(step.discards)
         earlier |= {mark.n: mark for mark in step.compresses}  # who says both wants the words
         marks |= {n: mark for n, mark in earlier.items() if n < step.n}
-    for step in steps[-ALWAYS_SHOWN:]:
-        marks.pop(step.n, None)
+        until = max((mark.n for mark in step.compresses), default=0)
+        in_words |= {n for n in step.discards if n < until}  # a summary of all of them
+    if "last_steps" in protect:
+        for step in steps[-ALWAYS_SHOWN:]:
+            marks.pop(step.n, None)
     kept: list[Kept] = []
     for step in steps:
-        kept += step.steered
-        if (shown := marks.get(step.n, step)) is not None:
+        shown = marks.get(step.n, step)
+        if shown is not None or "requirements" in protect:
+            kept += step.steered
+        if shown is None and step.n not in in_words and _leaves_a_line(step, protect, writes):
+            shown = in_a_line(step)
+        if shown is not None:
             kept.append(shown)
     return [*kept, *steering]
+
+
+def _leaves_a_line(step: Step, protect: Collection[ProtectedName], writes: Collection[str]) -> bool:
+    """Whether something of a discarded step must stay."""
+    failed = any(call.error for call in step.calls)
+    wrote = any(call.name in writes and not call.error for call in step.calls)
+    return ("errors" in protect and failed) or ("results" in protect and wrote)
+
+
+def in_a_line(step: Step) -> Compressed:
+    """A step in the model's own words: what it called, and whether that went well.
+
+    Nothing of what others wrote: as words of the model it would count for more than it is.
+    """
+    calls = "; ".join(map(_call, step.calls))
+    return Compressed(n=step.n, text=shortened(calls or "I called no tool.", _MOST_LINE))
+
+
+def _call(call: ToolCallRecord) -> str:
+    given = call.ran_with
+    told = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    done = "done" if call.error is None else f"failed ({call.error})"
+    changed = f", as changed by {call.changed.by}" if call.changed else ""
+    return f"{call.name}({shortened(told, _MOST_ARGUMENTS)}): {done}{changed}"
 
 
 def in_fewer_words(compressed: Compressed) -> str:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, chat_messages, cut_words, project
+from hubbub.agents.turn.chat import (
+    ALWAYS_SHOWN,
+    PROTECTED,
+    Kept,
+    chat_messages,
+    cut_words,
+    project,
+)
+from hubbub.config.agents import ProtectedName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 
 
@@ -53,6 +61,29 @@ def test_pairs_stay_together_order_stays_and_so_do_the_last_steps(
     chat = chat_messages("s", "p", kept)
     called = [call["id"] for message in chat for call in message.get("tool_calls", [])]
     assert called == [message["tool_call_id"] for message in chat if "tool_call_id" in message]
+
+
+def test_of_a_discarded_step_what_is_protected_stays() -> None:
+    failed = ToolCallRecord(id="a", name="look", arguments={}, result="no", error="tool_failed")
+    wrote = ToolCallRecord(id="b", name="send", arguments={"to": "ann"}, result="sent")
+    said = Steering(message="m7", reply="optional", text="make it two")
+    made = [
+        Step(n=1, calls=(failed,)), Step(n=2, calls=(wrote,), steered=(said,)), *steps(9)[2:8],
+        Step(n=9, calls=(wrote,), discards=(1, 2, 3, 8)),
+    ]  # fmt: skip
+    lines = ["look({}): failed (tool_failed)", "m7", 'send({"to": "ann"}): done']
+    table: list[tuple[Collection[ProtectedName], list[int | str]]] = [
+        (PROTECTED, [*lines, 4, 5, 6, 7, 8, 9]),
+        ({"errors"}, [lines[0], 4, 5, 6, 7, 9]),
+        ({"results", "requirements"}, [*lines[1:], 4, 5, 6, 7, 9]),
+        (set(), [4, 5, 6, 7, 9]),
+    ]
+    for protect, expected in table:
+        assert shown(project(made, (), protect, {"send"})) == expected
+    summed_up = made[-1].model_copy(update={"compresses": (Compressed(n=4, text="all"),)})
+    assert shown(project([*made[:-1], summed_up], (), {"errors", "results"}, {"send"})) == [
+        "all", 5, 6, 7, 9,
+    ]  # fmt: skip
 
 
 @given(st.text(max_size=50), st.integers(1, 1000))

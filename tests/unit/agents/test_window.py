@@ -18,12 +18,12 @@ from hubbub.agents.prompt.budget import (
     bare,
     short,
 )
-from hubbub.agents.prompt.compress import Change, changes, in_a_line
+from hubbub.agents.prompt.compress import Change, changes
 from hubbub.agents.prompt.compress_summary import Summary, summarised, summary_question
 from hubbub.agents.prompt.render import first_that_fits
 from hubbub.agents.prompt.tokens import Estimate, question_tokens
 from hubbub.agents.tools.running import Conduct
-from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept
+from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, in_a_line
 from hubbub.agents.window import context_rules, counted
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError, ModelError
