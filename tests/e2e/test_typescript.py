@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from hubbub.client import Client, WebSocketTransport
+from hubbub.network.auth import token_hash
+from hubbub.network.store import add_token_offline
+from hubbub.protocol.frames import Signal
 from hubbub.protocol.operations import Turns, TurnSummary
 from hubbub.protocol.turns import Turn
 from tests.doc_pages import example
@@ -183,9 +186,85 @@ async def test_turns_of_an_agent_in_node_are_stopped_interrupted_and_fail_with_a
         assert turns[0].reason == "no such thing"
 
 
-async def _turns(client: Client) -> tuple[TurnSummary, ...]:
-    """Those of the worker, the latest first."""
-    return Turns.model_validate(await client.call("list_turns", agent="worker")).turns
+WAITS = """
+import { serve } from "@hubbub/client";
+const [, , url] = process.argv;
+const options = { url, joined: () => console.log("joined") };
+serve("helper", ({ content }) => `${content} ship it`, options);
+await serve("lead", async (message, turn) => {
+  console.log(`begins ${message.content}`);
+  turn.partial("let me see");
+  const first = await turn.ask("helper", "well:");
+  const answer = await turn.ask("bob", `may I? ${first.content}`);
+  const { what } = await turn.confirm("deploy", { what: answer.content });
+  return `deployed ${what}`;
+}, options);
+"""
+
+
+@pytest.mark.behaviour("I-26")
+async def test_an_agent_in_node_waits_for_answers_and_approvals_across_its_deaths(
+    tmp_path: Path,
+) -> None:
+    async with (
+        running_hub(tmp_path) as hub,
+        Client(WebSocketTransport(hub.url), "ann", "human") as first,
+        Client(WebSocketTransport(hub.url), "bob", "human") as second,
+    ):
+        ann, bob = Person(first), Person(second)
+        async with running_program(tmp_path, WAITS, hub.url) as agent:
+            assert [await agent.line() for _ in range(2)] == ["joined", "joined"]
+            await ann.tells("lead", "go")
+            assert await agent.line() == "begins go"
+            written = await _signal(first, "partial")
+            assert isinstance(written.data, dict)
+            assert (written.sender, written.data["text"]) == ("lead", "let me see")
+            assert (await bob.hears("lead")).text == "may I? well: ship it"
+            agent.process.kill()
+            await agent.ended()
+        await bob.tells("lead", "yes")
+        async with running_program(tmp_path, WAITS, hub.url) as agent:
+            approval = (await _signal(first, "approval")).data
+            assert isinstance(approval, dict)
+            assert (approval["tool"], approval["arguments"]) == ("deploy", {"what": "yes"})
+            agent.process.kill()
+            await agent.ended()
+        async with running_program(tmp_path, WAITS, hub.url):
+            await first.call("approve", id=approval["id"], arguments={"what": "half of it"})
+            assert (await ann.hears("lead")).text == "deployed half of it"
+            turns = await _turns(first, "lead")
+            while not all(turn.outcome for turn in turns):
+                turns = await _turns(first, "lead")
+        assert len(bob.heard) == 1, "asked once"
+        assert [turn.id for turn in turns if turn.reason == ""] == ["lead-m1"], "answers are none"
+
+
+@pytest.mark.behaviour("I-26")
+async def test_programs_in_node_are_told_that_their_token_is_not_accepted(tmp_path: Path) -> None:
+    await add_token_offline(f"sqlite:{tmp_path / 'hub.db'}", token_hash("right"), "lead")
+    async with running_hub(tmp_path) as hub:
+        for begins in ("serve('lead', () => null, { url, token })", "join(url, 'lead', { token })"):
+            text = f"""
+import {{ join, serve }} from "@hubbub/client";
+const [url, token] = [process.argv[2], "wrong"];
+await {begins}.catch(({{ name, code, message }}) => console.log(code, message));
+"""
+            async with running_program(tmp_path, text, hub.url) as program:
+                assert (await program.line()).startswith("4500 ")
+                assert await program.ended() == 0
+
+
+async def _signal(client: Client, type: str) -> Signal:
+    """The next one of this type."""
+    async for item in client.events():
+        if isinstance(item, Signal) and item.type == type:
+            return item
+    raise AssertionError("the hub has gone")
+
+
+async def _turns(client: Client, agent: str = "worker") -> tuple[TurnSummary, ...]:
+    """Those of an agent, the latest first."""
+    return Turns.model_validate(await client.call("list_turns", agent=agent)).turns
 
 
 PAGE = "docs/how-to/write-an-agent-in-typescript.md"

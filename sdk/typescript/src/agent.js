@@ -10,6 +10,8 @@ import { CallError, Client, Closed, newCid } from "./client.js";
 
 const SHOWN_AFTER_MS = 1000; // a quick turn makes no noise
 const AWAY_MS = 300; // for telling the hub that turns are left
+const PARTIAL_MS = 200; // between two signals of a turn
+const MOST_PARTIAL = 8000; // characters of a text that is being written: the last ones
 
 /**
  * What takes turns: what it returns is sent as the answer in the thread (a text or other JSON; null
@@ -63,6 +65,9 @@ class Agent {
     this.refused = (error) => {};
     /** @type {Map<string, Turn>} */
     this.turns = new Map(); // all that have not ended, by id, in order
+    /** @type {Map<string, Ask>} */
+    this.asks = new Map(); // that wait for an answer, by who is asked
+    this.decided = signalled(); // by the hub: how an approval stands
     this.client = new Client(
       url,
       {
@@ -84,19 +89,22 @@ class Agent {
       if (!frame.resumed || !pending.has(turn.id)) this.stop(turn.id, "it ended while the agent was away");
     }
     for (const { message, wake, started } of frame.pending ?? []) this.wake(message, wake, started);
+    this.decided.resolve(); // perhaps while there was no connection
     this.next();
   }
 
   /** A wake is pending at the hub until its turn has ended: the event can be acknowledged at once. @param {Event} event */
   event({ message, wake }) {
-    if (!wake) return;
-    this.wake(message, wake);
+    if (wake) this.wake(message, wake);
+    else this.asks.get(message.sender_id)?.take(message);
     this.next();
   }
 
   /** @param {Signal} frame */
   signal({ type, sender, data }) {
-    if (type !== "stop_turns" || sender !== "hub") return;
+    if (sender !== "hub") return;
+    if (type === "approval") this.decided.resolve();
+    if (type !== "stop_turns") return;
     const { turns, reason, code } = /** @type {any} */ (data);
     for (const id of turns) this.stop(id, reason || code);
   }
@@ -114,7 +122,7 @@ class Agent {
       return;
     }
     if (message.mode === "interrupt") this.interrupt(message);
-    this.turns.set(id, new Turn(this.client, id, message, this.life));
+    this.turns.set(id, new Turn(this, id, message, Boolean(started)));
   }
 
   /** Somebody has ended a turn. @param {string} id @param {string} reason */
@@ -130,21 +138,48 @@ class Agent {
     }
   }
 
-  /** Turns of one thread run one after the other, those of several beside each other. */
+  /**
+   * Turns of one thread run one after the other, those of several beside each other. The answer to
+   * a question is no turn of its own; what may answer what an earlier process has asked waits until
+   * that is asked again.
+   */
   next() {
+    for (const turn of this.turns.values()) {
+      const [message] = turn.messages;
+      if (!turn.running && this.asks.get(message.sender_id)?.take(message)) this.settle(turn);
+    }
+    /** @type {Turn[]} */
+    const resumed = []; // those before: a question comes before its answer
     const busy = new Set([...this.turns.values()].filter((turn) => turn.running).map((turn) => turn.thread));
     for (const turn of this.turns.values()) {
       if (busy.size >= this.concurrency) return;
-      if (busy.has(turn.thread)) continue;
+      const [message] = turn.messages;
+      const ask = this.asks.get(message.sender_id);
+      const early = (ask && !ask.asked) || resumed.some((other) => other.mayHaveAsked(message));
+      if (turn.resumed) resumed.push(turn);
+      if (busy.has(turn.thread) || early) continue;
       busy.add(turn.thread);
       turn.running = true;
       this.run(turn);
     }
   }
 
-  async run(turn) {
+  /** @param {Turn} turn */
+  run(turn) {
+    return this.ending(turn, turn.run(this.handler));
+  }
+
+  /** Its message was waited for: it is on record, and the handler is not called. @param {Turn} turn */
+  settle(turn) {
+    turn.running = true;
+    const end = { id: turn.id, outcome: /** @type {const} */ ("finished"), reason: "awaited by another turn" };
+    return this.ending(turn, turn.begin().then(() => this.client.call("end_turn", { end })));
+  }
+
+  /** @param {Turn} turn @param {Promise<unknown>} work */
+  async ending(turn, work) {
     try {
-      await turn.run(this.handler);
+      await work;
     } catch (error) {
       // Left, or ended by somebody else: there is nothing to record.
       if (error instanceof CallError) console.error(`${turn.id}: ${error.message}`);
@@ -171,11 +206,60 @@ class Agent {
   }
 }
 
+/** A promise that others resolve; `next` is the one after that. */
+function signalled() {
+  const own = { /** @type {Promise<void>} */ next: Promise.resolve(), resolve: () => {} };
+  const renew = () => {
+    own.next = new Promise((resolve) => {
+      own.resolve = () => (renew(), resolve());
+    });
+  };
+  renew();
+  return own;
+}
+
+/** A question, until its answer is there. */
+class Ask {
+  constructor() {
+    /** The question as the log has it. @type {Message | null} */
+    this.asked = null;
+    /** @type {(message: Message) => void} */
+    this.resolve = () => {};
+    /** @type {Promise<Message>} */
+    this.answer = new Promise((resolve) => (this.resolve = resolve));
+    this.done = false;
+  }
+
+  /** Whether a message is the answer; then it is handed over. @param {Message} message */
+  take(message) {
+    const { asked } = this;
+    if (this.done || !asked || message.seq <= asked.seq || !answers(message, asked)) return false;
+    this.done = true;
+    this.resolve(message);
+    return true;
+  }
+}
+
+/**
+ * It quotes the question, stands under it, or is caused by it. People name no cause: what they say
+ * next in the thread is their answer.
+ * @param {Message} message
+ * @param {Message} asked
+ */
+function answers(message, asked) {
+  if (message.quote) return message.quote.message_id === asked.id;
+  const person = message.sender_kind === "human" || message.spoken_by;
+  if (person && !message.cause_id && !message.reply_to) return message.thread_id === asked.thread_id;
+  const causes = [asked.id, `${message.sender_id}-${asked.id}`];
+  return message.reply_to === asked.id || causes.includes(message.cause_id ?? "");
+}
+
 /** A turn of an agent: what its handler works with. */
 export class Turn {
-  /** @param {Client} client @param {string} id @param {Message} message @param {string} life */
-  constructor(client, id, message, life) {
-    this.client = client;
+  /** @param {Agent} agent @param {string} id @param {Message} message @param {boolean} resumed */
+  constructor(agent, id, message, resumed) {
+    this.agent = agent;
+    this.client = agent.client;
     /** The id that the hub's wake gave it. */
     this.id = id;
     /** Of the thread in which the agent was woken. */
@@ -185,9 +269,12 @@ export class Turn {
     /** What an earlier process had recorded. @type {Step[]} */
     this.earlier = [];
     this.running = false;
-    this.life = life;
+    this.resumed = resumed; // an earlier process had begun it
+    /** @type {Message[] | null} */
+    this.sent = null; // by that process, and not sent again so far; null: not known yet
     this.steps = 0;
     this.writes = 0;
+    this.approvals = 0;
     this.began = 0;
     /** @type {object[]} */
     this.calls = []; // of the handler, not yet recorded
@@ -233,6 +320,83 @@ export class Turn {
   }
 
   /**
+   * Ask another agent or a person in a direct message, and wait for the answer, which wakes nothing
+   * then. Rejects when the turn is ended, with a CallError where the hub refuses, and with a
+   * TimeoutError after `within` seconds.
+   * @param {string} to
+   * @param {string} text
+   * @param {number} [within]
+   * @returns {Promise<Message>}
+   */
+  async ask(to, text, within = 300) {
+    const { asks } = this.agent;
+    while (asks.has(to)) await Promise.race([asks.get(to)?.answer, rejected(this.ended)]);
+    const ask = new Ask();
+    asks.set(to, ask);
+    const late = AbortSignal.timeout(within * 1000);
+    try {
+      const sent = await this.call("send_text_message", { to, text, awaits: true });
+      const code = sent.not_woken?.[to];
+      if (code) throw new CallError({ code, message: `${to} is kept from answering: ${code}` });
+      ask.asked = sent.message;
+      if (this.resumed) await this.lookBack(ask, sent.message);
+      this.sent = this.sent?.filter(({ id }) => id !== sent.id) ?? null;
+      this.agent.next();
+      return await Promise.race([ask.answer, rejected(this.ended), rejected(late)]);
+    } finally {
+      asks.delete(to);
+      if (ask.asked && !ask.done) this.client.call("stop_waiting", { message: ask.asked.id }).catch(() => {});
+      ask.resolve(/** @type {any} */ (null)); // who waits to ask the same participant goes on
+      this.agent.next();
+    }
+  }
+
+  /** Whether a message may answer what an earlier process has asked. @param {Message} message */
+  mayHaveAsked(message) {
+    return !this.sent || this.sent.some((asked) => answers(message, asked));
+  }
+
+  /** The answer may have come to an earlier process. @param {Ask} ask @param {Message} asked */
+  async lookBack(ask, asked) {
+    const { messages } = await this.client.call("read_thread", { thread: asked.thread_id });
+    const answer = messages.find((message) => message.sender_id !== asked.sender_id && ask.take(message));
+    const turn = [...this.agent.turns.values()].find((each) => each.messages[0].id === answer?.id);
+    if (turn && !turn.running) this.agent.settle(turn);
+  }
+
+  /**
+   * Ask people whether something may be done, and wait: gives the arguments to do it with, which
+   * who has decided may have changed. Rejects with a CallError whose code is `denied`, `expired` or
+   * `cancelled`; or `started`: an earlier process had the approval and may have done it.
+   * @param {string} tool
+   * @param {Record<string, any>} args
+   * @param {{description?: string, reason?: string, schema?: Record<string, any>}} [about]
+   * @returns {Promise<Record<string, any>>}
+   */
+  async confirm(tool, args, about = {}) {
+    const asked = { turn: this.id, call: `${this.steps + 1}:${this.approvals++}`, tool, arguments: args, ...about };
+    for (;;) {
+      const decided = this.agent.decided.next; // before it is asked: the word may come at once
+      const { id, state, verdict, final } = await this.client.call("request_approval", asked);
+      if (state === "approved") {
+        await this.client.call("start_approved", { id });
+        return final ?? args;
+      }
+      if (state !== "pending") throw new CallError({ code: state, message: verdict || `${tool}: ${state}` });
+      await Promise.race([decided, rejected(this.ended)]);
+    }
+  }
+
+  /** Show people what is being written: the whole text so far, as often as there is more. @param {string} text */
+  partial(text) {
+    this.written = text.length > MOST_PARTIAL ? `…${text.slice(-MOST_PARTIAL)}` : text;
+    this.writing ??= setTimeout(() => {
+      this.writing = undefined;
+      this.client.signal("partial", this.thread, { turn: this.id, step: this.steps || 1, text: this.written });
+    }, PARTIAL_MS);
+  }
+
+  /**
    * A step of the turn, which is recorded: `work` asks a model, for example, and gives what the
    * record shall have of it (`text`, `tokens_in`, `tokens_out`, `cost_usd`, `calls`, ...). If an
    * earlier process has recorded this step, its record is given and `work` is not called.
@@ -251,12 +415,21 @@ export class Turn {
     return step;
   }
 
-  /** @param {Handler} handler */
-  async run(handler) {
-    const { id, thread: thread_id, messages, life } = this;
+  async begin() {
+    const { id, thread: thread_id, messages } = this;
     this.began = performance.now();
     const start = { id, thread_id, messages: messages.map((message) => message.id) };
-    this.earlier = (await this.client.call("begin_turn", { start, life })).steps ?? [];
+    this.earlier = (await this.client.call("begin_turn", { start, life: this.agent.life })).steps ?? [];
+    if (!this.resumed) return;
+    const { sent = [] } = await this.client.call("read_turn", { id });
+    this.sent = await Promise.all(sent.map((each) => this.client.call("read_message", { id: each })));
+    this.agent.next();
+  }
+
+  /** @param {Handler} handler */
+  async run(handler) {
+    await this.begin();
+    const { id } = this;
     const showing = setTimeout(() => this.show("thinking"), SHOWN_AFTER_MS);
     /** @type {"finished" | "cancelled" | "handler_error"} */
     let outcome = "finished";
@@ -270,6 +443,7 @@ export class Turn {
       if (!this.interrupted) console.error(error);
     } finally {
       clearTimeout(showing);
+      clearTimeout(this.writing);
       if (this.shown) this.show("idle");
     }
     await this.record();
@@ -312,13 +486,14 @@ export class Turn {
   }
 
   leave() {
-    return this.client.call("leave_turn", { turn: this.id, life: this.life });
+    return this.client.call("leave_turn", { turn: this.id, life: this.agent.life });
   }
 }
 
-/** @param {AbortSignal} signal */
+/** @param {AbortSignal} signal @returns {Promise<never>} */
 function rejected(signal) {
   return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
 }
