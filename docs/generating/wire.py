@@ -19,6 +19,7 @@ from hubbub.network.wakes import SENTENCES
 from hubbub.protocol import (
     admin,
     agents,
+    branches,
     codes,
     control,
     frames,
@@ -142,7 +143,7 @@ def operations_parts() -> dict[str, str]:
     tools = [op for op in CORE_OPERATIONS if op.tool]
     others = [op for op in CORE_OPERATIONS if not op.tool]
     given = [op.output for op in CORE_OPERATIONS]
-    modules = (operations, memory, control, spending, admin, agents)
+    modules = (operations, memory, branches, control, spending, admin, agents)
     outputs = [m for module in modules for m in models_of(*given, module=module)]
     outputs = [model for model in outputs if model.__name__ not in ELSEWHERE]
     return {

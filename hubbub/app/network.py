@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from hubbub.app.commands import Commands
 from hubbub.app.lifecycle import (
     AgentGivenUp,
     LifecycleEvent,
@@ -79,6 +80,8 @@ async def serve(
                 supervisor = Supervisor(agents, _telling(hub, report), agents=_Agents(hub))
                 hub.gateway.silent = supervisor.silent
                 hub.services.launcher.launcher = supervisor
+                commands = Commands(config.path, listening.url, tokens[OPERATOR])
+                hub.services.branches.program = commands
                 if with_agents:
                     hub.services.agent_editor.files = AgentFiles(
                         config,

@@ -45,18 +45,22 @@ def record(
     ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.")] = None,
     case: Annotated[
-        Path | None, typer.Option("--case", help="Add it to this file of cases, for hubbub test.")
+        Path | None,
+        typer.Option("--case", help="Add it to this file of cases; -: print it."),
     ] = None,
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
     """Record interactions of a running network with all their turns: prompts, answers of models,
     results of tools."""
-    from hubbub.lab.cases import add_case
+    from hubbub.lab.cases import add_case, case_text
 
     if (out is None) == (case is None):
         raise UserError("say where to: --out FILE, or --case FILE for a case of `hubbub test`")
     recording = run_async(_record(NetworkTarget(address, token), interactions))
+    if case == Path("-"):
+        typer.echo(f"cases:\n{case_text(recording)}", nl=False)
+        return
     written = out or case
     assert written is not None
     try:

@@ -36,7 +36,15 @@ from hubbub.protocol.messages import (
     Wake,
 )
 
-__all__ = ["PlacedCase", "add_case", "find_cases", "load_cases", "scene", "without_servers"]
+__all__ = [
+    "PlacedCase",
+    "add_case",
+    "case_text",
+    "find_cases",
+    "load_cases",
+    "scene",
+    "without_servers",
+]
 
 _FOLDER = "cases"
 _SUFFIXES = (".yaml", ".yml")
@@ -179,10 +187,8 @@ def add_case(file: Path, recording: Recording) -> None:
 
     Raises `UserError` for what no case can say, and a file that is none of cases; `OSError`.
     """
-    case = _case_of(recording)
-    text = file.read_text(encoding="utf-8") if file.exists() else "cases:\n"
-    lines = yaml.safe_dump([case], sort_keys=False, allow_unicode=True, width=100)
-    text = f"{text.rstrip()}\n{textwrap.indent(lines, '  ')}"
+    text, lines = file.read_text("utf-8") if file.exists() else "cases:\n", case_text(recording)
+    text = f"{text.rstrip()}\n{lines}"
     try:
         CaseFile.model_validate(yaml.safe_load(text))
     except (ValidationError, yaml.YAMLError) as exc:
@@ -190,8 +196,14 @@ def add_case(file: Path, recording: Recording) -> None:
         raise UserError(words) from exc
     cassettes = Cassettes(file)
     file.write_text(text, encoding="utf-8")
-    name = str(case["name"])
+    name = str(_case_of(recording)["name"])
     cassettes.put(name, [Cassette(case=name, recording=recording)])
+
+
+def case_text(recording: Recording) -> str:
+    """A case of what came of a message, as an item of `cases`. Raises `UserError`."""
+    lines = yaml.safe_dump([_case_of(recording)], sort_keys=False, allow_unicode=True, width=100)
+    return textwrap.indent(lines, "  ")
 
 
 def _case_of(recording: Recording) -> dict[str, JsonValue]:

@@ -42,6 +42,7 @@ from hubbub.network.service import Service
 from hubbub.network.services.admin import AdminService
 from hubbub.network.services.agent_editor import AgentEditorService
 from hubbub.network.services.approvals.approvals import ApprovalService
+from hubbub.network.services.branches import BranchService
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.channels import ChannelService
 from hubbub.network.services.down import DownService
@@ -274,6 +275,7 @@ class Services:
     budgets: BudgetService
     turns: TurnService
     trials: TrialService
+    branches: BranchService
     messages: MessageService
     participants: ParticipantService
     threads: ThreadService
@@ -313,6 +315,7 @@ class Services:
             budgets=budgets,
             turns=turns,
             trials=TrialService(kernel, turns),
+            branches=BranchService(kernel),
             messages=MessageService(kernel),
             participants=ParticipantService(kernel, registry),
             threads=ThreadService(kernel),

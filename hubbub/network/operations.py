@@ -7,6 +7,7 @@ from hubbub.network.service import Service
 from hubbub.network.services.admin import AdminService
 from hubbub.network.services.agent_editor import AgentEditorService
 from hubbub.network.services.approvals.approvals import ApprovalService
+from hubbub.network.services.branches import BranchService
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.channels import ChannelService
 from hubbub.network.services.interactions import InteractionService
@@ -36,6 +37,7 @@ _SERVICES: tuple[type[Service], ...] = (
     ChannelService,
     TurnService,
     TrialService,
+    BranchService,
     ReceiptService,
     InteractionService,
     BudgetService,

@@ -9,20 +9,44 @@ from pydantic import Field, JsonValue
 from hubbub.protocol.messages import MessageRef, Model, Name
 from hubbub.protocol.operations import Input
 
-__all__ = ["Branch", "BranchSide", "Branched", "BranchedText", "LackingResult"]
+__all__ = [
+    "AgentChange",
+    "Branch",
+    "BranchSide",
+    "Branched",
+    "BranchedText",
+    "Case",
+    "GivenResult",
+    "LackingResult",
+    "MakeCase",
+]
 
-Text = Annotated[str, Field(max_length=65_536)]
+Text = Annotated[str, Field(max_length=16_384)]
+
+
+class AgentChange(Model):
+    """Of an agent in a branch; what is left out stays."""
+
+    agent: Name
+    instruction: Text | None = None
+    """In place of its own."""
+    model: Name | None = None
+    """Another of the config's models."""
+
+
+class GivenResult(Model):
+    """What a tool answers where that is not on record."""
+
+    tool: Name
+    text: Text
 
 
 class Branch(Input):
     message: MessageRef
     """What it begins with; of an answer, the message that it answers."""
-    instructions: Annotated[dict[Name, Text], Field(default_factory=dict, max_length=16)]
-    """By agent: an instruction in place of its own. Without any, all models are asked again."""
-    models: Annotated[dict[Name, Name], Field(default_factory=dict, max_length=16)]
-    """By agent: another of the config's models."""
-    results: Annotated[dict[Name, Text], Field(default_factory=dict, max_length=64)]
-    """By tool: what it answers, where that is not on record."""
+    changes: Annotated[tuple[AgentChange, ...], Field(max_length=16)] = ()
+    """Without any, all models are asked again."""
+    results: Annotated[tuple[GivenResult, ...], Field(max_length=64)] = ()
 
 
 class BranchedText(Model):
@@ -64,3 +88,12 @@ class Branched(Model):
     """In the branch."""
     lacking: LackingResult | None = None
     """Why the branch broke off."""
+
+
+class MakeCase(Input):
+    message: MessageRef
+
+
+class Case(Model):
+    yaml: str
+    """For a file of cases, as `hubbub test` reads it."""

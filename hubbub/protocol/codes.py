@@ -42,7 +42,7 @@ class ErrorCode(StrEnum):
     UNKNOWN_TURN = "unknown_turn"
     """There is no such turn for you."""
     NOT_TRIED = "not_tried"
-    """A recorded turn could not be tried again; the message says why."""
+    """What happened could not be tried again; the message says why."""
     UNKNOWN_KEY = "unknown_key"
     """You remember nothing under that key."""
     CHANNEL_EXISTS = "channel_exists"

@@ -390,6 +390,8 @@ export const t = {
       budget_exhausted: "A budget ran out, so the model was not asked again.",
     },
     tryAgain: "Try it again…",
+    branch: "What if…",
+    makeCase: "Make a test case of this",
     difference: "What differs",
     same: "The same in both.",
     tooLong: "Too long to compare line by line.",

@@ -30,6 +30,15 @@ export interface AgentCard {
   open?: number;
 }
 
+/** Of an agent in a branch; what is left out stays. */
+export interface AgentChange {
+  agent: string;
+  /** In place of its own. */
+  instruction?: string | null;
+  /** Another of the config's models. */
+  model?: string | null;
+}
+
 /** Among what owners choose when they make an agent. */
 export interface AgentChoices {
   models: string[];
@@ -290,6 +299,46 @@ export interface Boards {
   more: boolean;
 }
 
+export interface Branch {
+  /** What it begins with; of an answer, the message that it answers. */
+  message: string;
+  /** Without any, all models are asked again. */
+  changes?: AgentChange[];
+  results?: GivenResult[];
+}
+
+/** What came of the message. */
+export interface BranchSide {
+  messages: number;
+  turns: number;
+  tokens_in: number;
+  tokens_out: number;
+  /** None: it is not known. */
+  cost_usd?: number | null;
+  /** From the begin of the first turn to the end of the last. */
+  seconds: number;
+  /** In order. */
+  said?: BranchedText[];
+}
+
+/** Two courses of the network from one message on. */
+export interface Branched {
+  /** Id of the message that both begin with. */
+  message: string;
+  /** In the network. */
+  then: BranchSide;
+  /** In the branch. */
+  now: BranchSide;
+  /** Why the branch broke off. */
+  lacking?: LackingResult | null;
+}
+
+export interface BranchedText {
+  sender: string;
+  thread_id: string;
+  text: string;
+}
+
 /** A thread in which too many turns began in a short time; no more do until it is released. */
 export interface BreakerState {
   thread_id: string;
@@ -361,6 +410,11 @@ export interface Card2 {
   skills?: string[];
   /** What one can ask it, in a person's words. */
   examples?: string[];
+}
+
+export interface Case {
+  /** For a file of cases, as `hubbub test` reads it. */
+  yaml: string;
 }
 
 export interface ChangeReaction {
@@ -968,6 +1022,12 @@ export interface FoundItem {
   outside?: boolean;
 }
 
+/** What a tool answers where that is not on record. */
+export interface GivenResult {
+  tool: string;
+  text: string;
+}
+
 export interface HandBack {
   agent: string;
 }
@@ -1037,6 +1097,12 @@ export interface InteractionWake {
   turn: string;
   /** pending, running or ended. */
   state: string;
+}
+
+/** A call that has no result: tools that reach out of the network are not carried out. */
+export interface LackingResult {
+  tool: string;
+  arguments: { [key: string]: Json };
 }
 
 /** A part of what a model is shown. Sizes are tokens. */
@@ -1257,6 +1323,10 @@ export interface ListTurns {
 }
 
 export interface ListWebhooks {
+}
+
+export interface MakeCase {
+  message: string;
 }
 
 export interface MarkRead {
@@ -2911,6 +2981,8 @@ export interface Operations {
   begin_upload: { args: BeginUpload; result: Upload };
   /** Read a whole task board as Markdown. */
   board_as_markdown: { args: BoardOf; result: BoardText };
+  /** Let a copy of the network go on from a message with other instructions or models, apart from it, and compare. Nothing is sent, and no tool that reaches out is run. For owners; the store must be a file. */
+  branch: { args: Branch; result: Branched };
   /** Send a text to everybody in the network. Mention an agent with @name to make it act. */
   broadcast_text_message: { args: BroadcastTextMessage; result: SendResult };
   /** Cancel one of your reminders. */
@@ -3041,6 +3113,8 @@ export interface Operations {
   list_turns: { args: ListTurns; result: Turns };
   /** List the webhooks that events are sent to, and what waits for them. */
   list_webhooks: { args: ListWebhooks; result: Webhooks };
+  /** Write what came of a message as a case for `hubbub test`. All of it must be over. For owners. */
+  make_case: { args: MakeCase; result: Case };
   /** Mark a thread as read up to a position (tseq); what is read further already stays so. */
   mark_read: { args: MarkRead; result: Done };
   /** Mark a thread as unread from a position (tseq) on, and as read up to there. */

@@ -1,9 +1,10 @@
 // Looking into turns: one, two side by side, and the latest of all.
 import { turnOf } from "../../core/messages.js";
-import { html } from "../../core/ui.js";
+import { html, signal } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
+const CaseDialog = lazy(() => import("./case.js").then((module) => module.CaseDialog), "turns.css");
 const Comparison = lazy(() => import("./compare.js").then((module) => module.Comparison), "turns.css");
 const LatestTurns = lazy(() => import("./list.js").then((module) => module.LatestTurns), "turns.css");
 const TurnList = lazy(() => import("./list.js").then((module) => module.TurnList), "turns.css");
@@ -22,6 +23,18 @@ export default function turns(app) {
   app.add.commands.add({ ...open, id: "turn.open", group: t.conversation.group, keys: "i" });
   const when = (context) => app.state.owner.peek() && open.when(context);
   app.add.messageMenu.add({ ...open, order: 40, keys: "I", when });
+  const about = signal(null); // a message, while its case is shown
+  app.add.layers.add({
+    view: () => about.value
+      && html`<${CaseDialog} app=${app} message=${about.value} close=${() => (about.value = null)} />`,
+  });
+  app.add.messageMenu.add({
+    title: t.turns.branch, icon: "turn", order: 41, when,
+    run: ({ message }) => app.router.go("turn", [turnOf(message), "branch"]),
+  });
+  app.add.messageMenu.add({
+    title: t.turns.makeCase, icon: "copy", order: 42, when, run: ({ message }) => (about.value = message),
+  });
   app.add.commands.add({
     id: "turns.list", title: t.turns.list, group: t.groups.going, icon: "turn", keys: "g t",
     when: () => app.state.owner.peek(),

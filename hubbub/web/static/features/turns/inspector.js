@@ -1,7 +1,7 @@
 // A turn: what an agent saw, did and spent.
 import { visible } from "../../core/markdown.js";
 import { duration } from "../../core/time.js";
-import { html, useEffect, useRef, useState } from "../../core/ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { Folded } from "../../parts/long-text.js";
 import { MessageLink } from "../../parts/message-link.js";
@@ -21,22 +21,22 @@ export function TurnPanel({ app, id }) {
   return html`<div class="turn"><${Inspector} app=${app} id=${id} wide=${false} /></div>`;
 }
 
-/** In the middle, `#/turn/<id>`; with `/try`, to try it again. */
+/** In the middle, `#/turn/<id>`; with `/try` or `/branch`, to try it again. */
 export function TurnView({ app, args: [id = "", what] }) {
   return html`
     <header class="title"><h1>${t.turns.title(id)}</h1></header>
-    <div class="page turn"><${Inspector} app=${app} id=${id} wide=${true} trying=${what === "try"} /></div>
+    <div class="page turn"><${Inspector} app=${app} id=${id} wide=${true} what=${what} /></div>
   `;
 }
 
-function Inspector({ app, id, wide, trying = false }) {
+function Inspector({ app, id, wide, what = null }) {
   const { value: turn, error } = useTurn(app, id);
   if (error) return html`<${Problem} app=${app} error=${error} />`;
   if (!turn) return html`<p class="quiet" role="status">${words.loading}</p>`;
-  return html`<${Record} app=${app} turn=${turn} wide=${wide} trying=${trying} />`;
+  return html`<${Record} app=${app} turn=${turn} wide=${wide} what=${what} />`;
 }
 
-function Record({ app, turn, wide, trying }) {
+function Record({ app, turn, wide, what }) {
   const { start } = turn;
   const list = useRef(null);
   const names = stepNames(turn.steps);
@@ -50,7 +50,8 @@ function Record({ app, turn, wide, trying }) {
     <div class="turn-tools">
       ${!wide && html`<a href=${app.router.href("turn", [start.id])}>${words.moreRoom}</a>`}
       <${CompareWith} app=${app} turn=${turn} />
-      <${TryAgain} app=${app} turn=${turn} now=${trying} />
+      <${TryAgain} app=${app} turn=${turn} now=${what === "try"} />
+      <${Otherwise} app=${app} turn=${turn} now=${what === "branch"} />
     </div>
     <dl class="facts">
       ${factsOf(turn, app.state).map(
@@ -172,9 +173,11 @@ function Bar({ start, end, total }) {
 }
 
 // What can be done with a turn. "Compare with…" opens to the agent's other turns, newest first;
-// "Try it again…" to what its model would do with another prompt.
+// "Try it again…" to what its model would do with another prompt, "What if…" to what would have come
+// of that.
 
 const Trial = lazy(() => import("./trial.js").then((module) => module.Trial));
+const Branch = lazy(() => import("./branch.js").then((module) => module.Branch));
 const OFFERED = 30;
 
 function CompareWith({ app, turn }) {
@@ -198,6 +201,18 @@ function TryAgain({ app, turn, now = false }) {
       onToggle=${(event) => change(trial, { open: event.currentTarget.open })}>
       <summary>${t.turns.tryAgain}</summary>
       ${open && html`<${Trial} app=${app} turn=${turn} />`}
+    </details>
+  `;
+}
+
+function Otherwise({ app, turn, now }) {
+  const [open, setOpen] = useState(now);
+  useLayoutEffect(() => now && setOpen(true), [turn.start.id, now]);
+  if (!app.state.owner.value || turn.start.model == null) return null;
+  return html`
+    <details class="choose" open=${open} onToggle=${(event) => setOpen(event.currentTarget.open)}>
+      <summary>${t.turns.branch}</summary>
+      ${open && html`<${Branch} key=${turn.start.id} app=${app} turn=${turn} />`}
     </details>
   `;
 }

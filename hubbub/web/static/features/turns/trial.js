@@ -36,7 +36,7 @@ export function Trial({ app, turn }) {
   `;
 }
 
-function ModelChoice({ app, turn, model, choose }) {
+export function ModelChoice({ app, turn, model, choose }) {
   const [models, setModels] = useState([]);
   useEffect(() => {
     app.client.call("list_models").then(

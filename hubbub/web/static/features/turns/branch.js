@@ -1,0 +1,65 @@
+// "What if…": the network goes on from the message that woke a turn, with another instruction or
+// model of its agent, apart from the network itself; what came of it stands beside what came then.
+import { html, useState } from "../../core/ui.js";
+import { wokenBy } from "../../core/messages.js";
+import { ModelChoice } from "./trial.js";
+import { words } from "./texts.js";
+
+export function Branch({ app, turn }) {
+  const [instruction, setInstruction] = useState("");
+  const [model, setModel] = useState("");
+  const [results, setResults] = useState({});
+  const [course, setCourse] = useState({ state: "none" });
+  const { agent } = turn;
+  const submit = (event) => {
+    event.preventDefault();
+    setCourse({ state: "running" });
+    app.client.call("branch", {
+      message: wokenBy(turn.start.id),
+      changes: instruction.trim() || model
+        ? [{ agent, ...(instruction.trim() && { instruction }), ...(model && { model }) }] : [],
+      results: Object.entries(results).map(([tool, text]) => ({ tool, text })),
+    }).then(
+      (branched) => setCourse({ state: "over", branched }),
+      (error) => setCourse({ state: "failed", error }),
+    );
+  };
+  const lacking = course.branched?.lacking;
+  return html`
+    <form class="trial" onSubmit=${submit}>
+      <p class="quiet">${words.branchMeaning}</p>
+      <label class="field">${words.instruction}
+        <textarea name="instruction" rows="4" dir="auto" maxlength="16384" value=${instruction}
+          placeholder=${words.itsInstruction} onInput=${(event) => setInstruction(event.target.value)} />
+      </label>
+      <label class="field">${words.facts.model}
+        <${ModelChoice} app=${app} turn=${turn} model=${model} choose=${setModel} />
+      </label>
+      ${lacking && html`<label class="field">${words.lacking(lacking.tool, JSON.stringify(lacking.arguments))}
+        <textarea name="result" rows="2" dir="auto" maxlength="16384" value=${results[lacking.tool] ?? ""}
+          onInput=${(event) => setResults({ ...results, [lacking.tool]: event.target.value })} />
+      </label>`}
+      <div class="actions">
+        <button type="submit" class="primary" disabled=${course.state === "running"}>${words.goOn}</button>
+        <span class="quiet" role="status">${course.state === "running" && words.goesOn}</span>
+      </div>
+      ${course.state === "failed" && html`<p class="problem" role="alert">${course.error.message}</p>`}
+    </form>
+    ${course.branched && html`<div class="side-by-side">
+      <${Side} title=${words.then} side=${course.branched.then} />
+      <${Side} title=${words.inBranch} side=${course.branched.now} />
+    </div>`}
+  `;
+}
+
+function Side({ title, side }) {
+  return html`<section aria-label=${title}>
+    <h4>${title}</h4>
+    <dl class="facts">
+      ${words.courseFacts(side).map(([label, value]) => html`<dt key=${label}>${label}</dt><dd>${value}</dd>`)}
+    </dl>
+    ${side.said.length === 0 && html`<p class="quiet">${words.nothingSaid}</p>`}
+    <ol class="said">${side.said.map((each, n) => html`<li key=${n} dir="auto">
+      <b>${each.sender}</b> ${each.text}</li>`)}</ol>
+  </section>`;
+}
