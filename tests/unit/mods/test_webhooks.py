@@ -1,16 +1,27 @@
+"""Settings of webhooks, templates of messages, and signatures."""
+
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.errors import UserError
 from hubbub.mods.loader import settings_of
 from hubbub.mods.webhooks.mod import WebhooksMod
-from hubbub.mods.webhooks.settings import MOST_CHARACTERS, CannotRender, WebhooksConfig, rendered
+from hubbub.mods.webhooks.settings import (
+    MOST_CHARACTERS,
+    CannotRender,
+    Forged,
+    WebhooksConfig,
+    rendered,
+    signed,
+    verify,
+)
 
-pytestmark = pytest.mark.behaviour("M-256")
 HOOK: dict[str, JsonValue] = {
     "name": "audit",
     "url": "https://example.org/x",
@@ -19,6 +30,7 @@ HOOK: dict[str, JsonValue] = {
 DOOR: dict[str, JsonValue] = {"name": "ci", "to": "channel_desk", "secret": "correct horse battery"}
 
 
+@pytest.mark.behaviour("M-256")
 def test_wrong_settings_are_told_with_their_place() -> None:
     wrong: list[tuple[dict[str, JsonValue], str]] = [
         ({"hooks": [{**HOOK, "url": "ftp://x"}]}, "mods.webhooks.hooks.0.url: expected an address"),
@@ -43,11 +55,13 @@ def test_wrong_settings_are_told_with_their_place() -> None:
         assert "correct horse" not in str(caught.value)
 
 
+@pytest.mark.behaviour("M-256")
 def test_secrets_are_not_shown_with_the_settings() -> None:
     config = WebhooksConfig.model_validate({"hooks": [HOOK], "inbound": {"endpoints": [DOOR]}})
     assert "correct horse" not in f"{config!r} {config.model_dump_json()}"
 
 
+@pytest.mark.behaviour("M-256")
 def test_a_template_cannot_leave_its_sandbox() -> None:
     for template in (
         "{{ ''.__class__.__mro__ }}",
@@ -62,6 +76,48 @@ def test_a_template_cannot_leave_its_sandbox() -> None:
             rendered(template, {"body": []})
 
 
+@pytest.mark.behaviour("M-256")
 def test_a_long_text_is_cut() -> None:
     given: dict[str, Any] = {"body": {"text": "x" * 10**6}}
     assert len(rendered(None, given)) == MOST_CHARACTERS
+
+
+SECRET = "correct horse battery"
+
+
+@pytest.mark.behaviour("M-250")
+def test_signatures_are_those_of_the_specification() -> None:
+    made = signed(
+        "whsec_plJ3nmyCDGBKInavdOK15jsl",
+        "msg_loFOjxBNrRLzqYUf",
+        1731705121.9,
+        b'{"event_type":"ping","data":{"success":true}}',
+    )
+    assert made == {
+        "webhook-id": "msg_loFOjxBNrRLzqYUf",
+        "webhook-timestamp": "1731705121",
+        "webhook-signature": "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=",
+    }
+
+
+@pytest.mark.behaviour("M-258")
+@given(st.text(min_size=1), st.binary(), st.integers(0, 2**40))
+def test_what_is_signed_is_verified(secret: str, body: bytes, now: int) -> None:
+    try:
+        secret.encode()
+    except UnicodeEncodeError:
+        return
+    headers = signed(secret, "e1", now, body)
+    assert verify(secret, headers, body, now + 5, 5) == "e1"
+    with pytest.raises(Forged, match="signature"):
+        verify(secret + "x", headers, body, now, 5)
+    with pytest.raises(Forged, match="signature"):
+        verify(secret, headers, body + b" ", now, 5)
+    with pytest.raises(Forged, match="away from now"):
+        verify(secret, headers, body, now + 6, 5)
+
+
+@pytest.mark.behaviour("M-258")
+def test_an_id_has_no_full_stop_lest_a_part_is_moved_into_another() -> None:
+    with pytest.raises(Forged, match="webhook-id"):
+        verify(SECRET, signed(SECRET, "a.1", 5, b"x"), b"x", 5, 60)
