@@ -34,21 +34,11 @@ __all__ = [
 
 Kind = Literal["text", "whole", "number", "flag", "object"]
 Schema = Mapping[str, Any]  # Any: a JSON Schema
-PROSE = frozenset(
-    [
-        "text",
-        "title",
-        "reason",
-        "result",
-        "note",
-        "question",
-        "description",
-        "instruction",
-        "need",
-        "query",
-        "name",
-    ]
-)  # what people write in several words
+PROSE = frozenset({
+    "text", "title", "reason", "result", "note", "question", "description", "instruction", "need",
+    "query", "name",
+})  # fmt: skip
+"""What people write in several words."""
 HIDDEN = frozenset({"cause", "outside", "awaits", "attachments", "quote", "hash"})
 """Arguments that programs give."""
 SHORTS = {
