@@ -25,7 +25,7 @@ from hubbub.app.lifecycle import (
     Report,
 )
 from hubbub.app.lifeline import Lifeline
-from hubbub.clock import Clock, SystemClock
+from hubbub.clock import SystemClock
 from hubbub.config.loader import LoadedConfig
 from hubbub.protocol.admin import AgentProcess
 from hubbub.waiting import done_within
@@ -261,7 +261,6 @@ class Supervisor:
         report: Report,
         *,
         rules: RestartRules | None = None,
-        clock: Clock | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         grace_s: float = GRACE_S,
         agents: AgentPresence | None = None,
@@ -269,7 +268,6 @@ class Supervisor:
         self._of = {agent: kept for kept in map(_Kept, units) for agent in kept.unit.agents}
         self._report = report
         self._rules = rules
-        self._clock = clock or SystemClock()
         self._sleep = sleep
         self._grace_s = grace_s
         self._agents = agents or _Unseen()
@@ -294,14 +292,14 @@ class Supervisor:
             await kept.wanted.wait()
             kept.given_up, policy = False, RestartPolicy(self._rules)
             while kept.wanted.is_set():
-                started, before = self._clock.monotonic(), self._begins(unit)
+                started, before = SystemClock.monotonic(), self._begins(unit)
                 code = await self._run_once(kept)
                 kept.code = code if code is not None else kept.code
                 if code is None or kept.again or not kept.wanted.is_set():  # somebody has ended it
                     kept.again = False
                     break
                 kept.deaths += 1
-                lived_s = self._clock.monotonic() - started
+                lived_s = SystemClock.monotonic() - started
                 verdict = policy.died(lived_s, worked=self._begins(unit) > before)
                 if isinstance(verdict, GiveUp):
                     kept.given_up = True

@@ -70,11 +70,7 @@ class ClientThread:
     def append(self, message: Message, me: str = "") -> None:
         """A new message; the oldest one is forgotten when there are too many."""
         self.add([message], me)
-        self.trim()
-
-    def trim(self) -> None:
-        """Forget what is far back: the hub has it."""
-        if len(self.messages) > KEPT:
+        if len(self.messages) > KEPT:  # the hub has what is far back
             self.messages = dict(list(self.messages.items())[-KEPT:])
             later = ((n, each) for n, each in self.amendments.items() if n > self.first)
             self.amendments = dict(later)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Protocol, TextIO, assert_never
 
 from hubbub.client import Disconnected
-from hubbub.clock import Clock
+from hubbub.clock import SystemClock
 from hubbub.people.chat import slash
 from hubbub.people.chat.completion import Candidate, candidates
 from hubbub.people.chat.session import ChatSession
@@ -35,7 +35,7 @@ __all__ = [
 class Status:
     """What stands beside the messages at a moment: for a prompt and a status line."""
 
-    def __init__(self, session: ChatSession, clock: Clock):
+    def __init__(self, session: ChatSession):
         self.session = session
         self.network = ""
         self.sending = 0
@@ -47,11 +47,10 @@ class Status:
         self.others: Sequence[Command] = ()
         """Commands of mods that do not come with Hubbub."""
         self._retry_at = 0.0
-        self._clock = clock
 
     def disconnected(self, item: Disconnected) -> None:
         self.lost = item.reason or f"closed with {item.code}"
-        self._retry_at = self._clock.monotonic() + item.retry_in_s
+        self._retry_at = SystemClock.monotonic() + item.retry_in_s
 
     def connected(self) -> None:
         self.lost = None
@@ -71,7 +70,7 @@ class Status:
         """Parts of the status line: a kind (lost, unread, quiet) and a text."""
         parts: list[tuple[str, str]] = []
         if self.lost is not None:
-            left = max(0.0, self._retry_at - self._clock.monotonic())
+            left = max(0.0, self._retry_at - SystemClock.monotonic())
             when = f"trying again in {left:.0f} s" if left >= 1 else "trying again"
             waiting = f", {self.sending} to send" if self.sending else ""
             parts.append(("lost", f"not connected ({self.lost}), {when}{waiting}"))
@@ -82,7 +81,7 @@ class Status:
         parts += self.session.oversight.status()
         if unread := self.session.unread:
             parts.append(("unread", "unread: " + ", ".join(unread)))
-        doing = self.session.activities.now(self._clock.monotonic())
+        doing = self.session.activities.now(SystemClock.monotonic())
         if doing:
             parts.append(("quiet", ", ".join(doing)))
         return parts

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, assert_never
 
 from hubbub.client import Client, Disconnected
-from hubbub.clock import Clock, SystemClock
+from hubbub.clock import SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.ids import parse_message_id
 from hubbub.mods.reactions.schemas import Reactions
@@ -55,7 +55,7 @@ async def run_chat(client: Client, console: Console, *, opening: str | None = No
     code: 0; or 1 when the hub ended it, or when a line of a script (a patient console) was refused
     or not sent.
     """
-    chat = LineChat(client, console, SystemClock(), opening)
+    chat = LineChat(client, console, opening)
     console.start(chat.status)
     async with asyncio.TaskGroup() as tasks:
         following = tasks.create_task(chat.follow())
@@ -72,15 +72,15 @@ async def run_chat(client: Client, console: Console, *, opening: str | None = No
 class LineChat:
     """One person's chat over one client."""
 
-    def __init__(self, client: Client, console: Console, clock: Clock, opening: str | None = None):
+    def __init__(self, client: Client, console: Console, opening: str | None = None):
         self.session = ChatSession(client.participant)
-        self.status = Status(self.session, clock)
+        self.status = Status(self.session)
         self.ended = False
         """Whether the hub closed for good."""
         self.refused = False
         """Whether something that was typed could not be done."""
         self._opening = opening
-        self._client, self._console, self._clock = client, console, clock
+        self._client, self._console = client, console
         self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
         self._began = asyncio.Event()
         self._heard = asyncio.Event()  # somebody else spoke in the current thread
@@ -112,7 +112,7 @@ class LineChat:
                 if here and spoken and item.message.sender_id != self.session.me:
                     self._heard.set()
             case Signal():
-                self.session.hear(item, self._clock.monotonic())
+                self.session.hear(item, SystemClock.monotonic())
                 self.show(self.session.signalled(item))
                 if item.thread_id is not None:
                     self._mark_read(item.thread_id)

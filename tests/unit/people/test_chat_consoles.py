@@ -17,7 +17,6 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from hubbub.clock import SystemClock
 from hubbub.people.chat.console import Console, PipeConsole, Status
 from hubbub.people.chat.conversation import run_chat
 from hubbub.people.chat.terminal import ChatCompleter, TerminalConsole
@@ -187,9 +186,7 @@ def test_a_completion_ends_with_one_space() -> None:
         ("@bo", " x", "bob"),
     ):
         document = Document(before + after, len(before))
-        found = ChatCompleter(Status(begun(), SystemClock())).get_completions(
-            document, CompleteEvent()
-        )
+        found = ChatCompleter(Status(begun())).get_completions(document, CompleteEvent())
         assert [item.text for item in found] == [completion]
 
 

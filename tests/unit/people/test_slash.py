@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.clock import SystemClock
 from hubbub.errors import UserError
 from hubbub.people.chat import slash
 from hubbub.people.chat.completion import Candidate
@@ -138,7 +137,7 @@ def test_the_hubs_operations_are_told_as_commands() -> None:
 
 
 def candidates(line: str, session: ChatSession) -> list[Candidate]:
-    return Status(session, SystemClock()).candidates(line)
+    return Status(session).candidates(line)
 
 
 def offered(session: ChatSession, *lines: str) -> dict[str, str]:
