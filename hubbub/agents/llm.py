@@ -34,6 +34,7 @@ from hubbub.agents.tools.external import handed_over
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.tools.ways_out import ASK_HUMAN
 from hubbub.agents.trials import TurnTrials, Workbench
 from hubbub.agents.turn.activity import Activities
 from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver
@@ -47,7 +48,7 @@ from hubbub.agents.turn.waiting import Earlier, earlier_steps, without_questions
 from hubbub.agents.window import context_rules, counted
 from hubbub.config.agents import ForkConfig
 from hubbub.config.problems import nearest
-from hubbub.errors import ConfigError, OperationError
+from hubbub.errors import ConfigError, ModelError, OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.external_tools import results_in, tools_in
 from hubbub.protocol.frames import Ready, Signal
@@ -153,10 +154,7 @@ class LlmBrain(Brain):
         journal.before_end = hooks.turn_ended
         outside = shows_outside(conversation.in_thread, "knowledge" in system.components, toolbox)
         calls = Calls(toolbox, journal, hooks.wraps, Taint(outside, loop.steps))
-
-        async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:
-            return await asker.ask(without_questions(loop.steps), hear, asked.fresh, n=asked.n)
-
+        ask = partial(self._ask, asker, toolbox, loop)
         host = self._host(calls, asker, loop, helpers)
         async with self._activities.of(plan) as activity, self._hosting(host):
             await TurnDriver(
@@ -170,6 +168,27 @@ class LlmBrain(Brain):
                 helm=Helm(inbox, plan.thread_id, self._config.steer),
                 partials=self._partials(plan, toolbox, hooks),
             ).run(self._config.turn_timeout)
+
+    async def _ask(
+        self,
+        asker: Asker,
+        toolbox: Toolbox,
+        loop: Loop,
+        asked: AskModel,
+        hear: OnDelta | None,
+    ) -> Answer:
+        """Raises `ModelError`, but for the words of a question: there are others."""
+        steps = without_questions(loop.steps)
+        if not asked.words:
+            return await asker.ask(steps, hear, asked.fresh, n=asked.n)
+        entry = toolbox.registry.get(ASK_HUMAN)
+        specs = () if entry is None else (entry.tool.spec,)
+        closing = f"{asker.closing}\n\n{_WORDING}".strip()
+        wording = replace(asker, offers=lambda steps: specs, form=None, closing=closing)
+        try:
+            return await wording.ask(steps, None, asked.fresh, n=asked.n)
+        except ModelError as exc:
+            return Answer(notes=(f"the model gave no words for the question: {exc}",))
 
     async def _with_asker(self, plan: TurnPlan) -> TurnPlan:
         """The plan with the message that waits for an answer, where work comes back that the agent
@@ -269,6 +288,14 @@ class LlmBrain(Brain):
             typed=output.name if output is not None else "",
             external=external,
         )
+
+
+_WORDING = (
+    "Now the one who wrote to you is asked before you go on. Call `ask_human`: say in a sentence "
+    "or two what you have done and what came of it, and ask what to do next, with two or three "
+    "short `options`, `stop` among them."
+)
+"""Asks a model for the words of the question whether to go on."""
 
 
 def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> str:

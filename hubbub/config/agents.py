@@ -318,7 +318,7 @@ class AgentConfig(Section):
     """Channels that it joins besides those that everybody joins."""
     mode: Literal["auto", "interactive"] = "auto"
     """llm: interactive: after each step that calls a tool, other than to say something, the agent
-    asks whether to go on; the answer goes on with the work in a new turn."""
+    asks how to go on, in words of its own; the answer goes on with the work in a new turn."""
     aliases: Aliases = Aliases()
     """llm and roles: other names that its models may use for tools, actions and arguments."""
     final_text: Literal["record", "send"] = "record"

@@ -214,7 +214,10 @@ class Tape:
         recorded = self._turns.get(turn)
         if recorded is None:
             return None
-        steps, at = [s for s in recorded.steps if s.made is None], self._answered.get(turn)
+        steps, at = (
+            [s for s in recorded.steps if s.made is None or s.tokens_in],
+            self._answered.get(turn),
+        )
         # A process that takes the turn up may ask again what the one before was answered.
         places = range(len(steps), -1, -1) if at is None else (at,)
         n = next((n for n in places if _fits(recorded, steps, n, question)), None)

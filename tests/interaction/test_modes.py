@@ -43,10 +43,15 @@ def buying(
     *answers: AnyAnswer,
     dialect: str | None = None,
     script: Script | None = None,
+    worded: Answer | None = None,
     **config: Any,
 ) -> AbstractAsyncContextManager[Scene]:
     """An agent with the tools of the shop."""
     config.setdefault("tools", [*trade.TOOLS, "send_text_message"])
+    if config.get("mode") == "interactive":  # by default it has no words for its question
+        when: JsonValue = {"system": "the one who wrote to you is asked"}
+        rule = {"when": when, "answer": (worded or TALK).model_dump()}
+        script = Script.model_validate({"rules": [rule], "answers": [*answers]})
     endpoint: JsonValue = {"dialect": dialect}
     base = trade.FILE.parent
     return scene(networks, *answers, script=script, base=base, endpoint=endpoint, **config)
@@ -77,6 +82,24 @@ class TestInteractive:
             assert "24.5" in shown
             assert "40.0" in shown
             assert "Shall I go on" not in shown.partition("</conversation>")[2]
+
+    @DIALECTS
+    async def test_the_model_words_the_question_where_it_can(
+        self, in_memory: Networks, dialect: str
+    ) -> None:
+        asked = call("ask_human", question="24.5 for it. Buy?", options=["buy it", "stop"])
+        answers = [says(LAMP), says(finish(), send("direct_ann", "bought"))]
+        async with buying(
+            in_memory, *answers, mode="interactive", dialect=dialect, worded=says(asked)
+        ) as s:
+            turn = await s.turn("the lamp")
+            assert await s.heard() == "24.5 for it. Buy?\n1. buy it\n2. stop"
+            assert ending(turn) == ("finished", "waits for an answer: 24.5 for it. Buy?")
+            assert [(step.made, step.tokens_in > 0) for step in turn.steps] == [
+                (None, True), ("confirm", True),
+            ]  # fmt: skip
+            await s.turn("1")
+            assert await s.heard() == "bought"
 
     async def test_speaking_and_finishing_ask_nobody_and_leave_no_question_to_answer(
         self, in_memory: Networks

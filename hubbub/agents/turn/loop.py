@@ -22,7 +22,8 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     `finish` with a message                                run it: the message is sent
     `finish` whose answer does not fit, three times        end: no_action
     `finish`                                               end: finished
-    mode `interactive`, and a call has done something      ask a person, then
+    mode `interactive`, and a call has done something      ask the model for the words of a
+                                                           question to a person, ask that, then
                                                            end: finished, waiting;
                                                            cancelled if that cannot be asked
     as many steps or tokens as allowed                     end: max_steps
@@ -138,6 +139,8 @@ class AskModel:
     n: int
     fresh: tuple[Steering, ...] = field(default=(), kw_only=True)
     """What people say that the model has not heard yet."""
+    words: bool = field(default=False, kw_only=True)
+    """Ask only for the words of the question whether to go on."""
 
     def hearing(self, steering: Sequence[Steering]) -> Self:
         """The same question, after these messages."""
@@ -220,6 +223,8 @@ class Loop:
     def answered(self, answers: Sequence[Answered]) -> list[Command]:
         """The model has answered."""
         (given,) = answers
+        if self._has_acted():
+            return self._put_question(given)
         answer = self._finished(given.answer)
         step = step_of(answer, self._n, self._tools, given.at_ms, given.duration_ms)
         step = held_back(step, self._own, self._rules.begin_with)
@@ -285,12 +290,27 @@ class Loop:
             return self._finish(last)
         if is_question(last):
             return [_asked(last.calls[0])]
-        quiet = self._rules.quiet
-        if quiet is not None and acted(last, quiet):
-            asking = question(last, quiet, self._n)
-            self.steps.append(asking)
-            return [Record(asking), RunTools(asking, asking.calls, again=False)]
-        return [self._ask()]
+        following = self._ask()
+        if not self._has_acted():
+            return [following]
+        if isinstance(following, AskModel):
+            return [replace(following, words=True)]
+        return self._put_question(Answered(AskModel(self._n), Answer()))  # no words are left for it
+
+    def _has_acted(self) -> bool:
+        """Whether a person is to be asked whether to go on."""
+        quiet, last = self._rules.quiet, self._own[-1:]
+        return quiet is not None and bool(last) and acted(last[0], quiet)
+
+    def _put_question(self, given: Answered) -> list[Command]:
+        """The step that asks a person, in the words of the answer if it has some."""
+        asking = question(self.steps[-1], self._rules.quiet or (), self._n, given.answer)
+        times = {"at_ms": given.at_ms, "duration_ms": given.duration_ms}
+        asking = asking.model_copy(update={**times, "steered": given.asked.fresh})
+        self.steps.append(asking)
+        if self._parent is not None:
+            self._parent.apart += asking.tokens_in + asking.tokens_out
+        return [Record(asking), RunTools(asking, asking.calls, again=False)]
 
     def _hand_over(self, names: Sequence[str]) -> list[Command]:
         """The end of a turn whose calls who asked runs; a `finish` beside them is too early."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Thread, TurnPlan
+from hubbub.agents.models.base import Answer
 from hubbub.agents.tools.ways_out import ASK_HUMAN
-from hubbub.agents.turn.recording import NOT_FIRST, NOT_RUN
+from hubbub.agents.turn.recording import NOT_FIRST, NOT_RUN, read_arguments, step_of
 from hubbub.errors import OperationError
 from hubbub.ids import turn_id, write_id
 from hubbub.protocol.external_tools import results_in
@@ -175,11 +176,14 @@ def _ended_so(turn: Turn, below: int) -> bool:
 
 # The mode `interactive`: after each step that does something, a person is asked whether to go on.
 #
-# The question is a step that the runtime makes, with a call of `ask_human`; the turn ends with it,
+# The question is a step that the runtime makes, with a call of `ask_human`, in words that the model
+# has been asked for; the turn ends with it,
 # and the answer begins a turn that goes on with the same steps. Models are not shown the question:
 # they read the answer. Pure.
 
 
+_MOST_WORDS, _MOST_OPTIONS = 2000, 10
+"""Characters of a question in the model's words, and the options that it may offer."""
 _MOST = 300
 """Characters of a call's arguments, and of its result, that the question shows."""
 
@@ -193,15 +197,32 @@ def acted(step: Step, quiet: Collection[str]) -> bool:
     return any(call.name not in quiet and call.error not in NOT_RUN for call in step.calls)
 
 
-def question(step: Step, quiet: Collection[str], n: int) -> Step:
-    """Step `n`: whether to go on after `step`."""
-    lines = [_told(c) for c in step.calls if c.name not in quiet and c.error != NOT_FIRST]
-    asked: dict[str, JsonValue] = {
-        "question": "\n".join([*lines, "Shall I go on?"]),
-        "options": ["go on", "stop"],
-    }
+def question(step: Step, quiet: Collection[str], n: int, answer: Answer) -> Step:
+    """Step `n`: whether to go on after `step`, in the words of the model's answer. If it has none,
+    the calls are listed.
+    """
+    asked = _words(answer)
+    if asked is None:
+        lines = [_told(c) for c in step.calls if c.name not in quiet and c.error != NOT_FIRST]
+        listed = "\n".join([*lines, "Shall I go on?"])
+        asked = {"question": listed, "options": ["go on", "stop"]}
+    made = step_of(replace(answer, text=None, calls=()), n, ())
     call = ToolCallRecord(id=f"ask_{n}", name=ASK_HUMAN, arguments=asked)
-    return Step(n=n, calls=(call,), made="confirm")
+    return made.model_copy(update={"calls": (call,), "made": "confirm"})
+
+
+def _words(answer: Answer) -> dict[str, JsonValue] | None:
+    """The arguments of `ask_human` that the model gave; None: it gave none that can be sent."""
+    given = next((call.arguments for call in answer.calls if call.name == ASK_HUMAN), None)
+    try:
+        asked = read_arguments(given or "")
+    except ValueError:
+        return None
+    words, options = asked.get("question"), asked.get("options") or []
+    if not isinstance(words, str) or not words.strip() or not isinstance(options, list):
+        return None
+    said = [text for text in options if isinstance(text, str) and text.strip()]
+    return {"question": shortened(words, _MOST_WORDS), "options": [*said[:_MOST_OPTIONS]]}
 
 
 def is_question(step: Step) -> bool:

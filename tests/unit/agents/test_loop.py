@@ -353,8 +353,11 @@ def test_an_interactive_turn_asks_whether_to_go_on_after_what_did_something(
     made = [call("add", long, "a"), call("add", longer, "b"), call("read_thread", {"to": "ü"}, "c")]
     answered(loop, calls(*made, call("send_text_message")))
     given = [CallResult("a", "z" * 300), CallResult("b", "z" * 301), CallResult("c", "", "broken")]
-    *_, asked, asking = loop.ran([*given, CallResult("id_send_text_message", "sent")])
+    wording = loop.ran([*given, CallResult("id_send_text_message", "sent")])[-1]
+    assert wording == AskModel(2, words=True)
+    asked, asking = answered(loop, Answer(text="Shall I?", tokens_in=5))
     assert isinstance(asked, Record)
+    assert asked.step.tokens_in == 5
     (question,) = asked.step.calls
     assert question.arguments == snapshot
     assert asking == RunTools(asked.step, (question,), again=False)

@@ -173,7 +173,8 @@ def interactive() -> tuple[Loop, list[Command]]:
     """A loop whose first call has run, and what it commands then."""
     loop = Loop(INTERACTIVE, ["work", "ask_human"])
     loop.start()
-    return loop, ran(loop, answered(loop, answer("work"))[-1])
+    ran(loop, answered(loop, answer("work"))[-1])
+    return loop, answered(loop, answer())  # without words of its own for the question
 
 
 def test_a_question_that_cannot_be_sent_ends_the_turn() -> None:
