@@ -11,7 +11,7 @@ SEEDS ?= 1000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-npm test-bridges test-frameworks test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
+.PHONY: help run test test-fast test-slow test-page soak test-websocket test-npm test-bridges test-frameworks test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test-bridges: $(VENV)/.installed-dev ## bridges with real servers of IRC and Mat
 
 test-frameworks: .venv-frameworks/.installed ## agents of other frameworks, with the real packages
 	@sh scripts/test.sh .venv-frameworks/bin/python $(JOBS) frameworks
+
+soak: $(VENV)/.installed-dev ## a hub with all mods for an hour, among deaths (MINUTES=60)
+	@MINUTES=$(or $(MINUTES),60) $(BIN)/python -m tests.e2e.soak
 
 test-websocket: $(VENV)/.installed-dev ## the WebSocket protocol's own cases, by a suite that needs Python 2.7 (PYTHON2=...)
 	@$(BIN)/python -m tests.websocket
