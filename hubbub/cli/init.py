@@ -38,6 +38,8 @@ def init(
 
     proposals = run_async(find_models(os.environ))
     files = {folder / name: text for name, text in starter_files(proposals).items()}
+    if (folder / _IGNORED).exists():  # it is the repository's own
+        del files[folder / _IGNORED]
     write_files(files, force=force)
     if as_json:
         found = [vars(proposal) for proposal in proposals]
@@ -75,6 +77,7 @@ def _write(path: Path, text: str) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
 
+_IGNORED = ".gitignore"
 _EXAMPLE = ModelProposal(
     "qwen3:8b", "http://127.0.0.1:11434/v1", None, "for example with Ollama on this machine"
 )
@@ -89,6 +92,7 @@ def starter_files(proposals: Sequence[ModelProposal]) -> dict[str, str]:
     return {
         "hubbub.yaml": template.substitute(models=models, concierge=concierge),
         "agents/greeter.py": _text("greeter.py.txt"),
+        _IGNORED: _text("gitignore.txt"),
     }
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import pytest
 
-from hubbub.network.store import searches
+from hubbub.client import Client
+from hubbub.client.transport import MemoryTransport
+from hubbub.embed.ask import turns_of
+from hubbub.network.queries import Query, WakesAt
+from hubbub.network.store import SqliteStore, searches
+from hubbub.network.store.place import Place
 from tests.interaction.peers import Network, Networks, Peer, config
 
+T = TypeVar("T")
 DESK = config(channels={"desk": {"members": "all"}})
 
 
@@ -209,3 +216,43 @@ async def test_a_notice_mentions_who_waits_and_has_not_left(in_memory: Networks)
         assert asked == [[posted["id"]], [direct["id"]]]
         assert {notice["sender_kind"] for notice in notices} == {"system"}
         assert (await bob.call("list_mentions"))["messages"] == []
+
+
+class Meanwhile(SqliteStore):
+    """A store in which something happens once between the reads of an interaction's messages and
+    of their wakes."""
+
+    happens: Callable[[], Awaitable[object]] | None = None
+
+    async def read(self, query: Query[T]) -> T:
+        happens = self.happens
+        if isinstance(query, WakesAt) and happens is not None:
+            self.happens = None
+            await happens()
+        return await super().read(query)
+
+
+@pytest.mark.behaviour("Q-12")
+async def test_an_interaction_goes_on_when_its_last_turn_wakes_somebody_while_it_is_read(
+    in_memory: Networks,
+) -> None:
+    store = Meanwhile(Place(None))
+    async with in_memory.start(DESK, store=store) as network:
+        ann = await network.join("ann")
+        one = await network.join("one", "agent", turns=True)
+        await network.join("two", "agent", turns=True)
+        asked = await ann.say("one", "find out")
+        first, opened = f"one-{asked['id']}", f"i{asked['id'][1:]}"
+        await one.call("begin_turn", start=start(first, "dm.ann.one", asked["id"]))
+
+        async def passes_on() -> None:
+            await one.say("two", "do you know?", cause=first)
+            await one.call("end_turn", end={"id": first, "outcome": "finished"})
+
+        gateway = network.hub.gateway
+        gateway.admission.add_token("operator", "its-token")
+        transport = MemoryTransport(gateway.attach)
+        async with Client(transport, "operator", "service", token="its-token") as operator:
+            store.happens = passes_on
+            assert await turns_of(operator, opened) is None
+            assert store.happens is None, "the turn has ended while the page was read"

@@ -141,6 +141,13 @@ def running(text: str, folder: Path) -> Iterator[str]:
         assert not thread.is_alive(), "the network did not stop"
 
 
+@pytest.fixture(scope="module")
+def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A model that answers by the `SCRIPT` of the test's module; its URL."""
+    with model_served(request.module.SCRIPT) as url:
+        yield url
+
+
 @contextmanager
 def model_served(script: JsonValue) -> Iterator[str]:
     """A scripted model, in a thread of its own; its URL."""

@@ -31,7 +31,7 @@ def test_every_command_explains_itself(hubbub: Shell) -> None:
     """The texts themselves are those of the reference page."""
     listed = hubbub("--help").out
     commands = command_of(program()).commands  # type: ignore[attr-defined]
-    assert len(commands) <= 28
+    assert len(commands) <= 29
     for name, command in commands.items():
         assert f"\n  {name} " in listed
         for word, below in getattr(command, "commands", {}).items():
@@ -216,13 +216,18 @@ def test_a_network_is_written_that_passes_check(
     assert ran.out.splitlines() == [
         "wrote hubbub.yaml",
         "wrote agents/greeter.py",
+        "wrote .gitignore",
         "no model is within reach; the network works without, hubbub.yaml says how to add one",
         "start it: hubbub up hubbub.yaml",
     ]
     assert hubbub("network", "check").code == 0
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     told = hubbub("init", "new/folder", "--json").json()
-    assert told["files"] == ["new/folder/hubbub.yaml", "new/folder/agents/greeter.py"]
+    names = ["hubbub.yaml", "agents/greeter.py", ".gitignore"]
+    assert told["files"] == [f"new/folder/{name}" for name in names]
+    (home / ".gitignore").write_text("mine\n")
+    assert hubbub("init", "--force").code == 0
+    assert (home / ".gitignore").read_text() == "mine\n", "a repository keeps its own"
     assert [(model["model"], model["key"]) for model in told["models"]] == [
         ("gpt-5-mini", "OPENAI_API_KEY")
     ]

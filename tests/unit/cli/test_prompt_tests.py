@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,7 +13,7 @@ from hubbub.errors import UserError
 from hubbub.lab.cases import load_cases
 from hubbub.lab.prompt_tests import run_cases
 from hubbub.lab.reports import CaseVerdict, Suite, write_junit
-from tests.unit.cli.conftest import Shell, model_served
+from tests.unit.cli.conftest import Shell
 
 # `hubbub test` tries the Python of the config in a process of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-10")]
@@ -81,13 +80,6 @@ cases:
     expect: [{tool_called: find_order}, {matches: Sent}, ends_with_finish]
 """
 SECOND = CLERK.partition("cases:\n")[2].replace("Where is", "boom")
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    """The scripted model; its URL."""
-    with model_served(SCRIPT) as url:
-        yield url
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -22,7 +21,7 @@ from hubbub.lab.branches import branched, served
 from hubbub.lab.cases import load_cases
 from hubbub.lab.networks import NetworkRun, Trouble, replay
 from hubbub.protocol.frames import Event
-from tests.unit.cli.conftest import Shell, model_served, running
+from tests.unit.cli.conftest import Shell, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-12")]
 
@@ -90,12 +89,6 @@ cases:
       - ends_with_finish
 """
 NOWHERE = "http://127.0.0.1:1/v1"
-
-
-@pytest.fixture
-def endpoint() -> Iterator[str]:
-    with model_served(SCRIPT) as url:
-        yield url
 
 
 @pytest.fixture
