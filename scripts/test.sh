@@ -19,7 +19,7 @@ for name; do
     npm) markers=npm what="coding agents and MCP hosts from npm" time="2 minutes" workers=$jobs \
         prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients tests.e2e.support.node" ;;
     bridges) markers=bridges what="IRC and Matrix, with real servers" time="2 minutes" workers=$jobs \
-        prepare=tests.bridges.servers ;;
+        prepare="tests.bridges.servers tests.bridges.homeserver" ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
         warnings=ignore ;; # theirs
     *) echo "no such part: $name (fast, slow, page, npm, bridges, frameworks)" >&2 && exit 2 ;;

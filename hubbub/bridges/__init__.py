@@ -5,4 +5,5 @@ bridge  the process: one client for what is said here, one for each person of th
 names   what a person of another chat is called here
 pairs   which message here is which one there
 irc     IRC, one connection for each participant
+matrix  Matrix, as an application service
 """

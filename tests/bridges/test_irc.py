@@ -31,9 +31,9 @@ async def said(person: Person, text: str) -> Message:
     raise AssertionError("the hub has closed")
 
 
-async def bridge_pid(person: Person) -> int:
+async def bridge_pid(person: Person, bridge: str = "irc") -> int:
     found = AgentProcesses.model_validate(await person.client.call("list_agent_processes"))
-    (pid,) = (each.pid for each in found.processes if each.agent == "irc")
+    (pid,) = (each.pid for each in found.processes if each.agent == bridge)
     assert pid is not None
     return pid
 

@@ -159,7 +159,7 @@ async def test_a_bridge_that_ends_in_the_middle_repeats_what_was_not_taken_under
         await ann.call("post_to_channel", channel="dev", text="three")
         async with bridge(net, pairs) as again:
             await again.tell(Said("$1", ALICE, "#dev", "hello"))
-            await eventually(lambda: len(again.said) >= 2)
+            await eventually(lambda: [each.text for each in again.said][-1:] == ["three"])
             assert [each.text for each in again.said][-2:] == ["two", "three"]
             assert room.said[1] in again.said
             await again.tell(Said("$2", BOB, "#dev", "yes", thread="$1"))

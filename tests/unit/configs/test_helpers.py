@@ -77,7 +77,14 @@ def test_the_shipped_networks_are_there() -> None:
         "team",
     ]
     assert sorted(f.stem for f in FILES) == sorted(
-        [*with_models, "chat-endpoint", "irc-bridge", "quickstart", "two-languages"]
+        [
+            *with_models,
+            "chat-endpoint",
+            "irc-bridge",
+            "matrix-bridge",
+            "quickstart",
+            "two-languages",
+        ]
     )
 
 
