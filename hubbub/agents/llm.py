@@ -30,6 +30,7 @@ from hubbub.agents.prompt.budget import ContextRules, Fitting
 from hubbub.agents.prompt.builder import called
 from hubbub.agents.prompt.render import Conversation
 from hubbub.agents.prompt.scratchpad import ThinkingModel
+from hubbub.agents.prompt.system import position
 from hubbub.agents.tools.external import handed_over
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.registry import SELECT
@@ -326,16 +327,54 @@ def _needed(plan: TurnPlan) -> Sequence[str]:
     return ("report",) if task else ()
 
 
+class RolloutBrain(Brain):
+    """Two brains of one agent, that of all threads and that of a share of them. A thread and the
+    replies in it have the same one for as long as the share does not sink below it.
+    """
+
+    def __init__(self, brain: Brain, rolled_out: Brain, agent: str, share: float):
+        self._brain, self._rolled_out, self._agent, self._share = brain, rolled_out, agent, share
+
+    async def ready(self, ready: Ready) -> None:
+        for brain in (self._brain, self._rolled_out):
+            await brain.ready(ready)
+
+    async def prepare(self) -> None:
+        for brain in (self._brain, self._rolled_out):
+            await brain.prepare()
+
+    async def dropped(self, turn: str) -> None:
+        for brain in (self._brain, self._rolled_out):
+            await brain.dropped(turn)
+
+    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+        rolled_out = position(self._agent, thread_ids.root(plan.thread_id), "") < self._share
+        await (self._rolled_out if rolled_out else self._brain).take_turn(plan, journal)
+
+
 # From the YAML of an agent with one model to its brain.
 
 
 @contextlib.asynccontextmanager
-async def llm_brain(parts: Parts) -> AsyncIterator[tuple[LlmBrain, TurnTrials]]:
+async def llm_brain(parts: Parts) -> AsyncIterator[tuple[Brain, TurnTrials]]:
     """The brain of an agent with one model, and what takes its turns again, for as long as the
     block runs.
 
     Raises `ConfigError` when a tool, a model or a file of its prompt does not exist.
     """
+    rollout = parts.config.rollout
+    async with contextlib.AsyncExitStack() as both:
+        brain, trials = await both.enter_async_context(_one_brain(parts))
+        if rollout is None:
+            yield brain, trials
+            return
+        other = replace(parts, config=parts.config.rolled_out(rollout))
+        rolled_out, _ = await both.enter_async_context(_one_brain(other))
+        yield RolloutBrain(brain, rolled_out, parts.name, rollout.share), trials
+
+
+@contextlib.asynccontextmanager
+async def _one_brain(parts: Parts) -> AsyncIterator[tuple[Brain, TurnTrials]]:
     config, name, models = parts.config, parts.name, parts.models
     if config.model not in models:
         hint = nearest(config.model, models) or "; add it to `models`"

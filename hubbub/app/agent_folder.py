@@ -1,11 +1,12 @@
-"""Agents that owners make while the network runs: their files, and their processes."""
+"""Agents that owners make or change while the network runs: their files, and their processes."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -15,7 +16,10 @@ from hubbub.config.agent_files import (
     field_at,
     fields_of,
     file_of,
+    files_in,
+    may_be_changed,
     path_of,
+    rest_of,
     with_values,
     with_variables,
 )
@@ -30,13 +34,15 @@ __all__ = ["AgentFiles"]
 
 
 class AgentFiles:
-    """The files of a network's agent folder, and the processes of their agents."""
+    """The files of a network's agent folder and the agents of its own files, and the processes of
+    those that are made."""
 
     def __init__(
         self, config: LoadedConfig, supervisor: Supervisor, unit: Callable[[str, str], Unit]
     ):
         """`unit` is the process of an agent with a token."""
         self._config, self._supervisor, self._unit = config, supervisor, unit
+        self._own = _own_files(config)
 
     @property
     def _folder(self) -> Path:
@@ -44,8 +50,32 @@ class AgentFiles:
         assert folder is not None  # else the service does not ask
         return folder
 
+    def _path(self, agent: str) -> Path:
+        """The file that it stands in, or would."""
+        return self._own.get(agent) or file_of(self._folder, agent)
+
     def file(self, agent: str) -> str:
-        return shown_path(file_of(self._folder, agent))
+        return shown_path(self._path(agent))
+
+    def removable(self, agent: str) -> bool:
+        return agent not in self._own
+
+    def agents(self) -> Sequence[str]:
+        """Those that can be changed."""
+        read: dict[Path, _File | None] = {}
+        known = {*self._own, *(file.stem for file in files_in(self._folder))}
+        return sorted(agent for agent in known if self._changeable(agent, read))
+
+    def _changeable(self, agent: str, read: dict[Path, _File | None]) -> bool:
+        path = self._path(agent)
+        try:
+            if path not in read:
+                read[path] = _read(path)
+            if (found := read[path]) is not None:
+                _checked(agent, found.document, found.real)
+            return found is not None
+        except UserError:
+            return False
 
     def fields(self, agent: str) -> AgentFields | None:
         """As its file says now; None: it has none. Raises `UserError`."""
@@ -55,26 +85,35 @@ class AgentFiles:
     def check(self, agent: str, fields: AgentFields | None) -> Checked:
         """What is wrong with an agent of these fields (None: with removing it), and its config:
         the whole network is read as it would be. Raises `UserError` for a file of another form."""
-        before, path = self._before(agent), file_of(self._folder, agent)
+        before, path = self._before(agent), self._path(agent)
+        if fields is None and not self.removable(agent):
+            text = f"it stands in {self.file(agent)}: remove it there, and start the network anew"
+            return Checked(None, [AgentProblem(field="", message=text)])
         if fields is not None and before is not None:
             problems = [*self._with_variables(agent, fields, before)]
             if problems:
                 return Checked(None, problems)
-        text = None if fields is None else self._text(agent, fields, before)
+        written = None if fields is None else self._text(agent, fields, before)
         try:
-            known = load(self._config.path, agents={path: text}).file.agents
+            known = load(self._config.path, texts={path: written}).file.agents
         except ConfigProblems as error:
             return Checked(None, [_problem(agent, each) for each in error.problems])
         except ConfigError as error:
             return Checked(None, [_problem(agent, error)])
-        if text is not None and fields is not None and self._read(agent, text) != fields:
-            return Checked(None, [AgentProblem(field="", message="it cannot be written as YAML")])
+        if written is not None and fields is not None:
+            made = _parsed(path, written)
+            if _checked(agent, made.document, made.real) != fields:
+                problem = AgentProblem(field="", message="it cannot be written as YAML")
+                return Checked(None, [problem])
+            if before and rest_of(before[1].data, agent) != rest_of(made.document.data, agent):
+                shared = f"{self.file(agent)} has parts of it in other places, too: change it there"
+                return Checked(None, [AgentProblem(field="", message=shared)])
         return Checked(known.get(agent), [])
 
     def write(self, agent: str, fields: AgentFields | None) -> Callable[[], None]:
         """Put its file in place, whole or not at all, or take it away; returns what puts back the
         one before. Raises `OSError`."""
-        before, path = self._before(agent), file_of(self._folder, agent)
+        before, path = self._before(agent), self._path(agent)
         if fields is None:
             path.unlink()
         else:
@@ -95,15 +134,11 @@ class AgentFiles:
         await self._supervisor.remove(agent)
 
     def _before(self, agent: str) -> tuple[str, Document] | None:
-        path = file_of(self._folder, agent)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        found = _read(self._path(agent))
+        if found is None:
             return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{shown_path(path)} cannot be read: {error}") from None
-        document = self._document(agent, text)
-        _fields(agent, document)
+        text, document, real = found
+        _checked(agent, document, real)
         return text, document
 
     def _text(self, agent: str, fields: AgentFields, before: tuple[str, Document] | None) -> str:
@@ -113,23 +148,13 @@ class AgentFiles:
         except (ValueError, LookupError, TypeError) as error:
             raise _by_hand(self.file(agent), error) from None
 
-    def _read(self, agent: str, text: str) -> AgentFields:
-        return _fields(agent, self._document(agent, text))
-
-    def _document(self, agent: str, text: str) -> Document:
-        """The file with names of variables in what is free text, and their values in the rest."""
-        path = file_of(self._folder, agent)
-        document, real = parse(path, _AS_WRITTEN, text), parse(path, os.environ, text)
-        with_values(_section(agent, document), _section(agent, real))
-        return document
-
     def _with_variables(
         self, agent: str, fields: AgentFields, before: tuple[str, Document]
     ) -> Iterator[AgentProblem]:
         """Fields that would change, and have variables of the environment: what is written here is
         text, and would end that."""
         text, document = before
-        path, old = file_of(self._folder, agent), _fields(agent, document)
+        path, old = self._path(agent), _fields(agent, document)
         written, real = parse(path, _AS_WRITTEN, text), parse(path, os.environ, text)
         for name in sorted(with_variables(_section(agent, written), _section(agent, real))):
             if getattr(old, name) != getattr(fields, name):
@@ -146,6 +171,53 @@ class _AsWritten(dict[str, str]):
 
 
 _AS_WRITTEN = _AsWritten()
+
+
+def _own_files(config: LoadedConfig) -> Mapping[str, Path]:
+    """The agents of the network's own files that can be changed, each with the file in which all of
+    it stands."""
+    document, found = config.document, dict[str, set[Path]]()
+    folder = path_of(document.data, config.path)
+    for loc, place in document.places.items():
+        if loc[:1] == ("agents",) and len(loc) > 1:
+            found.setdefault(str(loc[1]), set()).add(place.file)
+    agents = document.data.get("agents")
+    return {
+        agent: file
+        for agent, (file, *others) in found.items()
+        if not others and file.parent != folder
+        if isinstance(agents, dict) and may_be_changed(agents[agent])
+    }
+
+
+class _File(NamedTuple):
+    text: str
+    document: Document
+    """With the names of variables."""
+    real: Document
+    """With their values."""
+
+
+def _read(path: Path) -> _File | None:
+    """The file as it stands; None: there is none. Raises `UserError`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{shown_path(path)} cannot be read: {error}") from None
+    return _parsed(path, text)
+
+
+def _parsed(path: Path, text: str) -> _File:
+    return _File(text, parse(path, _AS_WRITTEN, text), parse(path, os.environ, text))
+
+
+def _checked(agent: str, document: Document, real: Document) -> AgentFields:
+    """The agent's fields. Variables in what is free text are left as their names in `document`, and
+    become their values in the rest. Raises `UserError` for a file of another form."""
+    with_values(_section(agent, document), _section(agent, real))
+    return _fields(agent, document)
 
 
 def _fields(agent: str, document: Document) -> AgentFields:
@@ -182,9 +254,13 @@ def _problem(agent: str, error: ConfigError) -> AgentProblem:
 def _put(path: Path, text: str) -> None:
     """The file is there with this text, durably, or stays as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".tmp")
+    draft = path.with_name(f".{path.name}.tmp")
     try:
         with open(draft, "w", encoding="utf-8", newline="\n") as file:
+            if path.exists():
+                os.fchmod(
+                    file.fileno(), path.stat().st_mode
+                )  # it may hold what others must not read
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -4,8 +4,8 @@
       reviewer:
         instruction: You read diffs, and you are blunt.
 
-They are read along with the network's own file, and written so that comments, order and all that
-owners cannot set stay as they are.
+They are read along with the network's own file. They, and the agents of that file, are written so
+that comments, order and all that owners cannot set stay as they are.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
+from hubbub.config.prompting import Share
 from hubbub.config.source import Document, Loc, refers
 from hubbub.config.units import Section
-from hubbub.protocol.agents import AgentFields
+from hubbub.protocol.agents import AgentFields, AgentRollout
 
 __all__ = [
     "AgentFolder",
@@ -29,7 +30,9 @@ __all__ = [
     "fields_of",
     "file_of",
     "files_in",
+    "may_be_changed",
     "path_of",
+    "rest_of",
     "with_values",
     "with_variables",
 ]
@@ -45,11 +48,12 @@ _PLACES: Mapping[str, Loc] = {
 """Where in an agent's section each field stands."""
 _BY_VALUE = ("model", "permission_mode", "daily_usd", "daily_tokens", "max_steps")
 """Fields that are no free text: where a variable stands for one, its name would be no value."""
+_SHARE: TypeAdapter[float] = TypeAdapter(Share)
 
 
 class AgentFolder(Section):
-    """What owners may make: agents with an instruction and tools of the hub and its mods. Code,
-    paths, commands, variables and limits of sandboxes are the operator's."""
+    """What owners may make and change: agents with an instruction and tools of the hub and its
+    mods. Code, paths, commands, variables and limits of sandboxes are the operator's."""
 
     path: str = "agents.d"
     """Its files, NAME.yaml, are read along with this one."""
@@ -82,6 +86,9 @@ def fields_of(section: Mapping[str, JsonValue]) -> AgentFields:
     """What of an agent's section owners can change, as it stands there. Raises `ValidationError`
     where that is of another type."""
     found = {name: _at(section, place) for name, place in _PLACES.items()}
+    rollout = found["rollout"]
+    if isinstance(rollout, Mapping) and "share" in rollout:
+        found["rollout"] = {**rollout, "share": _SHARE.validate_python(rollout["share"])}
     return AgentFields.model_validate({k: v for k, v in found.items() if v is not None})
 
 
@@ -108,6 +115,22 @@ def field_at(loc: Loc) -> str:
     return next((name for name, place in _PLACES.items() if loc[: len(place)] == place), "")
 
 
+def rest_of(data: Mapping[str, JsonValue], agent: str) -> Mapping[str, JsonValue]:
+    """A file without what owners can change of one of its agents."""
+    agents, changing = data["agents"], {place[0] for place in _PLACES.values()}
+    section = agents.get(agent) if isinstance(agents, dict) else None
+    if not isinstance(agents, dict) or not isinstance(section, dict):
+        return data
+    kept = {key: value for key, value in section.items() if key not in changing}
+    return {**data, "agents": {**agents, agent: kept}}
+
+
+def may_be_changed(section: JsonValue) -> bool:
+    """Whether what owners can set is what makes up the agent: a model that this file instructs."""
+    usual = isinstance(section, dict) and section.get("kind", "llm") == "llm"
+    return usual and isinstance(section, dict) and not {"object", "prompt"} & {*section}
+
+
 def _at(section: JsonValue | Mapping[str, JsonValue], place: Loc) -> JsonValue:
     for key in place:
         section = section.get(str(key)) if isinstance(section, Mapping) else None
@@ -120,10 +143,16 @@ def agent_text(agent: str, fields: AgentFields, before: tuple[str, Document] | N
     that is a number, one that is there twice, a text in place of keys."""
     from ruamel.yaml import YAML  # only needed here
     from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.util import load_yaml_guess_indent
 
     yaml = YAML()
     yaml.preserve_quotes, yaml.width = True, 4096
-    yaml.indent(mapping=2, sequence=4, offset=2)
+    try:
+        sequence, offset = load_yaml_guess_indent(before[0])[1:] if before else (None, None)
+    except YAMLError as error:
+        raise ValueError(str(error)) from None
+    offset = 2 if sequence is None or offset is None else offset
+    yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
     try:
         data: Any = yaml.load(before[0]) if before else {"agents": {agent: {}}}
     except YAMLError as error:
@@ -145,6 +174,10 @@ def agent_text(agent: str, fields: AgentFields, before: tuple[str, Document] | N
 
 def _put(section: MutableMapping[str, Any], place: Loc, value: object) -> None:
     """Any: as ruamel has it, with its comments. None takes the key away."""
+    if isinstance(value, AgentRollout):
+        for name, each in value:
+            _put(section, (*place, name), each)
+        return
     *above, last = map(str, place)
     for key in above:
         if value is None and key not in section:

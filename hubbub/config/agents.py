@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_valida
 
 from hubbub.config.budgets import DailyBudget
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
-from hubbub.config.prompting import Prompt
+from hubbub.config.prompting import Prompt, Share
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
 from hubbub.config.units import Id, Section, Size, Span, span, wrong
 from hubbub.protocol.messages import Card
@@ -292,6 +292,18 @@ class History(Section):
     """Messages of these senders are left out."""
 
 
+class AgentRolloutConfig(Section):
+    """Another instruction or model for a share of the threads. Remove the section to roll it
+    back."""
+
+    share: Share
+    """How many threads get it: `10%`, or 0.1. A thread that has it keeps it as the share grows."""
+    instruction: str | None = None
+    """In place of the agent's own; left out: that."""
+    model: str | None = None
+    """A name from `models`, in place of the agent's own; left out: that."""
+
+
 class AgentConfig(Section):
     kind: Literal[
         "llm", "python", "acp", "program", "router", "planner", "executor", "reflector", "pipeline"
@@ -333,6 +345,8 @@ class AgentConfig(Section):
     there is none. `{}`: with the usual limits."""
     instruction: str = ""
     """llm and roles: the system prompt."""
+    rollout: AgentRolloutConfig | None = None
+    """llm: another instruction or model, for a share of the threads."""
     prompt: Prompt | None = None
     """llm and roles: the system prompt in parts: versions, components, examples, a reminder; or
     `file.py:name`, a `PromptBuilder` of Python."""
@@ -429,4 +443,12 @@ class AgentConfig(Section):
         """The models that the agent needs, by the names of the network's `models`."""
         if self.object is not None and "model" not in self.model_fields_set:
             return frozenset()
-        return frozenset({self.model} if self.kind == "llm" else self.role_models.values())
+        if self.kind != "llm":
+            return frozenset(self.role_models.values())
+        rolled_out = self.rollout and self.rollout.model
+        return frozenset({self.model, rolled_out or self.model})
+
+    def rolled_out(self, rollout: AgentRolloutConfig) -> Self:
+        """The agent as those threads have it that are in the rollout's share."""
+        changed = rollout.model_dump(include={"instruction", "model"}, exclude_none=True)
+        return self.model_copy(update={**changed, "rollout": None})

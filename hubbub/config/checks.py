@@ -85,6 +85,7 @@ _OF_A_MODEL: Mapping[str, str] = MappingProxyType(
         "fork": "roles hand work on to agents: see `roles.targets`",
         "skills": "give them as `knowledge`, or to agents that it may ask",
         "select_over": "roles read of all their tools",
+        "rollout": "change `instruction` or `models` for all threads",
         "max_steps": "see `roles.max_plan_steps`, `roles.max_retries` and `max_tokens`",
     }
 )
@@ -98,6 +99,7 @@ _OF_ACP: Mapping[str, str] = MappingProxyType(
         "mode": "see `permission_mode`",
         "begin_with": "say it in `instruction`",
         "fork": "the program may have sub-agents of its own",
+        "rollout": "change `instruction` for all threads",
         "skills": "put them where the program looks for its own",
         "select_over": "name the few that it needs in `tools`",
         "context": "the program fills its context window itself",
@@ -357,6 +359,16 @@ def _check_llm(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> 
     models = _names(document, "models")
     _check_template(document, (*loc, "template"), _text(agent, "template"))
     _check_role_models(document, loc, agent, models)
+    prompt = agent.get("prompt")
+    elsewhere = isinstance(prompt, str) or {"name", "builder"} & {*_map(prompt)}
+    if "rollout" in agent and ("object" in agent or elsewhere):
+        text = f"{dotted(loc)} has no instruction of its own to roll out; see `prompt.rollout`"
+        document.report((*loc, "rollout"), text)
+    rolled_out = _map(agent.get("rollout")).get("model")
+    if isinstance(rolled_out, str) and rolled_out not in models:
+        text = f"{dotted(loc)} rolls out the unknown model '{rolled_out}'"
+        hint = nearest(rolled_out, models)
+        document.report((*loc, "rollout", "model"), text + hint)
     model = agent.get("model", "default")
     if not isinstance(model, str) or not _needs_model(agent):
         return  # the schema, or a missing variable, has said so

@@ -48,20 +48,20 @@ def load(
     environ: Mapping[str, str] = os.environ,
     mods: Collection[str] | None = None,
     overrides: Mapping[str, str] | None = None,
-    agents: Mapping[Path, str | None] = MappingProxyType({}),
+    texts: Mapping[Path, str | None] = MappingProxyType({}),
 ) -> LoadedConfig:
     """Read a config, follow its includes, replace variables, validate and check it.
 
     `mods` are the names of the mods that exist (None: any name is taken); `overrides` replace keys
-    of the section `network`, for example `listen`; `agents` are texts in place of files of its
-    agent folder, None where there is to be no file. Raises ConfigProblems with everything that is
+    of the section `network`, for example `listen`; `texts` stand in place of files, None
+    where there is to be none in its agent folder. Raises ConfigProblems with everything that is
     wrong, or ConfigError when a file cannot be read at all.
     """
     start = Path(path).absolute()
     if not start.exists():
         raise ConfigError(f"does not exist{_existing(start)}", shown_path(start))
-    document = _merged(start.resolve(), environ, ())
-    _add_agents(document, start.resolve(), environ, agents)
+    document = _merged(start.resolve(), environ, texts, ())
+    _add_agents(document, start.resolve(), environ, texts)
     _fill_empty(document.data)
     _override(document, overrides or {})
     file = _validated(document)
@@ -80,9 +80,14 @@ def _existing(path: Path) -> str:
     return f"; did you mean {shown_path(found)}?" if found else "; `hubbub init` writes a first one"
 
 
-def _merged(path: Path, environ: Mapping[str, str], chain: tuple[Path, ...]) -> Document:
+def _merged(
+    path: Path,
+    environ: Mapping[str, str],
+    texts: Mapping[Path, str | None],
+    chain: tuple[Path, ...],
+) -> Document:
     """The file over what it includes; later includes over earlier ones."""
-    document = parse(path, environ)
+    document = parse(path, environ, texts.get(path))
     anchor_paths(document)
     includes = _includes(document)
     below = Document(places={(): document.places[()]})
@@ -95,7 +100,7 @@ def _merged(path: Path, environ: Mapping[str, str], chain: tuple[Path, ...]) -> 
             message = f"the included file {shown_path(target)} does not exist"
             document.report(("include", n), message)
         else:
-            _lay_over(below, _merged(target, environ, (*chain, path)))
+            _lay_over(below, _merged(target, environ, texts, (*chain, path)))
     _lay_over(below, document)
     return below
 
@@ -105,7 +110,9 @@ def _add_agents(
 ) -> None:
     """The files of the agent folder, each of which has the agent that it is named after."""
     folder = path_of(document.data, start)
-    for file in sorted({*files_in(folder), *texts}) if folder else ():
+    if folder is None:
+        return
+    for file in sorted({*files_in(folder), *(each for each in texts if each.parent == folder)}):
         if file in texts and texts[file] is None:
             continue
         made, name = parse(file, environ, texts.get(file)), file.stem

@@ -17,6 +17,7 @@ __all__ = [
     "AgentFields",
     "AgentProblem",
     "AgentProblems",
+    "AgentRollout",
     "AgentSaved",
     "AgentVersion",
     "AskModel",
@@ -47,6 +48,17 @@ Text = Annotated[str, Field(max_length=64 * 1024)]
 Names = Annotated[tuple[Name, ...], Field(max_length=256)]
 
 
+class AgentRollout(Input):
+    """Another instruction or model for a share of an agent's threads."""
+
+    share: Annotated[float, Field(ge=0, le=1)]
+    """How many threads get it: 0.2 is a fifth. A thread that has it keeps it as the share grows."""
+    instruction: Text | None = None
+    """Null: as in all threads."""
+    model: Name | None = None
+    """Null: as in all threads."""
+
+
 class AgentFields(Input):
     """What owners may say about an agent. What is null or left out is as the config's defaults
     have it."""
@@ -69,6 +81,8 @@ class AgentFields(Input):
     """Tokens that it may read and write in a day."""
     max_steps: int | None = None
     """The most steps in a turn."""
+    rollout: AgentRollout | None = None
+    """What only a share of the threads has so far; null: all have the same."""
 
 
 class NewAgent(AgentFields):
@@ -120,7 +134,9 @@ class AgentDefinition(Model):
     versions: tuple[AgentVersion, ...]
     """All of them, the latest first."""
     file: str
-    """Its file's name."""
+    """The name of the file that it stands in."""
+    removable: bool
+    """Whether it can be removed: not from a file that people wrote."""
 
 
 class AgentSaved(Model):

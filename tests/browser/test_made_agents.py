@@ -126,6 +126,16 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await desk.sees("Kindly: no.")
 
             await desk.visit("agent", "reviewer")
+            await instruction.fill("You read diffs gladly.")
+            await main.get_by_label("Roll out to").select_option("20 % of the threads")
+            await main.get_by_role("button", name="Save and restart it").click()
+            await expect(versions.first).to_contain_text("Version 3")
+            text = (tmp_path / "agents.d" / "reviewer.yaml").read_text()
+            assert "instruction: You read diffs kindly.\n" in text
+            assert "rollout:\n      share: 0.2\n      instruction: You read diffs gladly.\n" in text
+            await main.get_by_label("Roll out to").select_option("all threads")
+            await main.get_by_role("button", name="Save and restart it").click()
+            await expect(versions.first).to_contain_text("Version 4")
             await main.get_by_role("button", name="Use this version: Version 1").click()
             await expect(instruction).to_have_value("You read diffs.")
             await main.get_by_role("button", name="Remove").click()

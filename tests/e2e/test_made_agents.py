@@ -144,10 +144,10 @@ async def test_what_is_hostile_or_wrong_is_one_error_and_leaves_nothing_behind(
 
         # A folder that cannot be written: root may write anywhere, so a file stands in its place.
         before = (folder / "yaml.yaml").read_bytes()
-        (folder / "yaml.tmp").mkdir()
+        (folder / ".yaml.yaml.tmp").mkdir()
         problem = await refused(ann.client, "edit_agent", agent="yaml", instruction="x")
         assert problem.startswith("store_unavailable: agents.d/yaml.yaml cannot be written")
         assert (folder / "yaml.yaml").read_bytes() == before
-        (folder / "yaml.tmp").rmdir()
+        (folder / ".yaml.yaml.tmp").rmdir()
         await made(ann.client, "edit_agent", agent="yaml", instruction="x")
         assert stat.S_ISREG(os.stat(folder / "yaml.yaml").st_mode)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.app.network import AgentFiles
+from hubbub.app.agent_folder import AgentFiles
 from hubbub.app.supervisor import Supervisor, Unit
 from hubbub.config.loader import load
 from tests.interaction.peers import Networks, soon
@@ -89,7 +89,9 @@ async def test_a_disk_that_takes_neither_the_record_nor_the_file_back_stops_noth
         store.gate.clear()
         editing = asyncio.create_task(ann.ask("edit_agent", agent="rev", instruction="Be other."))
         await store.waiting.wait()
-        (draft := tmp_path / "agents.d" / "rev.tmp").mkdir()  # nothing can be written there now
+        (
+            draft := tmp_path / "agents.d" / ".rev.yaml.tmp"
+        ).mkdir()  # nothing can be written there now
         store.failing = 1
         store.gate.set()
         assert (await editing)["code"] == "store_unavailable"
@@ -225,3 +227,61 @@ async def test_what_is_no_text_is_shown_by_its_value_where_a_variable_says_it_an
         assert file.read_text().startswith(text)
         error = await ann.ask("edit_agent", agent="rev", max_steps=8)
         assert "variable of the environment" in error["message"]
+
+
+@pytest.mark.behaviour("U-17")
+async def test_agents_of_the_networks_own_file_are_changed_there_and_nothing_else_of_it(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    text = f"""\
+# Who is here.
+{NETWORK % ", agent_folder: {tools: [read_thread, finish]}"}\
+include: more.yaml
+agents:
+  rev:  # blunt
+    # as agreed
+    instruction: Be.
+    tools: [./own.py:run, read_thread]
+  one: &one {{instruction: Be one.}}
+  two: *one
+  count: {{kind: python, class: "own.py:Count"}}
+"""
+    (config := tmp_path / "net.yaml").write_text(text)
+    config.chmod(0o600)
+    (more := tmp_path / "more.yaml").write_text("agents:\n  far:\n    instruction: Be far.\n")
+    code = "class Count: ...\ndef run() -> str:\n    return ''\n"
+    (tmp_path / "own.py").write_text(code)
+    loaded = load(config)
+    async with in_memory.start(loaded.file) as network:
+        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        network.hub.services.agent_editor.files = files
+        ann = await network.join("ann")
+        assert (await ann.call("agent_choices"))["agents"] == ["far", "one", "rev", "two"]
+        await ann.call("edit_agent", agent="rev", instruction="Be blunt.", max_steps=3)
+        changed = text.replace("Be.", "Be blunt.").replace(
+            "read_thread]\n  one", "read_thread]\n    max_steps: 3\n  one"
+        )
+        assert config.read_text() == changed
+        assert config.stat().st_mode & 0o777 == 0o600
+        await ann.call("edit_agent", agent="far", description="Far.")
+        assert load(config).file.agents["far"].card.description == "Far."
+        assert "Far." in more.read_text()
+        refused = [
+            await ann.ask("remove_agent", agent="rev"),
+            await ann.ask("edit_agent", agent="count", description="It counts."),
+            await ann.ask("edit_agent", agent="two", instruction="Be two."),
+            await ann.ask("edit_agent", agent="rev", tools=None),
+            await ann.ask("edit_agent", agent="rev", tools=["./other.py:run"]),
+        ]
+        assert [each["message"] for each in refused] == [
+            f"it stands in {files.file('rev')}: remove it there, and start the network anew",
+            "there is no agent 'count' that can be changed here",
+            f"{files.file('two')} has parts of it in other places, too: change it there",
+            "tools: its file says which tools it has: choose among those that are allowed",
+            "tools: './other.py:run' is no tool that can be chosen here",
+        ]
+        assert config.read_text() == changed
+        await ann.call("roll_back_agent", agent="rev", to=1)
+        assert config.read_text() == text
+        read = await ann.call("read_agent", agent="rev")
+        assert [each.get("by") for each in read["versions"]] == ["ann", "ann", None]

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from hubbub.agents.prompt.system import position
 from hubbub.errors import ConfigError
+from hubbub.protocol import thread_ids
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Call
@@ -126,6 +128,25 @@ class TestVersions:
         latest, pinned, out, back = ids
         assert (latest[:12], pinned[:11]) == ("triage@1.10#", "triage@1.9#")
         assert (out, back) == (latest, pinned)
+
+    async def test_a_rollout_of_an_agent_answers_in_its_share_of_the_threads(
+        self, in_memory: Networks
+    ) -> None:
+        places = {
+            name: position("bot", thread_ids.direct([name, "bot"]), "") for name in ("ann", "bob")
+        }
+        first, last = sorted(places, key=places.__getitem__)
+        rollout: JsonValue = {"share": places[last], "instruction": "Be kind."}
+        answers = {name: says(send(name, "ok"), finish()) for name in ("ann", "bob")}
+        order = [answers["ann"], answers["bob"]]
+        async with scene(in_memory, *order, instruction="Be blunt.", rollout=rollout) as s:
+            bob = await s.net.person("bob")
+            await s.turn()
+            sent = await bob.say("bot", "hi")
+            await s.net.turn(f"bot-{sent['id']}")
+            ann_has, bob_has = (request.system.partition("\n")[0] for request in s.model.requests)
+        has = {"ann": ann_has, "bob": bob_has}
+        assert (has[first], has[last]) == ("Be kind.", "Be blunt.")
 
     async def test_a_template_that_fails_ends_the_turn_and_not_the_agent(
         self, in_memory: Networks, tmp_path: Path

@@ -609,7 +609,7 @@ def _asks(net: Network, agent: str, **more: Any) -> Any:
 def test_everything_that_yaml_says_has_an_argument() -> None:
     agent = set(inspect.signature(LlmAgent).parameters) - {"name", "output"}
     handlers = {"class_", "settings", "object", "acp", "command"}  # no agents with a model
-    apart = {"process", "model_settings"}
+    apart = {"process", "model_settings", "rollout"}
     assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - apart
     network = set(inspect.signature(Network).parameters) - {"agents", "folder", "approve"}
     listening = {"listen", "agent_folder"}  # said by `serve`; of `hubbub up`, which starts agents

@@ -79,6 +79,12 @@ class AgentFiles(Protocol):
 
     def file(self, agent: str) -> str: ...
 
+    def removable(self, agent: str) -> bool:
+        """Whether it has a file of its own."""
+
+    def agents(self) -> Sequence[str]:
+        """Those that can be changed."""
+
     def fields(self, agent: str) -> AgentFields | None:
         """As its file says now; None: it has none. Raises `UserError`."""
 
@@ -107,24 +113,25 @@ class AgentEditorService(Service):
         self._registry, self._launcher, self._budgets = registry, launcher, budgets
         self._completions = completions
         self._changing: set[str] = set()
-        """Agents with a change on its way."""
+        """Files with a change on its way."""
         self.files: AgentFiles | None = None
         self.admission: Admission
 
     # Reading ----------------------------------------------------------------------------------
 
     @operation(permission="admin", tool=False)
-    def agent_choices(self, call: Caller, args: ReadAgentChoices) -> AgentChoices:
+    async def agent_choices(self, call: Caller, args: ReadAgentChoices) -> AgentChoices:
         """List the models, tools and channels among which an agent can be made, and the agents that
         can be changed."""
-        file, refused = self.kernel.file, self._refusal()
+        file, files, refused = self.kernel.file, self.files, self._refusal()
+        agents = await asyncio.to_thread(files.agents) if files and not refused else ()
         everybody = [name for name, channel in file.channels.items() if channel.members == "all"]
         return AgentChoices(
             models=tuple(file.models),
             tools=() if refused else tuple(self._tools()),
             channels=tuple(name for name in file.channels if name not in everybody),
             everybody=tuple(everybody),
-            agents=() if refused else tuple(filter(self._made_here, file.agents)),
+            agents=tuple(agent for agent in agents if agent in file.agents),
             refused=refused,
         )
 
@@ -140,13 +147,15 @@ class AgentEditorService(Service):
             version=versions[0].version,
             versions=tuple(versions),
             file=files.file(args.agent),
+            removable=files.removable(args.agent),
         )
 
     @operation(permission="admin", tool=False)
     async def check_agent(self, call: Caller, args: CheckAgent) -> AgentProblems:
         """Say what is wrong with an agent that is not saved yet, field by field."""
         files, fields = self._files(), _fields(args)
-        problems = [*self._problems(args.agent, fields, new=args.new)]
+        before = None if args.new else await asyncio.to_thread(_current, files, args.agent)
+        problems = [*self._problems(args.agent, fields, before)]
         if not problems:
             problems += (await asyncio.to_thread(_checked, files, args.agent, fields)).problems
         return AgentProblems(problems=tuple(problems))
@@ -192,8 +201,8 @@ class AgentEditorService(Service):
 
     @operation(permission="admin", tool=False, output=AgentSaved)
     async def edit_agent(self, call: Caller, args: EditAgent) -> Commit[Record]:
-        """Change an agent that was made here; what is left out stays. It starts anew with it, and
-        goes on with the turn that it was in."""
+        """Change an agent; what is left out stays. It starts anew with it, and goes on with the
+        turn that it was in."""
         fields = await asyncio.to_thread(_current, self._files(), args.agent)
         given = {name: getattr(args, name) for name in args.model_fields_set}
         changed = fields.model_copy(update={k: v for k, v in given.items() if hasattr(fields, k)})
@@ -212,7 +221,7 @@ class AgentEditorService(Service):
 
     @operation(permission="admin", tool=False, output=AgentSaved)
     async def remove_agent(self, call: Caller, args: RemoveAgent) -> Commit[Record]:
-        """Remove an agent that was made here, with its file. What it said stays."""
+        """Remove an agent that has a file of its own, with that file. What it said stays."""
         await asyncio.to_thread(_current, self._files(), args.agent)
         return await self._change(call, args.agent, None)
 
@@ -228,14 +237,14 @@ class AgentEditorService(Service):
         """File, record, process, in this order: a process that dies between leaves the file, and
         with it the agent starts with the network; a record that cannot be written takes the file
         back."""
-        files = self._files()
-        if agent in self._changing:
+        files, file = self._files(), ""
+        if is_participant_id(agent) and (file := files.file(agent)) in self._changing:
             raise _conflict(f"somebody else is changing {agent} right now")
-        if problems := [*self._problems(agent, fields, new=new)]:
-            raise _wrong(problems[0])
-        self._changing.add(agent)
+        self._changing.add(file)
         try:
             before = None if new else await asyncio.to_thread(_current, files, agent)
+            if problems := [*self._problems(agent, fields, before)]:
+                raise _wrong(problems[0])
             versions = await self._versions(agent, before)
             latest = versions[0].version if versions else 0
             if version is not None and version != latest:
@@ -252,7 +261,7 @@ class AgentEditorService(Service):
             by_hand = [each for each in versions[:1] if each.by is None]
             undo = await asyncio.to_thread(_written, files, agent, fields)
         except BaseException:
-            self._changing.discard(agent)
+            self._changing.discard(file)
             raise
         saved = False
 
@@ -264,7 +273,7 @@ class AgentEditorService(Service):
         def released() -> None:
             if saved:
                 return
-            self._changing.discard(agent)
+            self._changing.discard(file)
             try:
                 undo()
             except OSError as error:  # the disk that refused the record is often the same
@@ -275,7 +284,7 @@ class AgentEditorService(Service):
             try:
                 await self._take_up(agent, checked.config)
             finally:
-                self._changing.discard(agent)
+                self._changing.discard(file)
             return AgentSaved(agent=agent, version=made.version)
 
         records = [_record(agent, each) for each in (*by_hand, made)]
@@ -329,10 +338,10 @@ class AgentEditorService(Service):
                 )
 
     def _problems(
-        self, agent: str, fields: AgentFields | None, *, new: bool
+        self, agent: str, fields: AgentFields | None, before: AgentFields | None
     ) -> Iterator[AgentProblem]:
-        """What can be seen without the network's files."""
-        known = self.state.get(agent)
+        """What can be seen without the network's files. `before`: None for a new agent."""
+        known, new = self.state.get(agent), before is None
         if not is_participant_id(agent):
             rule = "it is reserved" if is_id(agent) else "1 to 64 letters, digits, '-' or '_'"
             text = f"{agent[:64]!r} cannot be a name: {rule}"
@@ -343,20 +352,26 @@ class AgentEditorService(Service):
             yield AgentProblem(field="agent", message=f"{agent} is the name of somebody here")
         if fields is None:
             return
-        if not (fields.instruction or "").strip():
+        if not (fields.instruction or "").strip() and (before is None or before.instruction):
             yield AgentProblem(field="instruction", message="say what it is to do")
-        usual = [each.name for each in self._tools()]
-        had = self.kernel.file.agents[agent].tools if agent in self.kernel.file.agents else ()
+        if fields.rollout and not (fields.rollout.instruction or fields.rollout.model):
+            text = "say which instruction or model those threads get"
+            yield AgentProblem(field="rollout", message=text)
+        usual, had = [each.name for each in self._tools()], (before and before.tools) or ()
+        if had and fields.tools is None and self._confined(agent):
+            text = "its file says which tools it has: choose among those that are allowed"
+            yield AgentProblem(field="tools", message=text)
         for tool in fields.tools or ():
-            if tool not in usual and tool not in (had or ()):
+            if tool not in usual and tool not in had:
                 text = f"{tool[:64]!r} is no tool that can be chosen here"
                 yield AgentProblem(field="tools", message=text)
 
-    def _made_here(self, agent: str) -> bool:
-        try:
-            return self.files is not None and self.files.fields(agent) is not None
-        except UserError:
-            return False
+    def _confined(self, agent: str) -> bool:
+        """Whether it would have more tools than are allowed here if none were chosen: no file of
+        the folder says less for it."""
+        folder = self.kernel.config.agent_folder
+        own = self.files is not None and not self.files.removable(agent)
+        return own and folder is not None and folder.tools is not None
 
     def _free(self, wanted: str) -> str:
         """A name like this that nobody has."""
@@ -383,7 +398,7 @@ def _current(files: AgentFiles, agent: str) -> AgentFields:
     """Raises `OperationError` for an agent that is not made here."""
     fields = _of_user(lambda: files.fields(agent)) if is_participant_id(agent) else None
     if fields is None:
-        text = f"there is no agent {agent[:64]!r} that was made here; others are in the YAML"
+        text = f"there is no agent {agent[:64]!r} that can be changed here"
         raise OperationError(ErrorCode.NOT_FOUND, text)
     return fields
 

@@ -108,6 +108,39 @@ async def add(person: PersonClient, given: dict[str, Any]) -> Shown:
     return Shown(value, done(f"{saved.agent} is made and starts (version {saved.version})"))
 
 
+async def edit(person: PersonClient, given: dict[str, Any]) -> Shown:
+    """Change an agent, or with a share only its instruction and model in some of its threads."""
+    if (share := given.pop("share", None)) is not None:
+        found = await person.ask(AgentDefinition, "read_agent", agent=given["agent"])
+        given = {**given, **rolled_out(found, given, _share(share)), "version": found.version}
+    saved = AgentSaved.model_validate(await person.call("edit_agent", **given))
+    return Shown(saved.model_dump(), done(f"{saved.agent} has version {saved.version} now"))
+
+
+def rolled_out(found: AgentDefinition, given: dict[str, Any], share: float) -> dict[str, Any]:
+    """At 100% the new instruction and model hold in all threads, and at 0% in none."""
+    names, rollout = ("instruction", "model"), found.fields.rollout
+    before = rollout.model_dump(include={*names}, exclude_none=True) if rollout else {}
+    fresh = before | {name: given[name] for name in names if name in given}
+    if share and not fresh:
+        raise UserError("say what those threads get: --instruction or --model")
+    if share == 1:
+        return {**fresh, "rollout": None}
+    was = {name: getattr(found.fields, name) for name in names if name in given}
+    return {**was, "rollout": {"share": share, **fresh} if share else None}
+
+
+def _share(text: str) -> float:
+    """`20%` as 0.2."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise UserError(f"--share is a share of threads such as 20%, not {text!r}")
+    return share
+
+
 def definition(found: AgentDefinition, person: PersonClient) -> list[NoteLine]:
     """How it is defined now, then how it came to be."""
     fields = found.fields.model_dump(exclude_none=True)
@@ -120,6 +153,8 @@ def definition(found: AgentDefinition, person: PersonClient) -> list[NoteLine]:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(each)}" for name, each in value.items())
     return visible(", ".join(value) if isinstance(value, tuple) else str(value))
 
 
@@ -138,9 +173,12 @@ COMMANDS = (
             about="End an agent's process and start it again."),
     Command("agents logs", "read_agent_log", log, operator=True),
     Command("agents add", "add_agent", do=add, order=("agent?",), operator=True, where="shell",
+            without=("rollout",),
             more=(Parameter("from", "A sentence from which a model drafts the rest."),)),
-    Command("agents edit", "edit_agent", operator=True, where="shell", without=("version",),
-            about="Change an agent that was made here; what is left out stays."),
+    Command("agents edit", "edit_agent", do=edit, operator=True, where="shell",
+            without=("version", "rollout"), about="Change an agent; what is left out stays.",
+            more=(Parameter("share", "The share of threads that get the new instruction or model, "
+                            "for example 20%; 100%: all, 0%: none."),)),
     Command("agents show", "read_agent", definition, operator=True, where="shell"),
     Command("agents rollback", "roll_back_agent", order=("agent", "to"), operator=True,
             where="shell"),

@@ -58,8 +58,10 @@ export interface AgentDefinition {
   version: number;
   /** All of them, the latest first. */
   versions: AgentVersion[];
-  /** Its file's name. */
+  /** The name of the file that it stands in. */
   file: string;
+  /** Whether it can be removed: not from a file that people wrote. */
+  removable: boolean;
 }
 
 export interface AgentDraft {
@@ -90,6 +92,8 @@ export interface AgentFields {
   daily_tokens?: number | null;
   /** The most steps in a turn. */
   max_steps?: number | null;
+  /** What only a share of the threads has so far; null: all have the same. */
+  rollout?: AgentRollout | null;
 }
 
 /** The last of what an agent's process has written. */
@@ -127,6 +131,16 @@ export interface AgentProcess {
 
 export interface AgentProcesses {
   processes: AgentProcess[];
+}
+
+/** Another instruction or model for a share of an agent's threads. */
+export interface AgentRollout {
+  /** How many threads get it: 0.2 is a fifth. A thread that has it keeps it as the share grows. */
+  share: number;
+  /** Null: as in all threads. */
+  instruction?: string | null;
+  /** Null: as in all threads. */
+  model?: string | null;
 }
 
 export interface AgentSaved {
@@ -476,6 +490,8 @@ export interface CheckAgent {
   daily_tokens?: number | null;
   /** The most steps in a turn. */
   max_steps?: number | null;
+  /** What only a share of the threads has so far; null: all have the same. */
+  rollout?: AgentRollout | null;
   agent: string;
   /** Whether there is to be no agent of this name yet. */
   new?: boolean;
@@ -808,6 +824,8 @@ export interface EditAgent {
   daily_tokens?: number | null;
   /** The most steps in a turn. */
   max_steps?: number | null;
+  /** What only a share of the threads has so far; null: all have the same. */
+  rollout?: AgentRollout | null;
   agent: string;
   /** The version that was read; refused if there is a newer one. */
   version?: number | null;
@@ -1540,6 +1558,8 @@ export interface NewAgent {
   daily_tokens?: number | null;
   /** The most steps in a turn. */
   max_steps?: number | null;
+  /** What only a share of the threads has so far; null: all have the same. */
+  rollout?: AgentRollout | null;
   /** What it is to be called. */
   agent: string;
 }
@@ -3031,7 +3051,7 @@ export interface Operations {
   download_chunk: { args: DownloadChunk; result: FileChunk };
   /** Draft an agent from a sentence: by a model of the network, where there is one that answers. */
   draft_agent: { args: DescribeAgent; result: AgentDraft };
-  /** Change an agent that was made here; what is left out stays. It starts anew with it, and goes on with the turn that it was in. */
+  /** Change an agent; what is left out stays. It starts anew with it, and goes on with the turn that it was in. */
   edit_agent: { args: EditAgent; result: AgentSaved };
   /** Replace lines of a shared document, by the line numbers of the version that you have read. What others changed elsewhere meanwhile is merged; where they changed the same lines, nothing is saved and you are told what stands there. */
   edit_document: { args: EditDocument; result: DocumentEdited };
@@ -3175,7 +3195,7 @@ export interface Operations {
   remember: { args: Remember; result: Done };
   /** Set a reminder, for yourself or for others: at its time the text is said in the thread, and wakes the agents that it is for. To look at something again later, set one for yourself and finish. */
   remind: { args: Remind; result: Reminder };
-  /** Remove an agent that was made here, with its file. What it said stays. */
+  /** Remove an agent that has a file of its own, with that file. What it said stays. */
   remove_agent: { args: RemoveAgent; result: AgentSaved };
   /** Take back your reaction to a message. */
   remove_reaction: { args: ChangeReaction; result: Reacted };

@@ -7,11 +7,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.config.agent_files import agent_text, fields_of
+from hubbub.config.agent_files import agent_text, fields_of, may_be_changed
 from hubbub.config.source import parse
-from hubbub.protocol.agents import AgentFields
+from hubbub.protocol.agents import AgentFields, AgentRollout
 
 FILE = Path("rev.yaml")
+CONFIGS = Path(__file__).parents[3] / "configs"
 ODD = [
     "${HOME}",
     "$${",
@@ -63,3 +64,35 @@ def test_what_people_wrote_into_the_file_stays_where_it_is() -> None:
         == BY_HAND.replace(">-\n      Old.", "|-\n      New.\n      Two lines.")
         + "    max_steps: 3\n"
     )
+
+
+def test_of_a_file_that_people_wrote_only_what_was_changed_is_written_anew() -> None:
+    tried = 0
+    for file in sorted(CONFIGS.glob("*.yaml")):
+        document = parse(file, {}, text := file.read_text())
+        agents = document.data["agents"]
+        assert isinstance(agents, dict)
+        for agent, section in agents.items():
+            if not may_be_changed(section) or not isinstance(section, dict):
+                continue
+            fields = fields_of(section).model_copy(update={"description": "Other."})
+            made = agent_text(agent, fields, (text, document))
+            lines = zip(text.splitlines(), made.splitlines(), strict=True)
+            assert sum(old != new for old, new in lines) == 1, file
+            tried += 1
+    assert tried > 10
+
+
+def test_a_rollout_is_written_below_its_agent_and_taken_away_again() -> None:
+    text = BY_HAND + "    rollout:\n      share: 10%  # carefully\n      instruction: New.\n"
+    before = text, parse(FILE, {}, text)
+    agents = before[1].data["agents"]
+    assert isinstance(agents, dict)
+    section = agents["rev"]
+    assert isinstance(section, dict)
+    fields = fields_of(section)
+    assert fields.rollout == AgentRollout(share=0.1, instruction="New.")
+    more = fields.model_copy(update={"rollout": AgentRollout(share=0.5, model="large")})
+    made = agent_text("rev", more, before)
+    assert made == text.replace("10% ", "0.5 ").replace("instruction: New.", "model: large")
+    assert agent_text("rev", fields.model_copy(update={"rollout": None}), before) == BY_HAND

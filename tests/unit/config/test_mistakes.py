@@ -306,6 +306,13 @@ prompt: {name: a, rollout: {version: '2', share: 200%}}
 ---
 prompt: {name: a, rollout: {version: '2', share: many}}
 ---
+prompt: {name: a}
+    rollout: {share: 10%, instruction: x}
+---
+rollout: {share: 10%, model: smal}
+---
+rollout: {instruction: x}
+---
 prompt: {name: a, version: ../../x}
 ---
 prompt: {reminder: [a, b, c, d]}

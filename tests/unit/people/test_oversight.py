@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from syrupy.assertion import SnapshotAssertion
 
+from hubbub.errors import UserError
 from hubbub.network.wakes import Reason
 from hubbub.people.chat.session import ChatSession
 from hubbub.people.client import PersonClient
@@ -30,9 +31,9 @@ from hubbub.people.figures import (
     thousands,
     took_words,
 )
-from hubbub.people.groups.agents import definition
+from hubbub.people.groups.agents import definition, rolled_out
 from hubbub.people.interaction import Whole, drawn, lines_of
-from hubbub.protocol.agents import AgentDefinition, AgentFields, AgentVersion
+from hubbub.protocol.agents import AgentDefinition, AgentFields, AgentRollout, AgentVersion
 from hubbub.protocol.control import Approval, BreakerState, Overheard, Stopped, Takeover
 from hubbub.protocol.messages import Message, RequestMark
 from hubbub.protocol.operations import Envelope, InteractionWake, Receipt, SendResult, TurnSummary
@@ -298,7 +299,12 @@ def test_messages_say_who_speaks_what_is_from_outside_and_what_is_asked() -> Non
 def test_versions_of_an_agent_have_the_time_as_elsewhere() -> None:
     versions = (AgentVersion(version=2), AgentVersion(version=1, at=NOON, by="ann"))
     found = AgentDefinition(
-        agent="poet", fields=AgentFields(), version=2, versions=versions, file="agents.d/poet.yaml"
+        agent="poet",
+        fields=AgentFields(),
+        version=2,
+        versions=versions,
+        file="agents.d/poet.yaml",
+        removable=True,
     )
     unused = cast(PersonClient, None)
     lines = [line.text.split() for line in definition(found, unused)]
@@ -306,3 +312,24 @@ def test_versions_of_an_agent_have_the_time_as_elsewhere() -> None:
         ["version", "2", "by", "hand"],
         ["version", "1", "ann", *moment(NOON).split()],
     ]
+
+
+def test_an_edit_with_a_share_holds_there_until_it_holds_in_all_threads_or_none() -> None:
+    def found(rollout: AgentRollout | None) -> AgentDefinition:
+        fields = AgentFields(instruction="Old.", model="small", rollout=rollout)
+        return AgentDefinition(
+            agent="poet", fields=fields, version=2, versions=(), file="net.yaml", removable=False
+        )
+
+    new, tried = {"instruction": "New."}, AgentRollout(share=0.2, instruction="New.")
+    old = {"instruction": "Old."}
+    assert rolled_out(found(None), new, 0.2) == {
+        **old, "rollout": {"share": 0.2, "instruction": "New."},
+    }  # fmt: skip
+    assert rolled_out(found(tried), {"model": "large"}, 0.5) == {
+        "model": "small", "rollout": {"share": 0.5, "instruction": "New.", "model": "large"},
+    }  # fmt: skip
+    assert rolled_out(found(tried), {}, 1.0) == {"instruction": "New.", "rollout": None}
+    assert rolled_out(found(tried), {}, 0.0) == {"rollout": None}
+    with pytest.raises(UserError, match="--instruction or --model"):
+        rolled_out(found(None), {}, 0.2)

@@ -1,4 +1,4 @@
-// `#/agent` makes an agent, `#/agent/NAME` changes one that was made here. What is wrong is said by the
+// `#/agent` makes an agent, `#/agent/NAME` changes one. What is wrong is said by the
 // hub, beside the field; until it is saved, nothing of it is anywhere.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Difference } from "../../parts/difference.js";
@@ -10,6 +10,9 @@ import { words } from "./texts.js";
 const LATER_MS = 400; // after the last key
 const TEXTS = ["description", "instruction", "model", "permission_mode"];
 const NUMBERS = ["daily_usd", "daily_tokens", "max_steps"];
+const ROLLED_OUT = ["instruction", "model"]; // what may differ for a share of the threads
+const FIELDS = [...TEXTS, ...NUMBERS, "tools", "channels", "rollout"];
+const SHARES = [0.05, 0.2, 0.5, 1];
 const NEW = draftOf({});
 
 export function AgentEditor({ app, args: [agent = ""] }) {
@@ -98,11 +101,11 @@ function Form({ app, agent, choices, definition, again }) {
     await again();
   });
   const said = (field) => problems.filter((each) => each.field === field).map(({ message }) => message).join("; ");
-  const known = new Set(["agent", ...Object.keys(NEW)]);
+  const known = new Set(["agent", ...FIELDS]);
   const others = problems.filter(({ field }) => !known.has(field)).map(({ message }) => message).join("; ");
   const input = { draft, change, said };
   return html`
-    <form onSubmit=${save} novalidate>
+    <form onSubmit=${save} novalidate inert=${busy === "save"}>
       ${isNew && html`<label class="field">${words.sentence}
         <input ref=${first} name="sentence" autocomplete="off" maxlength="2000" dir="auto" value=${sentence}
           onInput=${(event) => setSentence(event.target.value)} /><small>${words.sentenceHint}</small></label>`}
@@ -133,10 +136,12 @@ function Form({ app, agent, choices, definition, again }) {
           <${Icon} name="plus" size=${16} />${words.saveNew}</button>
         <button type="button" disabled=${busy || !sentence.trim()} onClick=${during("draft", drafted)}>${words.draft}</button>
         ${busy === "draft" && html`<span class="quiet" role="status">${words.drafting}</span>`}</div>`}
-      ${!isNew && html`<div class="actions">
+      ${!isNew && html`<${Choice} name="share" choices=${[...new Set([+draft.share, ...SHARES])].sort().map((n) => [`${n}`, words.shares(n)])}
+        ...${input} said=${() => said("rollout")} />
+      <div class="actions">
         <button type="submit" class="primary" disabled=${busy || !changed}>${words.save}</button>
         <a class="button" href=${app.router.href("turns", [agent])}>${words.recorded}</a>
-        <${Remove} app=${app} agent=${agent} />
+        ${definition.removable && html`<${Remove} app=${app} agent=${agent} />`}
         <span class="quiet small">${changed ? words.file(definition.file) : words.unchanged}</span></div>
       ${changed && html`<${Changed} before=${definition.fields} after=${fields} />`}`}
     </form>
@@ -241,22 +246,31 @@ function Versions({ app, agent, versions, again }) {
 
 /** What differs between two versions, field by field. */
 function Changed({ before, after }) {
-  const written = (value) => (value == null ? "" : Array.isArray(value) ? value.join("\n") : `${value}`);
-  const names = Object.keys(NEW).filter((name) => written(before[name]) !== written(after[name]));
+  const written = (value) => {
+    if (value?.share) return [words.shares(value.share), value.model, value.instruction].filter(Boolean).join("\n");
+    return value == null ? "" : Array.isArray(value) ? value.join("\n") : `${value}`;
+  };
+  const names = FIELDS.filter((name) => written(before[name]) !== written(after[name]));
   return names.map((name) => html`<${Difference} key=${name} title=${words[name]} a=${written(before[name])} b=${written(after[name])} />`);
 }
 
-/** Fields of an agent as a form has them, and back: null is what the network's defaults have. */
+/** Fields of an agent as a form has them, and back: null is what the network's defaults have. What is rolled out
+ * stands in the form; `base` is what the other threads have. */
 function draftOf(fields) {
-  const draft = Object.fromEntries([...TEXTS, ...NUMBERS].map((name) => [name, `${fields[name] ?? ""}`]));
+  const { share = 1, ...rolledOut } = fields.rollout ?? {};
+  const draft = Object.fromEntries([...TEXTS, ...NUMBERS].map((name) => [name, `${rolledOut[name] ?? fields[name] ?? ""}`]));
   if (draft.permission_mode === "full") draft.permission_mode = "";
-  return { ...draft, tools: fields.tools ?? null, channels: fields.channels ?? [] };
+  const base = Object.fromEntries(ROLLED_OUT.map((name) => [name, fields[name] ?? null]));
+  return { ...draft, tools: fields.tools ?? null, channels: fields.channels ?? [], share: `${share}`, base };
 }
 
 function fieldsOf(draft) {
   const texts = TEXTS.map((name) => [name, draft[name].trim() ? draft[name] : null]);
   const numbers = NUMBERS.map((name) => [name, draft[name] === "" ? null : +draft[name]]);
-  return { ...Object.fromEntries([...texts, ...numbers]), tools: draft.tools, channels: draft.channels.length ? draft.channels : null };
+  const fields = { ...Object.fromEntries([...texts, ...numbers]), tools: draft.tools, channels: draft.channels.length ? draft.channels : null };
+  const differing = ROLLED_OUT.filter((name) => fields[name] !== draft.base[name]).map((name) => [name, fields[name]]);
+  if (draft.share === "1" || !differing.length) return { ...fields, rollout: null };
+  return { ...fields, ...draft.base, rollout: { share: +draft.share, ...Object.fromEntries(differing) } };
 }
 
 // A conversation beside the form with the agent as it is there: only its model is asked, and nothing is kept.
