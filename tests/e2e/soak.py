@@ -119,6 +119,7 @@ class Soak:
         print("minute messages answers   p50 ms   p99 ms  hub MiB  WAL MiB  log MiB  kills")
         for minute in range(1, int(self.minutes) + 1):
             await self.pause(60)
+            await self.hub.listening.wait()
             took, self.took = self.took or [0.0, 0.0], []
             cuts = quantiles(took, n=100)
             sizes = [self._mib(self.hub.database.with_name("hub.db-wal")), self._mib()]
