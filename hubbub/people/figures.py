@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from math import floor, log10
 from typing import TYPE_CHECKING
 
@@ -145,10 +145,10 @@ def sums_words(sums: Sums) -> str:
 
 
 def moment(at: datetime) -> str:
-    """The time of day, with the date if that is another day than today."""
+    """The time of day, with the date if that is more than half a day away."""
     local = at.astimezone()
-    today = datetime.now(local.tzinfo).date()
-    return f"{local:%H:%M}" if local.date() == today else f"{local:%d %b %H:%M}"
+    near = abs(local - datetime.now(UTC)) < timedelta(hours=12)
+    return f"{local:%H:%M}" if near else f"{local:%d %b %H:%M}"
 
 
 # Codes --------------------------------------------------------------------------------------------
