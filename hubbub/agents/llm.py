@@ -47,7 +47,6 @@ from hubbub.agents.turn.recording import APART, apart
 from hubbub.agents.turn.reservations import Terms
 from hubbub.agents.turn.waiting import Earlier, earlier_steps, without_questions
 from hubbub.agents.window import context_rules, counted
-from hubbub.config.agents import ForkConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, ModelError, OperationError
 from hubbub.protocol import thread_ids
@@ -162,8 +161,8 @@ class LlmBrain(Brain):
                 loop,
                 calls,
                 ask,
-                join=host.join,
-                before_stop=host.before_stop,
+                join=host.join if host is not None else list,
+                before_stop=host.before_stop if host is not None else None,
                 activity=activity,
                 hooks=hooks,
                 helm=Helm(inbox, plan.thread_id, self._config.steer),
@@ -179,7 +178,8 @@ class LlmBrain(Brain):
         hear: OnDelta | None,
     ) -> Answer:
         """Raises `ModelError`, but for the words of a question: there are others."""
-        steps = without_questions(loop.steps)
+        asks = self._config.mode == "interactive"
+        steps = without_questions(loop.steps) if asks else loop.steps
         if not asked.words:
             return await asker.ask(steps, hear, asked.fresh, n=asked.n)
         entry = toolbox.registry.get(ASK_HUMAN)
@@ -251,15 +251,18 @@ class LlmBrain(Brain):
         thread = self._inbox.thread(plan.thread_id)
         return await earlier_steps(thread, plan, self._inbox.me, journal.other, below=APART)
 
-    def _host(self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]) -> Host:
-        """What the turn's helpers run in."""
-        shows = self._fork is not None and self._wakes_nobody(calls.journal.plan)
-        config = self._fork.config if self._fork is not None else ForkConfig()
-        return Host(config, calls, asker, loop, recorded, self._voice, shows=shows)
-
-    def _hosting(self, host: Host) -> contextlib.AbstractAsyncContextManager[None]:
-        """Within, the turn's helpers run."""
+    def _host(
+        self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]
+    ) -> Host | None:
+        """What the turn's helpers run in; None: it may have none."""
         if self._fork is None:
+            return None
+        shows = self._wakes_nobody(calls.journal.plan)
+        return Host(self._fork.config, calls, asker, loop, recorded, self._voice, shows=shows)
+
+    def _hosting(self, host: Host | None) -> contextlib.AbstractAsyncContextManager[None]:
+        """Within, the turn's helpers run."""
+        if self._fork is None or host is None:
             return contextlib.nullcontext()
         return self._fork.hosted(host.calls.journal.plan.id, host)
 
