@@ -41,6 +41,7 @@ def write_config(store: Path, mods: Sequence[JsonValue] = MODS) -> Path:
         "limits": {"calls_per_second": UNLIMITED, "burst": UNLIMITED},
         # Two agents that write to each other all the time are what it is about.
         "wake": {"loop_limit": {"enabled": False}},
+        "breaker": {"enabled": False},
     }
     config["mods"] = list(mods)
     for name, text in texts.items():
