@@ -18,7 +18,7 @@ from hubbub.wording import did_you_mean
 __all__ = ["construct", "load_attribute", "load_module", "missing_extra"]
 
 Made = TypeVar("Made")
-_EXTRAS = {"acp": ("acp", "mcp"), "irc": ("irctokens",), "mcp": ("mcp",)}
+_EXTRAS = {"a2a": ("a2a",), "acp": ("acp", "mcp"), "irc": ("irctokens",), "mcp": ("mcp",)}
 """Extras of the installation, and the modules that they bring."""
 
 
@@ -108,7 +108,7 @@ def _nearby(path: Path) -> str:
     return did_you_mean(path.name, files)
 
 
-def missing_extra(extra: Literal["acp", "irc", "mcp"]) -> str | None:
+def missing_extra(extra: Literal["a2a", "acp", "irc", "mcp"]) -> str | None:
     """Which extra is missing, and how to get it; None: it is there."""
     if all(importlib.util.find_spec(module) for module in _EXTRAS[extra]):
         return None

@@ -260,6 +260,11 @@ async def _doors(config: LoadedConfig) -> Sequence[Symptom]:
         none = "there are no agents, which are the models of the OpenAI API"
         verdict: Verdict = "ok" if agents else "warning"
         found.append(Symptom("door openai", verdict, text if agents else none))
+    if network.a2a is not None:
+        wrong, base = missing_extra("a2a"), network.a2a.url or f"http://{config.address}"
+        places = ", ".join(f"{base}/a2a/{agent}" for agent in network.a2a.agents)
+        text = f"A2A: {places}; who asks brings a person's token"
+        found.append(Symptom("door a2a", "ok" if wrong is None else "problem", wrong or text))
     return found
 
 

@@ -87,12 +87,13 @@ async def serve(
 async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
     """What else is spoken on the hub's port."""
     network = config.file.network
-    if not (network.mcp or network.openai):
+    if not (network.mcp or network.openai or network.a2a):
         yield {}
         return
     from hubbub.interop.doors import open_doors  # who has no door imports none
 
-    async with open_doors(hub, config.address.host) as doors:
+    cards = {name: agent.card for name, agent in config.file.agents.items()}
+    async with open_doors(hub, config.address.host, cards) as doors:
         yield doors
 
 

@@ -230,6 +230,8 @@ def _check_doors(config: LoadedConfig) -> Iterator[ConfigError]:
             yield config.problem(("agents", name, "kind"), f"agents.{name}: {wrong}")
     if config.file.network.mcp and (wrong := missing_extra("mcp")) is not None:
         yield config.problem(("network", "mcp"), f"network.mcp: {wrong}")
+    if config.file.network.a2a is not None and (wrong := missing_extra("a2a")) is not None:
+        yield config.problem(("network", "a2a"), f"network.a2a: {wrong}")
 
 
 def _check_bridges(config: LoadedConfig) -> Iterator[ConfigError]:

@@ -42,6 +42,7 @@ from hubbub.config.units import HostName, Id, Section, Size, Span
 from hubbub.protocol.messages import Card
 
 __all__ = [
+    "A2aConfig",
     "AcpConfig",
     "AgentConfig",
     "AgentFolder",
@@ -120,6 +121,18 @@ class WakePolicy(Section):
     """How often two agents wake each other."""
 
 
+class A2aConfig(Section):
+    """Agents that others may ask by A2A."""
+
+    agents: Annotated[list[Id], Field(min_length=1)]
+    """Their names. The card of the first is at the well-known address of the hub."""
+    url: str | None = None
+    """Where others reach the hub, for the cards: `https://agents.example.org`; left out: where they
+    have asked for the card."""
+    push_hosts: list[str] = []
+    """Hosts that notifications may be sent to though their addresses are not public."""
+
+
 class NetworkConfig(Section):
     name: Id = "hubbub"
     """What the network is called."""
@@ -155,6 +168,9 @@ class NetworkConfig(Section):
     openai: bool = False
     """Whether programs that speak the OpenAI API may talk to agents, at `/v1` of the hub's port; a
     person's token is the API key."""
+    a2a: A2aConfig | None = None
+    """Which agents others may ask by A2A, at `/a2a/NAME` of the hub's port; a person's token proves
+    who asks. Left out: none."""
     compression: bool = False
     """Compress frames: less traffic for three times the memory of a connection."""
 

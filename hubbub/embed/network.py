@@ -36,6 +36,7 @@ from hubbub.config.checks import cross_check
 from hubbub.config.explain import as_document, valid
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.models import (
+    A2aConfig,
     AgentConfig,
     ChannelConfig,
     HumanConfig,
@@ -108,6 +109,7 @@ class Network:
         allow_mods: Sequence[str] | None = None,
         mcp: bool | None = None,
         openai: bool | None = None,
+        a2a: A2aConfig | Settings | None = None,
         compression: bool | None = None,
         folder: Path | str = ".",
         approve: Approve | None = None,
@@ -125,7 +127,7 @@ class Network:
             "name": name, "store": store, "auth": auth, "hosts": hosts, "limits": limits,
             "wake": wake, "budgets": budgets, "daily": daily, "breaker": breaker,
             "approvals": approvals, "allow_mods": allow_mods, "mcp": mcp,
-            "openai": openai, "compression": compression,
+            "openai": openai, "a2a": a2a, "compression": compression,
         }  # fmt: skip
         sections: dict[str, object] = {
             "network": {key: value for key, value in hub.items() if value is not None},
@@ -305,10 +307,11 @@ class Network:
         network = self.file.network
         site = Site(About(network.name, network.auth, tuple(self.file.humans))) if page else None
         doors: Doors = {}
-        if network.mcp or network.openai:
+        if network.mcp or network.openai or network.a2a:
             from hubbub.interop.doors import open_doors  # who has no door imports none
 
-            doors = await self._stack.enter_async_context(open_doors(self.hub, host))
+            cards = {name: agent.card for name, agent in self.file.agents.items()}
+            doors = await self._stack.enter_async_context(open_doors(self.hub, host, cards))
         listening = serve_hub(self.hub, f"{host}:{port}", pages=site, doors=doors)
         return (await self._stack.enter_async_context(listening)).url
 

@@ -44,14 +44,14 @@ class BadRequest(Exception):
 class Exchange(asyncio.Protocol):
     """One request on a connection, and its answer.
 
-    method, path, address    of the request; the path is without what stands after `?`
-    headers                  by their names in lower case; of several of one name, one after the
-                             other with commas between them
+    method, path, query, address    of the request; the query is what stands after `?`
+    headers                         by their names in lower case; of several of one name, one after
+                                    the other with commas between them
 
     The task that answers is cancelled when the peer leaves.
     """
 
-    method, path = "", ""
+    method, path, query = "", "", ""
 
     def __init__(self, server: HttpServer, again: Callable[[], None] | None):
         self._server, self._again = server, again
@@ -128,7 +128,7 @@ class Exchange(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self._head = True
         self.method = self._parser.get_method().decode("ascii")
-        self.path = self._url.decode("latin-1").partition("?")[0]
+        self.path, _, self.query = self._url.decode("latin-1").partition("?")
         self._start()
 
     def on_body(self, body: bytes) -> None:

@@ -9,23 +9,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
 
 from hubbub.client import Client, ClientOptions
 from hubbub.client.transport import MemoryTransport
-from hubbub.errors import HubbubError
+from hubbub.errors import HubbubError, OperationError
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Kind
+from hubbub.protocol.thread_ids import is_participant_id
 from hubbub.protocol.wire import Inlet, Outlet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Attach", "RequestClient", "RequestClients", "bearer"]
+__all__ = ["Attach", "Owner", "RequestClient", "RequestClients", "bearer"]
 
 Attach: TypeAlias = Callable[[Outlet, str], Inlet]
 """Leads to the hub, for a peer at an address."""
+Owner: TypeAlias = Callable[[str], Awaitable[tuple[str, Kind] | None]]
+"""Whose token it is, and what they are; None: nobody's."""
 IDLE_S = 300.0
 """Seconds without a request after which a participant leaves."""
 
@@ -152,6 +156,29 @@ class RequestClients(Generic[C]):
                 del self._clients[id]
             raise
         return found
+
+    async def person(self, owner: Owner, token: str, address: str) -> C:
+        """The person whose token it is; in an open network, where people have none, the person of
+        that name. Raises `OperationError` and `ConnectionLost`."""
+        if (known := self.here(token)) is not None:
+            return known
+        found, proof = await owner(token), token
+        if found is not None:
+            name, kind = found
+        elif is_participant_id(token) and not token.startswith("hub_"):
+            name, kind, proof = token, "human", ""
+        else:  # the hub says so, in its own time
+            name, kind = "everyone", "human"
+        if kind != "human":
+            words = f"this is the token of {name!r}, and only people ask here"
+            raise OperationError(ErrorCode.FORBIDDEN, words)
+        try:
+            return await self.of(name, kind, proof, address, key=token)
+        except OperationError as error:
+            if error.temporary:
+                raise
+            words = "this is no token of a person here (`hubbub tokens add NAME`)"
+            raise OperationError(ErrorCode.AUTH_FAILED, words) from None
 
     async def _look(self) -> None:
         """Let those leave who ask no more."""

@@ -263,6 +263,8 @@ class Report(Speech):
 
 
 class ListRequests(Input):
+    id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    """Only this one (m42), in whatever state; left out: the newest."""
     state: Literal["open", "all"] = "open"
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 

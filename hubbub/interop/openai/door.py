@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue, ValidationError
 
-from hubbub.errors import ConnectionLost, HubbubError, OperationError
+from hubbub.errors import HubbubError
 from hubbub.interop.asking.asker import Asker, unknown_model
 from hubbub.interop.asking.question import Failed, Question
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.interop.openai.replies import ChatReply, Reply, ResponsesReply, error_body, model
 from hubbub.interop.openai.requests import ChatRequest, ResponsesRequest, Unsupported
-from hubbub.interop.request_clients import Attach, RequestClients, bearer
-from hubbub.protocol.messages import Kind
-from hubbub.protocol.thread_ids import is_participant_id
+from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer
 
-__all__ = ["PATH", "OpenAiDoor", "Owner"]
+__all__ = ["PATH", "OpenAiDoor"]
 
 PATH = "/v1"
 MOST_BODY = 32 * 1024 * 1024
@@ -34,8 +31,6 @@ ASKS: Mapping[str, tuple[type[ChatRequest | ResponsesRequest], type[Reply]]] = {
     f"{PATH}/chat/completions": (ChatRequest, ChatReply),
     f"{PATH}/responses": (ResponsesRequest, ResponsesReply),
 }
-Owner: TypeAlias = Callable[[str], Awaitable[tuple[str, Kind] | None]]
-"""Whose token it is, and what they are; None: nobody's."""
 
 
 class OpenAiDoor:
@@ -80,7 +75,8 @@ class OpenAiDoor:
             raise Failed(404, "not_found", f"there is no {path[:200]} here")
         if exchange.method != ("POST" if asks is not None else "GET"):
             raise Failed(405, "method_not_allowed", f"{exchange.method} is not for {path}")
-        asker = await self._asker(exchange)
+        token = bearer(exchange.header("authorization"))
+        asker = await self._clients.person(self._owner, token, exchange.address)
         with asker.asking():
             if asks is None:
                 await self._models(asker, exchange, headers)
@@ -100,32 +96,6 @@ class OpenAiDoor:
             async with asker.waiting(question):
                 await (_stream if asked.stream else _whole)(question, reply, exchange, headers)
                 asker.taken(question)
-
-    async def _asker(self, exchange: Exchange) -> Asker:
-        """Who asks. Raises `Failed`, `OperationError` and `ConnectionLost`."""
-        token = bearer(exchange.header("authorization"))
-        if (known := self._clients.here(token)) is not None:
-            return known
-        found = await self._owner(token)
-        proof = token
-        if found is not None:
-            name, kind = found
-        elif is_participant_id(token) and not token.startswith("hub_"):
-            name, kind, proof = token, "human", ""
-        else:  # the hub says so, in its own time
-            name, kind = "everyone", "human"
-        if kind != "human":
-            words = f"this is the token of {name!r}, and only people ask here"
-            raise Failed(403, "forbidden", words)
-        try:
-            return await self._clients.of(name, kind, proof, exchange.address, key=token)
-        except OperationError as error:
-            if error.temporary:
-                raise
-            words = "this API key is no token of a person here (`hubbub tokens add NAME`)"
-            raise Failed(401, "invalid_api_key", words) from None
-        except ConnectionLost as error:
-            raise Failed(503, "unavailable", f"the hub is not there: {error}", again_s=1) from None
 
     async def _models(self, asker: Asker, exchange: Exchange, headers: Mapping[str, str]) -> None:
         agents = await asker.agents()

@@ -1283,6 +1283,8 @@ export interface ListReminders {
 }
 
 export interface ListRequests {
+  /** Only this one (m42), in whatever state; left out: the newest. */
+  id?: string | null;
   state?: "open" | "all";
   limit?: number;
 }

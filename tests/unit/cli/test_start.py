@@ -12,7 +12,7 @@ from hubbub.cli.app import OWN
 
 HEAVY = (
     "openai", "httpx", "httpx2", "rich", "prompt_toolkit", "structlog", "jinja2",
-    "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "pluggy", "prometheus_client",
+    "a2a", "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "pluggy", "prometheus_client",
 )  # fmt: skip
 ROOMS = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
 LIGHT = ("hubbub.app.process",)

@@ -79,6 +79,7 @@ def test_the_shipped_networks_are_there() -> None:
     assert sorted(f.stem for f in FILES) == sorted(
         [
             *with_models,
+            "a2a",
             "chat-endpoint",
             "irc-bridge",
             "matrix-bridge",

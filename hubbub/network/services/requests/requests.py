@@ -191,6 +191,9 @@ class RequestService(Service, Gate):
     async def list_requests(self, call: Caller, args: ListRequests) -> Requests:
         """List requests, newest first: those that you have made or are to report, all for an
         owner."""
+        if args.id is not None:
+            found = await self._visible(call, args.id, call.participant)
+            return Requests(requests=(found,))
         whose = None if call.owner else call.participant
         state = "open" if args.state == "open" else None
         bodies = await self.store.read(LatestRequests(whose, state, args.limit))

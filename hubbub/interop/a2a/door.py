@@ -1,0 +1,266 @@
+"""A2A on the hub's own port: `/a2a/NAME` is an agent, by JSON-RPC and by REST.
+
+Its card is at `/a2a/NAME/.well-known/agent-card.json`, and that of the first agent of the config at
+the well-known address of the hub itself. Who asks is proven by the token, and is a person of the
+network; cards need none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import TypeAlias
+
+from a2a.types import (
+    CancelTaskRequest,
+    ContentTypeNotSupportedError,
+    DeleteTaskPushNotificationConfigRequest,
+    ExtendedAgentCardNotConfiguredError,
+    GetTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    InternalError,
+    ListTaskPushNotificationConfigsRequest,
+    ListTasksRequest,
+    SendMessageRequest,
+    SendMessageResponse,
+    SubscribeToTaskRequest,
+    Task,
+    TaskPushNotificationConfig,
+    VersionNotSupportedError,
+)
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, VERSION_HEADER
+from a2a.utils.errors import A2AError
+from a2a.utils.proto_utils import to_stream_response
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from pydantic import JsonValue
+
+from hubbub.config.models import A2aConfig
+from hubbub.errors import ConnectionLost, HubbubError, OperationError
+from hubbub.interop.a2a.cards import card_of
+from hubbub.interop.a2a.push import Push
+from hubbub.interop.a2a.tasks import OVER, TaskClient, Update, a2a_error
+from hubbub.interop.a2a.wire import STREAMS, JsonRpc, Rest, Wire
+from hubbub.interop.http import BadRequest, Exchange, HttpServer
+from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Card, Participant
+
+__all__ = ["PATH", "WELL_KNOWN", "A2aDoor"]
+
+PATH, WELL_KNOWN = "/a2a", "/.well-known"
+MOST_BODY = 4 * 1024 * 1024
+"""Bytes of a request."""
+KEEP_ALIVE_S = 3.0
+"""Between two signs of life while nothing is written: many clients wait for five."""
+Headers: TypeAlias = Mapping[str, str]
+
+
+class A2aDoor:
+    """A context, in which `protocol` makes what a connection is spoken with."""
+
+    def __init__(
+        self,
+        config: A2aConfig,
+        cards: Mapping[str, Card],
+        attach: Attach,
+        owner: Owner,
+        host: str,
+        names: Sequence[str] = (),
+    ):
+        """`cards` are those of agents that the hub has; `attach` leads to the hub, for a peer at an
+        address; `host` is where it listens, `names` are its others."""
+        self._config, self._cards, self._owner = config, cards, owner
+        self._host, self._names = host, names
+        self._clients = RequestClients(attach, TaskClient)
+        self._push = Push(config.push_hosts)
+        self._server = HttpServer(self._handle)
+        self.protocol = self._server.protocol
+
+    async def __aenter__(self) -> A2aDoor:
+        await self._push.__aenter__()
+        await self._clients.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._server.close()
+        await self._push.__aexit__()
+        await self._clients.__aexit__()
+
+    async def _handle(self, exchange: Exchange) -> None:
+        try:
+            exchange.check()
+            wrong_place = exchange.foreign(self._host, self._names)
+            if wrong_place is not None:
+                raise BadRequest(403, wrong_place)
+            agent, rest = self._place(exchange.path)
+            if rest == AGENT_CARD_WELL_KNOWN_PATH and exchange.method in ("GET", "HEAD"):
+                await self._card(agent, exchange)
+            elif rest in ("", "/") and exchange.method == "POST":
+                await self._answer(agent, exchange, JsonRpc())
+            elif rest in ("", "/"):
+                raise BadRequest(405, "JSON-RPC is asked by POST")
+            else:
+                await self._answer(agent, exchange, Rest(exchange.method, rest, exchange.query))
+        except BadRequest as wrong:
+            await _json(exchange, wrong.status, {"error": str(wrong)})
+
+    def _place(self, path: str) -> tuple[str, str]:
+        """The agent, and the rest of the path. Raises `BadRequest`."""
+        if path == AGENT_CARD_WELL_KNOWN_PATH:
+            return self._config.agents[0], path
+        name, slash, rest = path.removeprefix(f"{PATH}/").partition("/")
+        if not path.startswith(f"{PATH}/") or name not in self._config.agents:
+            raise BadRequest(404, "there is no agent here")
+        return name, slash + rest
+
+    async def _card(self, name: str, exchange: Exchange) -> None:
+        base = self._config.url or f"http://{exchange.header('host')}"
+        agent = Participant(id=name, kind="agent", present=True, card=self._cards.get(name, Card()))
+        body = _encoded(MessageToDict(card_of(agent, f"{base.rstrip('/')}{PATH}/{name}")))
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        headers = {
+            "content-type": "application/json",
+            "cache-control": "public, max-age=60",
+            "etag": tag,
+            "access-control-allow-origin": "*",
+        }
+        if tag in exchange.headers.get("if-none-match", ""):
+            await exchange.whole(304, headers, b"")
+        else:
+            await exchange.whole(200, headers, body)
+
+    async def _answer(self, agent: str, exchange: Exchange, wire: Wire) -> None:
+        try:
+            token = bearer(exchange.header("authorization"))
+            who = await self._clients.person(self._owner, token, exchange.address)
+        except OperationError as error:
+            status = 401 if error.code == ErrorCode.AUTH_FAILED else 403
+            if error.temporary:
+                status = 503
+            proof = {"www-authenticate": "Bearer"} if status == 401 else {}
+            await _json(exchange, status, {"error": error.message}, proof)
+            return
+        except ConnectionLost as error:
+            await _json(exchange, 503, {"error": f"the hub is not there: {error}"})
+            return
+        with who.asking():
+            try:
+                body = await exchange.body(MOST_BODY)
+                if body and "json" not in exchange.header("content-type"):
+                    raise ContentTypeNotSupportedError("Content-Type: application/json")
+                wire.read(body)
+                _check_version(exchange)
+                if wire.method in STREAMS:
+                    await self._stream(who, agent, exchange, wire)
+                else:
+                    told = wire.answer(await self._called(who, agent, wire.asked))
+                    await _json(exchange, 200, told)
+            except A2AError as error:
+                await _fail(exchange, wire, error)
+            except HubbubError as error:
+                await _fail(exchange, wire, a2a_error(error))
+
+    async def _called(self, who: TaskClient, agent: str, asked: Message) -> Message | None:
+        match asked:
+            case SendMessageRequest():
+                return SendMessageResponse(task=await self._sent(who, agent, asked))
+            case GetTaskRequest():
+                return await who.get(agent, asked)
+            case ListTasksRequest():
+                return await who.list(agent, asked)
+            case CancelTaskRequest():
+                return await who.cancel(agent, asked)
+        if isinstance(asked, _OF_PUSH):
+            await who.get(agent, GetTaskRequest(id=asked.task_id))
+        match asked:
+            case TaskPushNotificationConfig():
+                return await self._push.create(who, agent, asked)
+            case GetTaskPushNotificationConfigRequest():
+                return self._push.get(asked)
+            case ListTaskPushNotificationConfigsRequest():
+                return self._push.list(asked)
+            case DeleteTaskPushNotificationConfigRequest():
+                self._push.delete(asked)
+                return None
+        raise ExtendedAgentCardNotConfiguredError("the card says all that there is")
+
+    async def _sent(self, who: TaskClient, agent: str, asked: SendMessageRequest) -> Task:
+        """The task that the message is about; when it is over, unless the asker does not wait."""
+        config = asked.configuration
+        wanted = config.HasField("task_push_notification_config")
+        if wanted:
+            await self._push.check(config.task_push_notification_config)
+        task = await who.send(agent, asked)
+        if wanted and task.status.state not in OVER:
+            config.task_push_notification_config.task_id = task.id
+            await self._push.create(who, agent, config.task_push_notification_config)
+        if config.return_immediately or task.status.state in OVER:
+            return task
+        async with aclosing(who.follow(agent, task.id)) as updates:
+            async for _ in updates:
+                pass
+        bound = GetTaskRequest(id=task.id)
+        if config.HasField("history_length"):
+            bound.history_length = config.history_length
+        return await who.get(agent, bound)
+
+    async def _stream(self, who: TaskClient, agent: str, exchange: Exchange, wire: Wire) -> None:
+        asked = wire.asked
+        if isinstance(asked, SendMessageRequest):
+            asked.configuration.return_immediately = True
+            id = (await self._sent(who, agent, asked)).id
+            updates = who.follow(agent, id, KEEP_ALIVE_S)
+        else:
+            assert isinstance(asked, SubscribeToTaskRequest), "the other one that streams"
+            await who.check_open(agent, asked.id)
+            updates = who.follow(agent, asked.id, KEEP_ALIVE_S)
+        headers = {"content-type": "text/event-stream", "cache-control": "no-store"}
+        exchange.begin(200, {**headers, "x-accel-buffering": "no"})
+        await _write(exchange, wire, updates)
+
+
+_OF_PUSH = (
+    TaskPushNotificationConfig,
+    GetTaskPushNotificationConfigRequest,
+    ListTaskPushNotificationConfigsRequest,
+    DeleteTaskPushNotificationConfigRequest,
+)
+
+
+def _check_version(exchange: Exchange) -> None:
+    """Raises `VersionNotSupportedError`."""
+    said = exchange.header(VERSION_HEADER.lower()) or "0.3"
+    if said.split(".")[:2] != ["1", "0"]:
+        raise VersionNotSupportedError(f"{VERSION_HEADER}: 1.0 is spoken here, not {said[:20]!r}")
+
+
+async def _write(exchange: Exchange, wire: Wire, updates: AsyncIterator[Update | None]) -> None:
+    try:
+        async for update in updates:
+            if update is None:
+                await exchange.write(b": waiting\n\n")
+            else:
+                told = wire.answer(to_stream_response(update))
+                await exchange.write(b"data: " + _encoded(told) + b"\n\n")
+    except HubbubError as error:
+        _, told = wire.error(InternalError(str(error)))
+        await exchange.write(b"event: error\ndata: " + _encoded(told) + b"\n\n")
+
+
+async def _fail(exchange: Exchange, wire: Wire, error: A2AError) -> None:
+    status, told = wire.error(error)
+    await _json(exchange, status, told)
+
+
+def _encoded(body: JsonValue) -> bytes:
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+async def _json(
+    exchange: Exchange, status: int, body: Mapping[str, JsonValue], headers: Headers | None = None
+) -> None:
+    told = {"content-type": "application/json", "cache-control": "no-store", **(headers or {})}
+    await exchange.whole(status, told, _encoded(dict(body)))

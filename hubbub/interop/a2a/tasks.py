@@ -1,0 +1,455 @@
+"""Tasks of one participant: each is a request of the hub, and its id that request's.
+
+    delegate -> working -> completed    by the agent's report
+                   |-----> failed       by its report, its deadline, or a turn without a report
+                   |-----> canceled     when it was stopped
+
+Nothing is stored here: what a task is, the log says. A context is the direct thread of the one who
+asks and the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from a2a.types import (
+    Artifact,
+    CancelTaskRequest,
+    ContentTypeNotSupportedError,
+    GetTaskRequest,
+    InternalError,
+    InvalidParamsError,
+    ListTasksRequest,
+    ListTasksResponse,
+    Part,
+    Role,
+    SendMessageRequest,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+    UnsupportedOperationError,
+)
+from a2a.types import Message as A2aMessage
+from a2a.utils.errors import A2AError
+from google.protobuf.json_format import MessageToDict
+from pydantic import JsonValue
+
+from hubbub.client import Client
+from hubbub.errors import ConnectionLost, HubbubError, OperationError
+from hubbub.interop.request_clients import RequestClient
+from hubbub.protocol import thread_ids
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.control import Request, Requests
+from hubbub.protocol.frames import Event, Ready, Signal
+from hubbub.protocol.messages import Message
+from hubbub.protocol.operations import Receipts, SendResult
+
+__all__ = ["OVER", "TaskClient", "Update", "a2a_error"]
+
+DEADLINE_S = 24 * 3600.0
+"""Seconds that an agent has for a task."""
+CANCEL_S = 10.0
+"""Seconds in which a task that is stopped is over."""
+STATES = {"open": TaskState.TASK_STATE_WORKING, "result": TaskState.TASK_STATE_COMPLETED}
+OVER = frozenset(
+    {TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_CANCELED}
+)
+"""States that a task does not leave."""
+ARTIFACT = "result"
+Update: TypeAlias = Task | TaskStatusUpdateEvent | TaskArtifactUpdateEvent
+"""What a stream of a task is made of."""
+
+
+@dataclass(eq=False)
+class _Follower:
+    """Somebody who waits for news of a task."""
+
+    request: Request
+    written: str = ""
+    """The answer as far as the agent's model has written it."""
+    note: str = ""
+    """What the agent has said meanwhile, or waits for."""
+    ended: bool = False
+    """Whether it is to be looked at: it may be over."""
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def about(self, message: Message) -> bool:
+        """Whether a message of the agent is part of the work on it."""
+        request = self.request
+        return message.sender_id == request.worker and message.thread_id == request.thread_id
+
+
+class TaskClient(RequestClient):
+    """A participant who asks agents by tasks."""
+
+    def __init__(self, client: Client):
+        self._me = client.participant
+        self._followers: set[_Follower] = set()
+        self._lost = False
+        super().__init__(client)
+
+    @property
+    def lost(self) -> bool:
+        return self._lost
+
+    @asynccontextmanager
+    async def staying(self) -> AsyncIterator[None]:
+        listening = asyncio.create_task(self._listen())
+        try:
+            yield
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+    # What is asked ------------------------------------------------------------------------------
+
+    async def send(self, agent: str, asked: SendMessageRequest) -> Task:
+        """Ask for something, or say more about what was asked. The same message is sent once.
+
+        Raises the SDK's errors.
+        """
+        message = asked.message
+        text, files = _text_of(message.parts), _files_of(message.parts)
+        same = message.SerializeToString(deterministic=True).hex()
+        cid = f"a2a:{_digest(self._me, agent, same)}"
+        told: dict[str, object] = {"outside": True, "attachments": files}
+        if message.task_id:
+            await self.check_open(agent, message.task_id)
+            request = await self._request(agent, message.task_id)
+            if message.context_id not in ("", _context(request.thread_id)):
+                raise InvalidParamsError("contextId: it is not that of the task")
+            await self._once("send_text_message", cid, {**told, "to": agent, "text": text})
+        else:
+            if message.context_id not in ("", self._context_with(agent)):
+                raise InvalidParamsError(
+                    "contextId: leave it out, or repeat that of an earlier task of this agent"
+                )
+            told |= {"to": agent, "task": text, "deadline_s": DEADLINE_S}
+            request = await self._request(agent, (await self._once("delegate", cid, told)).id)
+        return await self._as_task(request, asked.configuration)
+
+    async def _once(self, name: str, cid: str, told: dict[str, object]) -> SendResult:
+        return SendResult.model_validate(await self.client.call(name, cid=cid, **told))
+
+    async def get(self, agent: str, asked: GetTaskRequest) -> Task:
+        """A task as it is now. Raises `TaskNotFoundError`."""
+        return await self._as_task(await self._request(agent, asked.id), asked)
+
+    async def list(self, agent: str, asked: ListTasksRequest) -> ListTasksResponse:
+        """The latest tasks of this participant at the agent, newest first."""
+        size = asked.page_size if asked.HasField("page_size") else 50
+        if not 1 <= size <= 100:
+            raise InvalidParamsError("pageSize: 1 to 100")
+        if asked.HasField("history_length") and asked.history_length < 0:
+            raise InvalidParamsError("historyLength: 0 or more")
+        value = await self.client.call("list_requests", state="all", limit=200)
+        found = [
+            each
+            for each in Requests.model_validate(value).requests
+            if each.requester == self._me
+            and each.worker == agent
+            and asked.context_id in ("", _context(each.thread_id))
+            and asked.status in (TaskState.TASK_STATE_UNSPECIFIED, _state(each))
+        ]
+        after = asked.status_timestamp_after if asked.HasField("status_timestamp_after") else None
+        tasks = [await self._as_task(each, asked) for each in found]
+        if after is not None:
+            tasks = [
+                t for t in tasks if t.status.timestamp.ToNanoseconds() >= after.ToNanoseconds()
+            ]
+        tasks.sort(key=lambda task: task.status.timestamp.ToNanoseconds(), reverse=True)
+        begin = 0
+        if asked.page_token:
+            ids = [task.id for task in tasks]
+            if asked.page_token not in ids:
+                raise InvalidParamsError("pageToken: no page begins there")
+            begin = ids.index(asked.page_token)
+        page, rest = tasks[begin : begin + size], tasks[begin + size :]
+        if not asked.include_artifacts:
+            for task in page:
+                task.ClearField("artifacts")
+        return ListTasksResponse(
+            tasks=page,
+            next_page_token=rest[0].id if rest else "",
+            page_size=size,
+            total_size=len(tasks),
+        )
+
+    async def cancel(self, agent: str, asked: CancelTaskRequest) -> Task:
+        """Stop the work on a task. Raises `TaskNotCancelableError` when it is over."""
+        request = await self._request(agent, asked.id)
+        if request.state != "open":
+            raise TaskNotCancelableError(f"task {request.id} is over")
+        with self._following(request) as follower:
+            value = await self.client.call("read_receipts", id=request.id)
+            receipts = Receipts.model_validate(value).receipts
+            turn = next((r.turn for r in receipts if r.participant == agent and r.turn), None)
+            if turn is None:
+                raise TaskNotCancelableError(f"{agent} has not taken up task {request.id} yet")
+            with suppress(OperationError):  # it has ended meanwhile
+                await self.client.call("stop", scope="turn", target=turn, reason="canceled by A2A")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CANCEL_S):
+                    while (await self._request(agent, request.id)).state == "open":
+                        await _news(follower)
+        task = await self.get(agent, GetTaskRequest(id=request.id))
+        if task.status.state != TaskState.TASK_STATE_CANCELED:
+            raise TaskNotCancelableError(f"task {request.id} has ended before")
+        return task
+
+    async def check_open(self, agent: str, id: str) -> None:
+        """Raises `UnsupportedOperationError` if the task is over."""
+        if (await self._request(agent, id)).state != "open":
+            raise UnsupportedOperationError(f"task {id} is over")
+
+    async def follow(
+        self, agent: str, id: str, pause_s: float | None = None
+    ) -> AsyncGenerator[Update | None, None]:
+        """A task, and what becomes of it until it is over; None each time that nothing did for
+        `pause_s` seconds."""
+        request = await self._request(agent, id)
+        place = {"task_id": id, "context_id": _context(request.thread_id)}
+        written = note = ""
+        with self._following(request) as follower:
+            task = await self._as_task(await self._request(agent, id))
+            yield task
+            while task.status.state not in OVER:
+                try:
+                    async with asyncio.timeout(pause_s):
+                        await _news(follower)
+                except TimeoutError:
+                    yield None
+                    continue
+                if follower.note != note:
+                    note = follower.note
+                    status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
+                    status.message.CopyFrom(_said(note, f"{id}-{_digest(note)}", **place))
+                    status.timestamp.GetCurrentTime()
+                    yield TaskStatusUpdateEvent(status=status, **place)
+                fresh = follower.written
+                if len(fresh) > len(written) and fresh.startswith(written):
+                    chunk = Artifact(artifact_id=ARTIFACT, parts=[Part(text=fresh[len(written) :])])
+                    yield TaskArtifactUpdateEvent(
+                        task_id=id,
+                        context_id=place["context_id"],
+                        artifact=chunk,
+                        append=bool(written),
+                    )
+                    written = fresh
+                if follower.ended:
+                    follower.ended = False
+                    task = await self._as_task(await self._request(agent, id))
+                    if task.status.state in OVER:
+                        break
+            else:
+                return
+        for update in _ending(task, written):
+            yield update
+
+    # What it is ---------------------------------------------------------------------------------
+
+    async def _request(self, agent: str, id: str) -> Request:
+        try:
+            value = await self.client.call("list_requests", id=id[:64] or "-", state="all")
+        except OperationError as error:
+            if error.code == ErrorCode.UNKNOWN_REQUEST:
+                raise TaskNotFoundError(f"there is no task {id[:64]!r}") from None
+            raise
+        request = Requests.model_validate(value).requests[0]
+        if request.requester != self._me or request.worker != agent:
+            raise TaskNotFoundError(f"there is no task {id[:64]!r}")
+        return request
+
+    async def _as_task(
+        self,
+        request: Request,
+        asked: object = None,
+    ) -> Task:
+        """The request as a task; `asked` may bound its history."""
+        place = {"task_id": request.id, "context_id": _context(request.thread_id)}
+        status = TaskStatus(state=_state(request))
+        artifacts = []
+        if request.answer is None:
+            status.timestamp.FromDatetime(request.asked_at)
+        else:
+            value = await self.client.call("read_message", id=request.answer)
+            answer = Message.model_validate(value)
+            status.timestamp.FromDatetime(answer.sent_at)
+            if request.state == "result":
+                parts = [Part(text=answer.text), *_links(answer)]
+                artifacts.append(Artifact(artifact_id=ARTIFACT, name=ARTIFACT, parts=parts))
+            else:
+                status.message.CopyFrom(_said(answer.text, answer.id, **place))
+        question = A2aMessage(
+            message_id=request.id, role=Role.ROLE_USER, parts=[Part(text=request.task)], **place
+        )
+        most = _history_length(asked)
+        return Task(
+            id=request.id,
+            context_id=place["context_id"],
+            status=status,
+            artifacts=artifacts,
+            history=[] if most == 0 else [question],
+        )
+
+    def _context_with(self, agent: str) -> str:
+        return _context(thread_ids.direct((self._me, agent)))
+
+    # What arrives -------------------------------------------------------------------------------
+
+    @contextmanager
+    def _following(self, request: Request) -> Iterator[_Follower]:
+        follower = _Follower(request)
+        self._followers.add(follower)
+        try:
+            yield follower
+        finally:
+            self._followers.discard(follower)
+
+    async def _listen(self) -> None:
+        try:
+            async for item in self.client.events():
+                self._take(item)
+                if isinstance(item, Event):
+                    await self.client.ack(item.seq)
+        except ConnectionLost:
+            self._lost = True
+            self._wake(self._followers, ended=True)
+
+    def _take(self, item: object) -> None:
+        match item:
+            case Event(message=message) if message.request is not None:
+                mark = message.request
+                ended = [f for f in self._followers if f.request.id == mark.id]
+                self._wake(ended, ended=True)
+            case Event(message=message) if message.sender_kind == "system":
+                match message.content:
+                    case {"code": "approval", "agent": str(agent)}:
+                        self._note(
+                            (f for f in self._followers if f.request.worker == agent), message
+                        )
+            case Event(message=message) if message.amends is None:
+                self._note((f for f in self._followers if f.about(message)), message)
+            case Signal(
+                type="partial", sender=agent, thread_id=thread, data={"text": str(text)}
+            ) if not text.startswith("…"):
+                for follower in self._followers:
+                    place = follower.request.worker, follower.request.thread_id
+                    if place == (agent, thread):
+                        follower.written = text
+                        self._wake([follower])
+            case Ready():  # what was said while there was no connection
+                self._wake(self._followers, ended=True)
+
+    def _note(self, followers: Iterable[_Follower], message: Message) -> None:
+        for follower in followers:
+            follower.note = message.text
+            self._wake([follower])
+
+    def _wake(self, followers: Iterable[_Follower], *, ended: bool = False) -> None:
+        for follower in followers:
+            follower.ended |= ended
+            follower.news.set()
+
+
+def _ending(task: Task, written: str) -> Iterator[Update]:
+    """What a stream ends with, after so much of the result."""
+    place = {"task_id": task.id, "context_id": task.context_id}
+    for artifact in task.artifacts:
+        whole = artifact.parts[0].text
+        append = bool(written) and whole.startswith(written)
+        if append:
+            artifact.parts[0].text = whole[len(written) :]
+        event = TaskArtifactUpdateEvent(artifact=artifact, append=append, last_chunk=True)
+        event.task_id, event.context_id = task.id, task.context_id
+        yield event
+    yield TaskStatusUpdateEvent(status=task.status, **place)
+
+
+async def _news(follower: _Follower) -> None:
+    await follower.news.wait()
+    follower.news.clear()
+
+
+def _state(request: Request) -> TaskState:
+    if request.state == "failed" and request.outcome in ("stopped", "taken_over"):
+        return TaskState.TASK_STATE_CANCELED
+    return STATES.get(request.state, TaskState.TASK_STATE_FAILED)
+
+
+def _history_length(asked: object) -> int | None:
+    if asked is None or not hasattr(asked, "HasField") or not asked.HasField("history_length"):
+        return None
+    return int(getattr(asked, "history_length", 0))
+
+
+def _context(thread_id: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"hubbub:{thread_id}"))
+
+
+def _said(text: str, id: str, task_id: str, context_id: str) -> A2aMessage:
+    return A2aMessage(
+        message_id=id,
+        task_id=task_id,
+        context_id=context_id,
+        role=Role.ROLE_AGENT,
+        parts=[Part(text=text)],
+    )
+
+
+def _text_of(parts: Iterable[Part]) -> str:
+    texts = []
+    for part in parts:
+        match part.WhichOneof("content"):
+            case "text":
+                texts.append(part.text)
+            case "data":
+                texts.append(json.dumps(MessageToDict(part)["data"], ensure_ascii=False))
+            case "raw":
+                raise ContentTypeNotSupportedError("a file is told by its URL here, not sent along")
+            case None:
+                raise InvalidParamsError("parts: one of them says nothing")
+    return "\n\n".join(texts) or ", ".join(part.filename or part.url for part in parts)
+
+
+def _files_of(parts: Iterable[Part]) -> list[JsonValue]:
+    return [
+        {
+            "name": (part.filename or part.url.rpartition("/")[2] or "file")[:255],
+            "media_type": part.media_type or "application/octet-stream",
+            "uri": part.url,
+        }
+        for part in parts
+        if part.WhichOneof("content") == "url"
+    ]
+
+
+def _links(message: Message) -> list[Part]:
+    """Files that stand elsewhere; those of the network others cannot read."""
+    return [
+        Part(url=file.uri, filename=file.name, media_type=file.media_type)
+        for file in message.attachments
+        if file.uri.startswith(("http://", "https://"))
+    ]
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+
+
+def a2a_error(error: HubbubError) -> A2AError:
+    """What the hub refuses, as an error of the SDK."""
+    if isinstance(error, OperationError) and not error.temporary:
+        return InvalidParamsError(error.message)
+    return InternalError(f"try again: {error}")

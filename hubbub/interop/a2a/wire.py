@@ -1,0 +1,193 @@
+"""A2A's two forms over HTTP: which method a request calls, and how its answer reads.
+
+JSON-RPC names the method in the body, REST by verb and path. What they carry is the same, and the
+SDK's types read and write it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
+from urllib.parse import parse_qsl, unquote
+
+from a2a.types import (
+    CancelTaskRequest,
+    ContentTypeNotSupportedError,
+    DeleteTaskPushNotificationConfigRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    InvalidParamsError,
+    InvalidRequestError,
+    ListTaskPushNotificationConfigsRequest,
+    ListTasksRequest,
+    ListTasksResponse,
+    MethodNotFoundError,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    TaskPushNotificationConfig,
+)
+from a2a.utils.error_handlers import build_error_details, build_rest_error_payload
+from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, A2AError, JSONParseError
+from a2a.utils.proto_utils import validate_proto_required_fields
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.message import Message
+from pydantic import JsonValue
+
+__all__ = ["STREAMS", "JsonRpc", "Rest", "Wire"]
+
+Body: TypeAlias = dict[str, JsonValue]
+METHODS: Mapping[str, Callable[[], Message]] = {
+    "SendMessage": SendMessageRequest,
+    "SendStreamingMessage": SendMessageRequest,
+    "GetTask": GetTaskRequest,
+    "ListTasks": ListTasksRequest,
+    "CancelTask": CancelTaskRequest,
+    "SubscribeToTask": SubscribeToTaskRequest,
+    "CreateTaskPushNotificationConfig": TaskPushNotificationConfig,
+    "GetTaskPushNotificationConfig": GetTaskPushNotificationConfigRequest,
+    "ListTaskPushNotificationConfigs": ListTaskPushNotificationConfigsRequest,
+    "DeleteTaskPushNotificationConfig": DeleteTaskPushNotificationConfigRequest,
+    "GetExtendedAgentCard": GetExtendedAgentCardRequest,
+}
+_WORDS: Mapping[str, JsonValue] = {"true": True, "false": False}
+STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
+"""Methods that answer with a stream."""
+_TASK, _CONFIGS = r"/tasks/(?P<id>[^/:]+)", r"/tasks/(?P<taskId>[^/:]+)/pushNotificationConfigs"
+_ROUTES = tuple(
+    (verb, re.compile(path), method)
+    for verb, path, method in (
+        ("POST", r"/message:send", "SendMessage"),
+        ("POST", r"/message:stream", "SendStreamingMessage"),
+        ("GET", r"/tasks", "ListTasks"),
+        ("GET", _TASK, "GetTask"),
+        ("POST", _TASK + ":cancel", "CancelTask"),
+        ("GET", _TASK + ":subscribe", "SubscribeToTask"),
+        ("POST", _TASK + ":subscribe", "SubscribeToTask"),
+        ("POST", _CONFIGS, "CreateTaskPushNotificationConfig"),
+        ("GET", _CONFIGS, "ListTaskPushNotificationConfigs"),
+        ("GET", _CONFIGS + r"/(?P<id>[^/]+)", "GetTaskPushNotificationConfig"),
+        ("DELETE", _CONFIGS + r"/(?P<id>[^/]+)", "DeleteTaskPushNotificationConfig"),
+        ("GET", r"/extendedAgentCard", "GetExtendedAgentCard"),
+    )
+)
+
+
+class Wire(ABC):
+    """One request, as far as it is read."""
+
+    method = ""
+    """What it calls."""
+    asked: Message
+    """What it says."""
+
+    @abstractmethod
+    def read(self, body: bytes) -> None:
+        """Take the body. Raises `A2AError`."""
+
+    @abstractmethod
+    def answer(self, value: Message | None) -> Body:
+        """An answer, or one event of a stream."""
+
+    @abstractmethod
+    def error(self, error: A2AError) -> tuple[int, Body]:
+        """A failure, with the status that it is told by."""
+
+    def _take(self, method: str, params: JsonValue) -> None:
+        asked = METHODS[method]()
+        try:
+            ParseDict(params, asked, ignore_unknown_fields=True)
+        except (ParseError, AttributeError, TypeError, ValueError, RecursionError) as error:
+            raise InvalidParamsError(f"params: {str(error)[:300]}") from None
+        validate_proto_required_fields(asked)
+        self.method, self.asked = method, asked
+
+
+class JsonRpc(Wire):
+    """The method is in the body."""
+
+    _id: str | int | None = None
+
+    def read(self, body: bytes) -> None:
+        said = _json(body)
+        if not isinstance(said, dict):
+            raise InvalidRequestError("a request is an object; batches are not taken")
+        id, method = said.get("id"), said.get("method")
+        if isinstance(id, str | int) and not isinstance(id, bool):
+            self._id = id
+        elif id is not None:
+            raise InvalidRequestError("id: a text or a whole number")
+        if said.get("jsonrpc") != "2.0":
+            raise InvalidRequestError('jsonrpc: it must be "2.0"')
+        if not isinstance(method, str) or not method:
+            raise InvalidRequestError("method: a text")
+        if method not in METHODS:
+            raise MethodNotFoundError(f"there is no method {method[:64]!r}")
+        self._take(method, said.get("params", {}))
+
+    def answer(self, value: Message | None) -> Body:
+        return {"jsonrpc": "2.0", "id": self._id, "result": _plain(value)}
+
+    def error(self, error: A2AError) -> tuple[int, Body]:
+        told = {
+            "code": JSON_RPC_ERROR_CODE_MAP.get(type(error), -32603),
+            "message": str(error),
+            "data": build_error_details(error),
+        }
+        return 200, cast(Body, {"jsonrpc": "2.0", "id": self._id, "error": told})
+
+
+class Rest(Wire):
+    """The method is verb and path."""
+
+    def __init__(self, verb: str, path: str, query: str):
+        self._verb, self._path, self._query = verb, path, query
+
+    def read(self, body: bytes) -> None:
+        for verb, path, method in _ROUTES:
+            found = path.fullmatch(self._path)
+            if verb == self._verb and found is not None:
+                named = {key: unquote(value) for key, value in found.groupdict().items()}
+                told: JsonValue = (
+                    dict(parse_qsl(self._query)) if verb == "GET" else _json(body or b"{}")
+                )
+                if not isinstance(told, dict):
+                    raise InvalidRequestError("a request is an object")
+                if verb == "GET":  # all texts; the types read numbers in them, but no truth
+                    told = {k: _WORDS.get(str(v), v) for k, v in told.items()}
+                self._take(method, {**told, **named})
+                return
+        raise MethodNotFoundError(f"there is no {self._verb} {self._path[:100]}")
+
+    def answer(self, value: Message | None) -> Body:
+        return _plain(value) or {}
+
+    def error(self, error: A2AError) -> tuple[int, Body]:
+        if isinstance(error, JSONParseError):
+            error = InvalidRequestError(error.message)
+        payload = build_rest_error_payload(error)
+        if isinstance(error, ContentTypeNotSupportedError):
+            payload["error"]["code"] = 415  # as the specification says; the SDK has 400
+        return int(payload["error"]["code"]), cast(Body, payload)
+
+
+def _json(body: bytes) -> JsonValue:
+    try:
+        return cast(JsonValue, json.loads(body))
+    except (ValueError, RecursionError):
+        raise JSONParseError("the body is no JSON") from None
+
+
+def _plain(value: Message | None) -> Body | None:
+    if value is None:
+        return None
+    whole = isinstance(value, ListTasksResponse)  # an empty list is said, too
+    told = MessageToDict(value, always_print_fields_with_no_presence=whole)
+    if isinstance(value, ListTasksResponse):
+        for task, plain in zip(value.tasks, told["tasks"], strict=True):
+            plain.clear()
+            plain.update(MessageToDict(task))
+    return cast(Body, told)
