@@ -138,6 +138,9 @@ async def test_a_task_is_cancelled_once_and_followed_by_several() -> None:
         follows = rest.subscribe(SubscribeToTaskRequest(id=task.id))
         assert (await anext(follows)).task.id == task.id
         await there.echo.waits.wait()
+        queued = await sent(ann, asks("sum", "two", wait=False))
+        dropped = await ann.cancel_task(CancelTaskRequest(id=queued.id))
+        assert dropped.status.state == TaskState.TASK_STATE_CANCELED
         cancelled = await ann.cancel_task(CancelTaskRequest(id=task.id))
         assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
         ends = [event.status_update.status.state async for event in follows]
@@ -226,7 +229,12 @@ async def test_notifications_go_to_allowed_addresses_only_and_tell_the_end() -> 
     async with server, door() as there, soon(), there.client(streaming=False) as ann:
         asked = asks("sum")
         config = TaskPushNotificationConfig(url=f"http://127.0.0.1:{port}/", token="t0")
-        for url in ("http://localhost:1/", "http://10.0.0.1/", "file:///etc/passwd"):
+        for url in (
+            "http://localhost:1/",
+            "http://10.0.0.1/",
+            f"http://{'a' * 70}.org",
+            "file:///x",
+        ):
             config_ = TaskPushNotificationConfig(url=url)
             asked.configuration.task_push_notification_config.CopyFrom(config_)
             with pytest.raises(InvalidParamsError):

@@ -20,25 +20,25 @@ from hubbub.protocol.messages import Participant
 __all__ = ["MODES", "card_of"]
 
 MODES = ("text/plain", "application/json")
-"""What an agent can be told; files come along as well."""
+"""What an agent reads; files come along as well."""
 
 
 def card_of(agent: Participant, url: str) -> AgentCard:
     """The card of `agent`, which is asked at `url`."""
-    told = agent.card
+    own = agent.card
     interfaces = [
         AgentInterface(url=url, protocol_binding=binding, protocol_version="1.0")
         for binding in ("JSONRPC", "HTTP+JSON")
     ]
-    description = told.description or f"The agent {agent.id}."
-    words = told.skills or (description,)
+    description = own.description or f"The agent {agent.id}."
+    words = own.skills or (description,)
     skills = [
         AgentSkill(
             id=f"skill-{n}",
             name=word[:100],
             description=word,
             tags=[agent.id],
-            examples=told.examples if n == 1 else (),
+            examples=own.examples if n == 1 else (),
         )
         for n, word in enumerate(words, 1)
     ]
@@ -48,7 +48,7 @@ def card_of(agent: Participant, url: str) -> AgentCard:
         )
     )
     return AgentCard(
-        name=told.name or agent.id,
+        name=own.name or agent.id,
         description=description,
         version=version("hubbub"),
         supported_interfaces=interfaces,

@@ -156,8 +156,8 @@ class A2aDoor:
                 if wire.method in STREAMS:
                     await self._stream(who, agent, exchange, wire)
                 else:
-                    told = wire.answer(await self._called(who, agent, wire.asked))
-                    await _json(exchange, 200, told)
+                    value = await self._called(who, agent, wire.asked)
+                    await _json(exchange, 200, wire.answer(value))
             except A2AError as error:
                 await _fail(exchange, wire, error)
             except HubbubError as error:
@@ -185,7 +185,7 @@ class A2aDoor:
             case DeleteTaskPushNotificationConfigRequest():
                 self._push.delete(asked)
                 return None
-        raise ExtendedAgentCardNotConfiguredError("the card says all that there is")
+        raise ExtendedAgentCardNotConfiguredError("there is no other card")
 
     async def _sent(self, who: TaskClient, agent: str, asked: SendMessageRequest) -> Task:
         """The task that the message is about; when it is over, unless the asker does not wait."""
@@ -232,9 +232,11 @@ _OF_PUSH = (
 
 def _check_version(exchange: Exchange) -> None:
     """Raises `VersionNotSupportedError`."""
-    said = exchange.header(VERSION_HEADER.lower()) or "0.3"
-    if said.split(".")[:2] != ["1", "0"]:
-        raise VersionNotSupportedError(f"{VERSION_HEADER}: 1.0 is spoken here, not {said[:20]!r}")
+    version = exchange.header(VERSION_HEADER.lower()) or "0.3"
+    if version.split(".")[:2] != ["1", "0"]:
+        raise VersionNotSupportedError(
+            f"{VERSION_HEADER}: 1.0 is spoken here, not {version[:20]!r}"
+        )
 
 
 async def _write(exchange: Exchange, wire: Wire, updates: AsyncIterator[Update | None]) -> None:
@@ -243,16 +245,16 @@ async def _write(exchange: Exchange, wire: Wire, updates: AsyncIterator[Update |
             if update is None:
                 await exchange.write(b": waiting\n\n")
             else:
-                told = wire.answer(to_stream_response(update))
-                await exchange.write(b"data: " + _encoded(told) + b"\n\n")
+                event = wire.answer(to_stream_response(update))
+                await exchange.write(b"data: " + _encoded(event) + b"\n\n")
     except HubbubError as error:
-        _, told = wire.error(InternalError(str(error)))
-        await exchange.write(b"event: error\ndata: " + _encoded(told) + b"\n\n")
+        _, event = wire.error(InternalError(str(error)))
+        await exchange.write(b"event: error\ndata: " + _encoded(event) + b"\n\n")
 
 
 async def _fail(exchange: Exchange, wire: Wire, error: A2AError) -> None:
-    status, told = wire.error(error)
-    await _json(exchange, status, told)
+    status, body = wire.error(error)
+    await _json(exchange, status, body)
 
 
 def _encoded(body: JsonValue) -> bytes:
@@ -262,5 +264,5 @@ def _encoded(body: JsonValue) -> bytes:
 async def _json(
     exchange: Exchange, status: int, body: Mapping[str, JsonValue], headers: Headers | None = None
 ) -> None:
-    told = {"content-type": "application/json", "cache-control": "no-store", **(headers or {})}
-    await exchange.whole(status, told, _encoded(dict(body)))
+    every = {"content-type": "application/json", "cache-control": "no-store"}
+    await exchange.whole(status, {**every, **(headers or {})}, _encoded(dict(body)))

@@ -8,8 +8,8 @@ have the hub knock on doors in its own network.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 import httpx
 from a2a.types import (
@@ -64,20 +64,30 @@ class Push:
 
     async def check(self, config: TaskPushNotificationConfig) -> None:
         """Raises `InvalidParamsError` for an address that is not to be asked."""
-        if not await self._allowed(config.url):
-            raise InvalidParamsError("url: notifications go to public addresses only")
+        try:
+            await self._resolved(config.url)
+        except (OSError, ValueError, httpx.InvalidURL):
+            raise InvalidParamsError("url: notifications go to public addresses only") from None
         said = config.token + config.authentication.scheme + config.authentication.credentials
         if not said.isprintable() or not said.isascii():
             raise InvalidParamsError("token, authentication: printable ASCII only")
 
-    async def _allowed(self, url: str) -> bool:
-        try:
-            place = urlsplit(url)
-        except ValueError:
-            return False
-        if place.scheme in ("http", "https") and place.hostname in self._hosts:
-            return True
-        return await validate_push_notification_url(url)
+    async def _resolved(self, url: str) -> httpx.URL:
+        """The same place by its number, which no name server can change after it was judged.
+
+        Raises `OSError`, `ValueError` and `httpx.InvalidURL` where nothing may be sent to."""
+        named = httpx.URL(url)
+        if named.scheme not in ("http", "https") or not named.host:
+            raise httpx.InvalidURL("no web address")
+        port = named.port or {"http": 80, "https": 443}[named.scheme]
+        loop = asyncio.get_running_loop()
+        infos = await loop.getaddrinfo(named.host, port, type=socket.SOCK_STREAM)
+        resolved = named.copy_with(host=str(infos[0][4][0]))
+        if named.host not in self._hosts and not await validate_push_notification_url(
+            str(resolved)
+        ):
+            raise OSError(f"{named.host} leads to {resolved.host}, which is not public")
+        return resolved
 
     async def create(
         self, who: TaskClient, agent: str, asked: TaskPushNotificationConfig
@@ -132,18 +142,20 @@ class Push:
             del self._of[task]
 
     async def _send(self, config: TaskPushNotificationConfig, body: dict[str, object]) -> None:
-        headers = {"content-type": "application/a2a+json"}
+        named = httpx.URL(config.url)
+        headers = {"content-type": "application/a2a+json", "host": named.netloc.decode("ascii")}
         if config.token:
             headers["x-a2a-notification-token"] = config.token
         proof = config.authentication
         if proof.scheme and proof.credentials:
             headers["authorization"] = f"{proof.scheme} {proof.credentials}"
         try:
-            if await self._allowed(config.url):  # its name may lead elsewhere by now
-                async with (
-                    asyncio.timeout(TIMEOUT_S),
-                    self._http.stream("POST", config.url, json=body, headers=headers) as answer,
-                ):
+            async with asyncio.timeout(TIMEOUT_S):
+                url = await self._resolved(config.url)
+                name = {"sni_hostname": named.host}
+                async with self._http.stream(
+                    "POST", url, json=body, headers=headers, extensions=name
+                ) as answer:
                     answer.raise_for_status()
         except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
             log.warning("a notification was not taken", url=config.url, reason=repr(error))

@@ -53,7 +53,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Request, Requests
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
-from hubbub.protocol.operations import Receipts, SendResult
+from hubbub.protocol.operations import SendResult
 
 __all__ = ["OVER", "TaskClient", "Update", "a2a_error"]
 
@@ -83,6 +83,11 @@ class _Follower:
     ended: bool = False
     """Whether it is to be looked at: it may be over."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def turn(self) -> str:
+        """That of the work on it, unless it was taken up into another one."""
+        return f"{self.request.worker}-{self.request.id}"
 
     def about(self, message: Message) -> bool:
         """Whether a message of the agent is part of the work on it."""
@@ -123,24 +128,24 @@ class TaskClient(RequestClient):
         text, files = _text_of(message.parts), _files_of(message.parts)
         same = message.SerializeToString(deterministic=True).hex()
         cid = f"a2a:{_digest(self._me, agent, same)}"
-        told: dict[str, object] = {"outside": True, "attachments": files}
+        arguments: dict[str, object] = {"outside": True, "attachments": files}
         if message.task_id:
             await self.check_open(agent, message.task_id)
             request = await self._request(agent, message.task_id)
             if message.context_id not in ("", _context(request.thread_id)):
                 raise InvalidParamsError("contextId: it is not that of the task")
-            await self._once("send_text_message", cid, {**told, "to": agent, "text": text})
+            await self._once("send_text_message", cid, {**arguments, "to": agent, "text": text})
         else:
             if message.context_id not in ("", self._context_with(agent)):
                 raise InvalidParamsError(
                     "contextId: leave it out, or repeat that of an earlier task of this agent"
                 )
-            told |= {"to": agent, "task": text, "deadline_s": DEADLINE_S}
-            request = await self._request(agent, (await self._once("delegate", cid, told)).id)
+            arguments |= {"to": agent, "task": text, "deadline_s": DEADLINE_S}
+            request = await self._request(agent, (await self._once("delegate", cid, arguments)).id)
         return await self._as_task(request, asked.configuration)
 
-    async def _once(self, name: str, cid: str, told: dict[str, object]) -> SendResult:
-        return SendResult.model_validate(await self.client.call(name, cid=cid, **told))
+    async def _once(self, name: str, cid: str, arguments: dict[str, object]) -> SendResult:
+        return SendResult.model_validate(await self.client.call(name, cid=cid, **arguments))
 
     async def get(self, agent: str, asked: GetTaskRequest) -> Task:
         """A task as it is now. Raises `TaskNotFoundError`."""
@@ -154,7 +159,7 @@ class TaskClient(RequestClient):
         if asked.HasField("history_length") and asked.history_length < 0:
             raise InvalidParamsError("historyLength: 0 or more")
         value = await self.client.call("list_requests", state="all", limit=200)
-        found = [
+        requests = [
             each
             for each in Requests.model_validate(value).requests
             if each.requester == self._me
@@ -163,7 +168,7 @@ class TaskClient(RequestClient):
             and asked.status in (TaskState.TASK_STATE_UNSPECIFIED, _state(each))
         ]
         after = asked.status_timestamp_after if asked.HasField("status_timestamp_after") else None
-        tasks = [await self._as_task(each, asked) for each in found]
+        tasks = [await self._as_task(each, asked) for each in requests]
         if after is not None:
             tasks = [
                 t for t in tasks if t.status.timestamp.ToNanoseconds() >= after.ToNanoseconds()
@@ -192,13 +197,9 @@ class TaskClient(RequestClient):
         if request.state != "open":
             raise TaskNotCancelableError(f"task {request.id} is over")
         with self._following(request) as follower:
-            value = await self.client.call("read_receipts", id=request.id)
-            receipts = Receipts.model_validate(value).receipts
-            turn = next((r.turn for r in receipts if r.participant == agent and r.turn), None)
-            if turn is None:
-                raise TaskNotCancelableError(f"{agent} has not taken up task {request.id} yet")
+            turn, reason = follower.turn, "canceled by A2A"
             with suppress(OperationError):  # it has ended meanwhile
-                await self.client.call("stop", scope="turn", target=turn, reason="canceled by A2A")
+                await self.client.call("stop", scope="turn", target=turn, reason=reason)
             with suppress(TimeoutError):
                 async with asyncio.timeout(CANCEL_S):
                     while (await self._request(agent, request.id)).state == "open":
@@ -234,7 +235,7 @@ class TaskClient(RequestClient):
                 if follower.note != note:
                     note = follower.note
                     status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
-                    status.message.CopyFrom(_said(note, f"{id}-{_digest(note)}", **place))
+                    status.message.CopyFrom(_agent_message(note, f"{id}-{_digest(note)}", **place))
                     status.timestamp.GetCurrentTime()
                     yield TaskStatusUpdateEvent(status=status, **place)
                 fresh = follower.written
@@ -290,7 +291,7 @@ class TaskClient(RequestClient):
                 parts = [Part(text=answer.text), *_links(answer)]
                 artifacts.append(Artifact(artifact_id=ARTIFACT, name=ARTIFACT, parts=parts))
             else:
-                status.message.CopyFrom(_said(answer.text, answer.id, **place))
+                status.message.CopyFrom(_agent_message(answer.text, answer.id, **place))
         question = A2aMessage(
             message_id=request.id, role=Role.ROLE_USER, parts=[Part(text=request.task)], **place
         )
@@ -335,20 +336,17 @@ class TaskClient(RequestClient):
                 self._wake(ended, ended=True)
             case Event(message=message) if message.sender_kind == "system":
                 match message.content:
-                    case {"code": "approval", "agent": str(agent)}:
-                        self._note(
-                            (f for f in self._followers if f.request.worker == agent), message
-                        )
+                    case {"code": "approval", "turn": str(turn)}:
+                        self._note((f for f in self._followers if f.turn == turn), message)
             case Event(message=message) if message.amends is None:
                 self._note((f for f in self._followers if f.about(message)), message)
-            case Signal(
-                type="partial", sender=agent, thread_id=thread, data={"text": str(text)}
-            ) if not text.startswith("…"):
-                for follower in self._followers:
-                    place = follower.request.worker, follower.request.thread_id
-                    if place == (agent, thread):
-                        follower.written = text
-                        self._wake([follower])
+            case Signal(type="partial", data={"turn": str(turn), "text": str(text)}) if (
+                not text.startswith("…")
+            ):
+                followers = [f for f in self._followers if f.turn == turn]
+                for follower in followers:
+                    follower.written = text
+                self._wake(followers)
             case Ready():  # what was said while there was no connection
                 self._wake(self._followers, ended=True)
 
@@ -398,7 +396,7 @@ def _context(thread_id: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"hubbub:{thread_id}"))
 
 
-def _said(text: str, id: str, task_id: str, context_id: str) -> A2aMessage:
+def _agent_message(text: str, id: str, task_id: str, context_id: str) -> A2aMessage:
     return A2aMessage(
         message_id=id,
         task_id=task_id,
@@ -417,9 +415,9 @@ def _text_of(parts: Iterable[Part]) -> str:
             case "data":
                 texts.append(json.dumps(MessageToDict(part)["data"], ensure_ascii=False))
             case "raw":
-                raise ContentTypeNotSupportedError("a file is told by its URL here, not sent along")
+                raise ContentTypeNotSupportedError("files are taken by their URL only")
             case None:
-                raise InvalidParamsError("parts: one of them says nothing")
+                raise InvalidParamsError("parts: one of them is empty")
     return "\n\n".join(texts) or ", ".join(part.filename or part.url for part in parts)
 
 

@@ -94,7 +94,7 @@ class Wire(ABC):
 
     @abstractmethod
     def error(self, error: A2AError) -> tuple[int, Body]:
-        """A failure, with the status that it is told by."""
+        """A failure, and the status of its answer."""
 
     def _take(self, method: str, params: JsonValue) -> None:
         asked = METHODS[method]()
@@ -112,32 +112,32 @@ class JsonRpc(Wire):
     _id: str | int | None = None
 
     def read(self, body: bytes) -> None:
-        said = _json(body)
-        if not isinstance(said, dict):
+        request = _json(body)
+        if not isinstance(request, dict):
             raise InvalidRequestError("a request is an object; batches are not taken")
-        id, method = said.get("id"), said.get("method")
+        id, method = request.get("id"), request.get("method")
         if isinstance(id, str | int) and not isinstance(id, bool):
             self._id = id
         elif id is not None:
             raise InvalidRequestError("id: a text or a whole number")
-        if said.get("jsonrpc") != "2.0":
+        if request.get("jsonrpc") != "2.0":
             raise InvalidRequestError('jsonrpc: it must be "2.0"')
         if not isinstance(method, str) or not method:
             raise InvalidRequestError("method: a text")
         if method not in METHODS:
             raise MethodNotFoundError(f"there is no method {method[:64]!r}")
-        self._take(method, said.get("params", {}))
+        self._take(method, request.get("params", {}))
 
     def answer(self, value: Message | None) -> Body:
         return {"jsonrpc": "2.0", "id": self._id, "result": _plain(value)}
 
     def error(self, error: A2AError) -> tuple[int, Body]:
-        told = {
+        failure = {
             "code": JSON_RPC_ERROR_CODE_MAP.get(type(error), -32603),
             "message": str(error),
             "data": build_error_details(error),
         }
-        return 200, cast(Body, {"jsonrpc": "2.0", "id": self._id, "error": told})
+        return 200, cast(Body, {"jsonrpc": "2.0", "id": self._id, "error": failure})
 
 
 class Rest(Wire):
@@ -148,17 +148,17 @@ class Rest(Wire):
 
     def read(self, body: bytes) -> None:
         for verb, path, method in _ROUTES:
-            found = path.fullmatch(self._path)
-            if verb == self._verb and found is not None:
-                named = {key: unquote(value) for key, value in found.groupdict().items()}
-                told: JsonValue = (
+            match = path.fullmatch(self._path)
+            if verb == self._verb and match is not None:
+                named = {key: unquote(value) for key, value in match.groupdict().items()}
+                params: JsonValue = (
                     dict(parse_qsl(self._query)) if verb == "GET" else _json(body or b"{}")
                 )
-                if not isinstance(told, dict):
+                if not isinstance(params, dict):
                     raise InvalidRequestError("a request is an object")
                 if verb == "GET":  # all texts; the types read numbers in them, but no truth
-                    told = {k: _WORDS.get(str(v), v) for k, v in told.items()}
-                self._take(method, {**told, **named})
+                    params = {k: _WORDS.get(str(v), v) for k, v in params.items()}
+                self._take(method, {**params, **named})
                 return
         raise MethodNotFoundError(f"there is no {self._verb} {self._path[:100]}")
 
@@ -184,10 +184,8 @@ def _json(body: bytes) -> JsonValue:
 def _plain(value: Message | None) -> Body | None:
     if value is None:
         return None
-    whole = isinstance(value, ListTasksResponse)  # an empty list is said, too
-    told = MessageToDict(value, always_print_fields_with_no_presence=whole)
+    whole = isinstance(value, ListTasksResponse)  # an empty list is written, too
+    plain = MessageToDict(value, always_print_fields_with_no_presence=whole)
     if isinstance(value, ListTasksResponse):
-        for task, plain in zip(value.tasks, told["tasks"], strict=True):
-            plain.clear()
-            plain.update(MessageToDict(task))
-    return cast(Body, told)
+        plain["tasks"] = [MessageToDict(task) for task in value.tasks]
+    return cast(Body, plain)
