@@ -149,6 +149,7 @@ class Gateway:
         self.admission = Admission(kernel, mods, self.snapshots, self._welcome)
         self.cursors = Cursors(kernel.state, kernel.log, kernel.notifications.delivered)
         self._sessions: dict[Session, None] = {}  # in the order in which they came
+        self._closed = False
         self._replacing = ""
         """The agent whose older connection gives way to a newer one now."""
         self.silent: Callable[[str], object] = lambda participant: None
@@ -180,6 +181,8 @@ class Gateway:
             ),
         )
         session.write(hello.model_dump_json().encode())
+        if self._closed:
+            session.close(CloseCode.DRAIN, "the hub is stopping")
         return session
 
     def sessions(self) -> Sequence[Session]:
@@ -194,7 +197,8 @@ class Gateway:
             session.write(frame)
 
     def close(self) -> None:
-        """Close all sessions."""
+        """Close all sessions, and those that come from now on."""
+        self._closed = True
         for session in self.sessions():
             session.close(CloseCode.DRAIN, "the hub is stopping")
 

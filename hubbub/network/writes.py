@@ -376,28 +376,30 @@ class Writes:
         self.commit(commit, done)
         return await answer
 
-    def announce(self, draft: Draft, once: str | None = None) -> None:
+    def announce(
+        self, draft: Draft, once: str | None = None, unless: Callable[[], bool] = bool
+    ) -> None:
         """Bring a message into the log that tells what has happened, often from within a commit:
         one that a mod rejects, or that is broken, undoes nothing and stops nothing."""
         try:
-            self.say(draft, once)
+            self.say(draft, once, unless)
         except OperationError as error:
             text, code = str(error), error.code
             log.warning("a message was refused", thread=draft.thread_id, code=code, error=text)
         except Exception:  # a mod may raise anything
             log.exception("a message could not be posted", thread=draft.thread_id)
 
-    def say(self, draft: Draft, once: str | None = None) -> None:
+    def say(self, draft: Draft, once: str | None = None, unless: Callable[[], bool] = bool) -> None:
         """Bring a message into the log that nobody waits for; one with a cid, `once`, is said again
-        when the disk has refused it. Raises `OperationError`."""
-        waiter = _Waiter(partial(self._again, draft, once) if once else None)
+        when the disk has refused it, `unless` it is not true any more. Raises `OperationError`."""
+        waiter = _Waiter(partial(self._again, draft, once, unless) if once else None)
         later = self.submit(Entry(draft, waiter, cid=once, digest=0))
         if later is not None:
             self._spawn(later)
 
-    def _again(self, draft: Draft, once: str) -> None:
-        if not self._log.stopped:
-            self.announce(draft, once)
+    def _again(self, draft: Draft, once: str, unless: Callable[[], bool]) -> None:
+        if not (self._log.stopped or unless()):
+            self.announce(draft, once, unless)
 
     def notice(
         self,
@@ -407,8 +409,10 @@ class Writes:
         once: str,
         *,
         to: Iterable[str],
+        unless: Callable[[], bool] = bool,
     ) -> None:
         """Post a notice of the hub: it wakes nobody. `once` is its cid: it is posted one time.
+        If the disk refuses it, it is posted a little later, `unless` it is not true any more.
 
         It mentions those of `to`, whom it concerns, who still read the thread.
         """
@@ -423,7 +427,7 @@ class Writes:
             mentions=tuple(who for who in to if self._state.may_read(thread, who)),
             text_representation=text,
         )
-        self.announce(draft, once)
+        self.announce(draft, once, unless)
 
 
 def _turn_sent(entry: Entry) -> Sequence[Record]:

@@ -17,6 +17,9 @@ __all__ = ["Failure", "failure", "history", "replay", "shortest", "weather"]
 AMONG_PEOPLE = ["person"] * 4 + ["desk", "again", "peek", "react", "shout", "reply", "lag"]
 WITH_AGENTS = [*AMONG_PEOPLE, *["agent"] * 10, *["decide"] * 3, "stop", "resume"]
 """What people do, the more often the more often it stands here."""
+MISHAPS = (
+    *["kill"] * 3, *["last words"] * 3, *["cut"] * 2, "stall", "disk", "twice", "jump", "stop",
+)  # fmt: skip
 THREADS = ("dm.ann.bob", "dm.ann.bot", "dm.bot.calc", "dm.bob.eve", "channel.desk")
 
 
@@ -78,11 +81,11 @@ def history(seed: int) -> list[Op]:
     def mishap() -> Op:
         somebody = pick([*PEOPLE, *(AGENTS if deeds is WITH_AGENTS else ())])
         anybody = pick(["hub", somebody])
-        match pick(
-            ["kill", "kill", "kill", "cut", "cut", "stall", "disk", "twice", "jump", "stop"]
-        ):
+        match pick(MISHAPS):
             case "kill":
                 return "kill", anybody, chance.randrange(1, pick([10, 100, 400]))
+            case "last words":
+                return "last_words", pick([anybody, pick(AGENTS)]), chance.randrange(1, 20)
             case "cut":
                 return "cut", somebody, chance.random() < 0.3
             case "stall":

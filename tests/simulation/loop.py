@@ -44,7 +44,15 @@ class Process:
         self.ready = deque[asyncio.Handle]()
         self.stalled_until = 0.0
         self.steps_to_live: int | None = None
+        self.frames_to_live: int | None = None
         self.on_death: list[Callable[[], None]] = []
+
+    def has_sent(self) -> None:
+        """A frame has left it: of its last one it dies."""
+        if self.frames_to_live is not None:
+            self.frames_to_live -= 1
+            if self.frames_to_live <= 0:
+                self.steps_to_live = 1
 
 
 PROCESS: ContextVar[Process] = ContextVar("PROCESS")

@@ -39,12 +39,13 @@ class VirtualNetwork:
         process.on_death.append(lambda: self.died(process))
 
     def died(self, process: Process) -> None:
-        """The other ends of its connections hear of it: soon if its machine lives on, else late."""
+        """The other ends of its connections hear of it: soon if its machine lives on, which still
+        sends what it has taken, else late."""
         if self.hub is not None and self.hub[0] is process:
             self.hub = None
         late = self.loop.random.random() < 0.2
         for line in [line for line in self.lines if process in (line.client, line.hub)]:
-            line.cut(silently=late)
+            line.cut(silently=late, sent_by=None if late else process)
 
     async def open(self, name: str) -> Wire:
         """A new connection of the client `name`. Raises OSError while nobody listens."""
@@ -73,16 +74,18 @@ class _Way:
     """One direction: what is sent arrives in order, unless the line is cut."""
 
     def __init__(self, line: _Line, to: Process):
-        self._line, self._to, self._last = line, to, 0.0
+        self._line, self._to, self.last = line, to, 0.0
+        self.broken = False
+        """Whether nothing arrives any more."""
 
     def send(self, arrive: Callable[..., None], *args: Any) -> None:
         loop = self._line.network.loop
         delay = loop.random.uniform(0, loop.weather.network)
-        self._last = max(self._last, loop.time() + delay)
-        loop.deliver(self._to, self._last, self._arrive, arrive, args)
+        self.last = max(self.last, loop.time() + delay)
+        loop.deliver(self._to, self.last, self._arrive, arrive, args)
 
     def _arrive(self, arrive: Callable[..., None], args: tuple[Any, ...]) -> None:
-        if not self._line.broken:
+        if not self.broken:
             arrive(*args)
 
 
@@ -96,7 +99,7 @@ class _Line:
         self.to_hub, self.to_client = _Way(self, hub), _Way(self, client)
         self.wire = _Wire(self)
         self.broken = self.closed = False
-        """Whether nothing arrives any more, and whether the hub has closed it or lost it."""
+        """Whether it is cut, and whether the hub has closed it or lost it."""
         self._unsent = 0
         client.on_death.append(lambda: network.died(client))
 
@@ -109,6 +112,7 @@ class _Line:
         if not self.closed:
             self._unsent += len(frame)
             self.to_client.send(self.wire.arrive, frame)
+            self.hub.has_sent()
 
     def close(self, code: int, reason: str) -> None:
         if not self.closed:
@@ -141,16 +145,24 @@ class _Line:
 
     # What goes wrong ----------------------------------------------------------------------------
 
-    def cut(self, *, silently: bool) -> None:
-        """Nothing arrives any more. Each end hears of it in its own time."""
+    def cut(self, *, silently: bool, sent_by: Process | None = None) -> None:
+        """Nothing arrives any more but what a process has sent that is dead. Each end hears of it
+        in its own time."""
         if self.broken:
             return
         self.broken = True
+        self.to_hub.broken = sent_by is not self.client
+        self.to_client.broken = sent_by is not self.hub
         loop = self.network.loop
         most = UNNOTICED_S if silently else max(loop.weather.network, 0.001)
         now, chance = loop.time(), loop.random.uniform
-        loop.deliver(self.client, now + chance(0, most), self.wire.end, ABNORMAL, "")
-        loop.deliver(self.hub, now + chance(0, most), self.lose)
+        heard, lost = now + chance(0, most), now + chance(0, most)
+        if sent_by is self.hub:
+            heard = max(heard, self.to_client.last)
+        if sent_by is self.client:
+            lost = max(lost, self.to_hub.last)
+        loop.deliver(self.client, heard, self.wire.end, ABNORMAL, "")
+        loop.deliver(self.hub, lost, self.lose)
 
 
 class _Wire:
@@ -180,6 +192,7 @@ class _Wire:
         if line.name in line.network.twice and b'"call"' in data[:40]:
             line.network.twice.discard(line.name)
             line.to_hub.send(line.receive, data)
+        line.client.has_sent()
 
     async def recv(self) -> bytes:
         while not self._frames:

@@ -120,6 +120,7 @@ class Reader:
     client: Client | None = None
     lags: int = 0
     """Events that it leaves unacknowledged."""
+    unacknowledged: int = 0
 
 
 class World:
@@ -131,14 +132,13 @@ class World:
         self.asked: list[Asked] = []
         self.peeked: list[tuple[str, str]] = []
         """Who has read a page of which thread."""
-        self.paid: list[str] = []
-        self.tools = shop(self.paid.append)
+        self.paid: list[tuple[str, str]] = []
+        """Which agent has paid for what."""
+        self.tools = shop(lambda what: self.paid.append((PROCESS.get().name, what)))
         self.decided: list[tuple[str, str]] = []
         """Approvals and what was said of them, as it was confirmed."""
         self.failures: list[str] = []
         """What came to light while it happened."""
-        self.violent = False
-        """Whether anything died, so that work may have been done twice."""
         self.stepped = 0.0
         self.processes: dict[str, Process] = {}
         self.held: set[str] = set()
@@ -233,7 +233,7 @@ class World:
             options=self._options(schemas=False),
         )  # fmt: skip
         async with client:
-            reader.client = client
+            reader.client, reader.unacknowledged = client, 0
             reader.lives.append([])
             first = True
             async for item in client.events():
@@ -245,7 +245,9 @@ class World:
                 elif isinstance(item, Event):
                     await asyncio.sleep(self.random.uniform(0, self.loop.weather.disk))
                     self._see(who, item)
-                    if len(reader.seen) % (reader.lags + 1) == 0:
+                    reader.unacknowledged += 1
+                    if reader.unacknowledged > reader.lags:
+                        reader.unacknowledged = 0
                         await client.ack(item.seq)
                 if who != TRUSTING:
                     reader.cursor = client.cursor
@@ -366,8 +368,11 @@ class World:
         """A process dies after so many of its steps, or soon, if it takes none."""
         process = self.processes[name]
         process.steps_to_live = steps
-        self.violent = True
         self.loop.deliver(self._driver, self.loop.time() + 1, lambda: self._die(process))
+
+    async def last_words(self, name: str, frames: int) -> None:
+        """A process dies as soon as it has sent so many frames more."""
+        self.processes[name].frames_to_live = frames
 
     def _die(self, process: Process) -> None:
         self.loop.kill(process)
@@ -423,6 +428,8 @@ class World:
     async def calm(self) -> None:
         """Nothing goes wrong any more, people say yes or no, and everything comes to its end."""
         self.disk.troubles.clear()
+        for process in self.processes.values():
+            process.frames_to_live = None
         self.network.twice.clear()
         for reader in self.readers.values():
             reader.lags = 0

@@ -137,10 +137,12 @@ class Ending:
         ends = [record for each in found for record in _records(each, why, now)]
         if found or records:
             waiting = [(each.agent, message) for each in found for message in each.waiting]
-            self._notices.post(why, [each.agent for each in found], waiting)
+            undone = asyncio.Event()
+            self._notices.post(why, [each.agent for each in found], waiting, undone.is_set)
             try:
                 await self._kernel.log.write(*records, *ends)
             except StoreUnavailable:
+                undone.set()
                 self._state.turns.spare(each.turn for each in ended)
                 raise
         self._over(found, ended, why)

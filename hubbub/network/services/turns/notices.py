@@ -4,7 +4,7 @@ in which somebody waited for an answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -88,24 +88,31 @@ class Notices:
     def __init__(self, kernel: Kernel):
         self._kernel = kernel
 
-    def post(self, why: Why, agents: Sequence[str], waiting: Sequence[tuple[str, Message]]) -> None:
+    def post(
+        self,
+        why: Why,
+        agents: Sequence[str],
+        waiting: Sequence[tuple[str, Message]],
+        undone: Callable[[], bool],
+    ) -> None:
         """Queue the notices for the commit that is made next.
 
         `waiting` are the agents that were ended and the messages that they had not answered.
+        `undone`: whether that commit was refused, so that what the notices say is not true.
         """
         by_thread: dict[str, list[tuple[str, Message]]] = {}
         for agent, message in waiting:
             by_thread.setdefault(message.thread_id, []).append((agent, message))
         if why.thread_id is not None:
             own = by_thread.pop(why.thread_id, [])
-            self._post(why, why.thread_id, why.headline, agents, own)
+            self._post(why, why.thread_id, why.headline, agents, own, undone)
         for thread_id, waits in by_thread.items():
             stopped = list(dict.fromkeys(agent for agent, _ in waits))
             who = "the breaker" if why.scope == BREAKER else why.by
             words = f" ({why.reason})" if why.reason else ""
             they = "it" if len(stopped) == 1 else "they"
             text = f"{who} {why.verb} {listed(stopped)} before {they} answered{words}."
-            self._post(why, thread_id, text, stopped, waits)
+            self._post(why, thread_id, text, stopped, waits, undone)
 
     def _post(
         self,
@@ -114,6 +121,7 @@ class Notices:
         text: str,
         agents: Sequence[str],
         waits: Sequence[tuple[str, Message]],
+        undone: Callable[[], bool],
     ) -> None:
         thread = self._kernel.state.threads.ensure(thread_id)
         messages = list(dict.fromkeys(message.id for _, message in waits))[:MOST_NAMED]
@@ -129,7 +137,7 @@ class Notices:
         # Ids may be long, a cid may not: the moment tells two stops of the same apart.
         once = f"{why.scope}:{why.at * 1000:.0f}:{thread.no}:{messages[:1]}:{why.target}"[:200]
         people = dict.fromkeys(asker(message) for _, message in waits)
-        self._kernel.writes.notice(thread_id, text, details, once, to=people)
+        self._kernel.writes.notice(thread_id, text, details, once, to=people, unless=undone)
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:

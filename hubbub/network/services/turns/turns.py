@@ -273,7 +273,8 @@ class TurnService(Service):
         """Post one notice, where they stand, for the messages that required a reply and got
         none."""
         waiting = defaultdict[str, list[Message]](list)
-        for message in await unanswered(self.store, stored):
+        finished = end.outcome == "finished"
+        for message in await unanswered(self.store, stored, finished=finished):
             waiting[message.thread_id].append(message)
         text = _no_answer(stored.agent, end)
         for thread_id, messages in waiting.items():

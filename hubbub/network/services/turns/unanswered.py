@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hubbub.ids import parse_message_id
+from hubbub.ids import message_id, parse_message_id
 from hubbub.network.ports import Store
 from hubbub.network.queries import LatestApprovals, TurnsById, WakeOf, WakesAt
 from hubbub.network.stored import StoredTurn, StoredWake
+from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Approval
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, TurnEnd, TurnStart
@@ -21,24 +22,33 @@ def asker(message: Message) -> str:
     return message.spoken_by or message.sender_id
 
 
-async def unanswered(store: Store, stored: StoredTurn) -> list[Message]:
+async def unanswered(store: Store, stored: StoredTurn, *, finished: bool = False) -> list[Message]:
     """The messages that the turn should have answered and did not.
 
-    What it has sent counts as the answer to what woke it, and to what it was steered by before it
-    was sent.
+    What it has sent counts as the answer to what had come before: all of it if it has `finished`
+    by itself, else what it has sent to those who wait.
     """
-    found = [await _awaits_reply(store, stored, id) for id in said_nothing_after(stored)]
-    return [message for message in found if message is not None]
+    sent = [await _message(store, message_id(seq)) for seq in stored.sent if not finished]
+    ids = taken_up(stored) if sent else said_nothing_after(stored)
+    found = [await _awaits_reply(store, stored, id) for id in dict.fromkeys(ids)]
+    return [
+        message
+        for message in found
+        if message is not None and not any(_is_answer(each, message) for each in sent)
+    ]
 
 
-async def _awaits_reply(store: Store, stored: StoredTurn, message_id: str) -> Message | None:
+def _is_answer(sent: Message | None, to: Message) -> bool:
+    if sent is None or sent.seq < to.seq:
+        return False
+    here = thread_ids.root(sent.thread_id) == thread_ids.root(to.thread_id)
+    return here or asker(to) in sent.recipients
+
+
+async def _awaits_reply(store: Store, stored: StoredTurn, id: str) -> Message | None:
     """The message, if somebody waits for what the agent says to it."""
-    seq = parse_message_id(message_id) or 0
-    wake = await store.read(WakeOf(stored.agent, seq))
-    body = await store.message(seq)
-    if wake is None or wake.reply != "required" or body is None:
-        return None
-    return Message.model_validate_json(body)
+    wake = await store.read(WakeOf(stored.agent, parse_message_id(id) or 0))
+    return await _message(store, id) if wake is not None and wake.reply == "required" else None
 
 
 def taken_up(stored: StoredTurn) -> list[str]:
