@@ -234,7 +234,7 @@ def welcome(me: str, guest: str, others: Sequence[Participant]) -> str:
         lines.append(f"- {len(agents) - MOST_LISTED} more")
     lines.append(f"- {me}, that is me: who can do what, and whatever needs several of us")
     how = f"Write to one of us directly, or mention us here: `@{agents[0].id}` and your question."
-    return "\n".join([f"Hello, {guest}! You can ask:", *lines, how])
+    return "\n".join([f"Hello, {guest}! You can ask:", *lines, "", how])
 
 
 def _introduction(participant: Participant) -> str:

@@ -187,7 +187,7 @@ VIEWS = (
     View("inbox", ("inbox",), "the headline is yours"),
     View("palette", _GENERAL, "editor", then=_searches, where="dialog"),
     View("completion", _GENERAL, then=_completes, shot=False),
-    View("keys", ("",), "Next unread thread", then=presses("?"), where="dialog"),
+    View("keys", ("",), "Next unread thread", then=presses("Escape", "?"), where="dialog"),
     View("settings", ("",), "Theme", then=presses("Control+,"), where="dialog"),
     View(
         "channels", ("",), "Stories on their way", then=clicks("Browse channels"),

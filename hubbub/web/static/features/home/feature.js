@@ -3,18 +3,20 @@ import { focusView } from "../../core/focus.js";
 import { directThread } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { count } from "../../core/numbers.js";
-import { effect, html, signal, useComputed } from "../../core/ui.js";
+import { effect, html, signal, useComputed, useEffect } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
 import { Activity } from "../../parts/presence.js";
 import { Shortcut } from "../../parts/shortcut.js";
 import { t } from "../../texts.js";
 
+const EVERYONE = "broadcast";
 const MOST = 12;
 const MOST_EXAMPLES = 3;
 
 export default function home(app) {
   const steps = new Steps(app);
+  app.add.speech.add({ with: () => null, said: (id) => app.route.peek().view === "" && app.show(id) });
   app.add.views.add({ name: "", view: () => html`<${Home} app=${app} steps=${steps} />`, title: () => "" });
 }
 
@@ -29,6 +31,7 @@ function Home({ app, steps }) {
   return html`<div class="home">
     <h1>${app.state.network.value}</h1>
     <p class="quiet">${t.home.lead}</p>
+    <${Ask} app=${app} />
     ${unread > 0 && html`<p><a class="button primary" href=${app.router.href("inbox", ["threads"])}>
       <${Icon} name="inbox" />${t.home.unread(count(unread))}</a></p>`}
     <${FirstSteps} app=${app} steps=${steps} agent=${agents[0]} />
@@ -40,6 +43,19 @@ function Home({ app, steps }) {
       <span><${Shortcut} keys="alt+shift+arrowdown" /> ${t.sidebar.nextUnread}</span>
       <span><${Shortcut} keys="?" /> ${t.help.title}</span>
     </p>
+  </div>`;
+}
+
+/** Where one asks before one has gone anywhere: everyone, and by @name one of them. */
+function Ask({ app }) {
+  const thread = app.state.threads.value.get(EVERYONE);
+  useEffect(() => {
+    if (!thread) app.state.thread(EVERYONE);
+  }, [thread]);
+  return thread && html`<div class="ask">
+    ${["notes", "foot"].map((slot) => app.add[slot].items.value.map(
+      (part) => html`<${part.view} key=${part.key} app=${app} thread=${thread} />`,
+    ))}
   </div>`;
 }
 
