@@ -53,6 +53,10 @@ class AckWindow:
         self._open[seq] = None
         self._last = max(self._last, seq)
 
+    def open(self, seq: int) -> bool:
+        """Whether it has arrived and is not done."""
+        return seq in self._open
+
     def done(self, seq: int) -> int:
         """The event needs nothing more. Returns the position up to which everything is done."""
         self._open.pop(seq, None)
@@ -383,6 +387,8 @@ class AgentRunner:
             self._turns.remove(plan.id)
             self._inbox.ended(plan.thread_id)
             self._parking.ended(plan.id)
+        if never_begun := [m.seq for m in plan.incoming if self._acks.open(m.seq)]:
+            await self._done(*never_begun)  # somebody has ended it: it holds up nothing
         self._start_turns()
         with self._turns.settling():
             await journal.settled()

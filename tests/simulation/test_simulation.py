@@ -51,6 +51,15 @@ def test_who_asks_an_agent_is_told_that_it_was_stopped_although_it_had_asked_ano
     replay(2945, Weather(network=0.5, disk=0.001), history)
 
 
+def test_an_agent_whose_turns_were_stopped_as_they_began_goes_on_to_hear_what_is_said() -> None:
+    history = [
+        ("wait", 10.0), ("cut", "calc", False), ("say", "bob", "calc", "t2 echo"),
+        ("shout", "eve", "t4 echo"), ("wait", 2.0), ("halt", "bob", "calc"),
+        ("resume", "eve", "calc"), ("wait", 5.0), ("say", "ann", "calc", "t9 echo"),
+    ]  # fmt: skip
+    replay(3, Weather(network=0.5, thread=0.01, disk=0.3), history)
+
+
 def test_a_stop_that_the_disk_has_refused_at_first_is_told_once() -> None:
     history = [
         ("wait", 50.0), ("say", "ann", "calc", "t1 pay"), ("say", "ann", "bot", "t3 slow"),

@@ -445,6 +445,7 @@ class World:
                 raise AssertionError(f"it never ends: {self._unfinished}")
             await self.decide("ann", "deny")
             await asyncio.sleep(20)
+        await asyncio.sleep(20)  # until the last words have come to those who read
 
     async def _quiet(self) -> bool:
         if self.network.hub is None:
