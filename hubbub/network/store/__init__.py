@@ -8,7 +8,7 @@ from hubbub.network.store.offline import (
     list_tokens_offline,
     revoke_tokens_offline,
 )
-from hubbub.network.store.place import parse_url
+from hubbub.network.store.place import POSTGRES, cluster_extra, parse_url
 from hubbub.network.store.sqlite import SqliteStore
 
 __all__ = [
@@ -21,8 +21,13 @@ __all__ = [
 
 
 def open_store(url: str) -> Store:
-    """The store that `url` names (`sqlite:<path>`, `sqlite::memory:`); call its `open` next.
+    """The store that `url` names (`sqlite:<path>`, `sqlite::memory:`, `postgresql://...`); call
+    its `open` next.
 
     Raises `UserError` for anything else.
     """
+    if url.startswith(POSTGRES):
+        with cluster_extra():
+            from hubbub.network.store.postgres.store import PostgresStore
+        return PostgresStore(url)
     return SqliteStore(parse_url(url))

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from hubbub.errors import StoreUnavailable, UserError
 from hubbub.ids import new_ulid
-from hubbub.network.store.connection import explained, transaction
+from hubbub.network.store.connection import explained
+from hubbub.network.store.database import transaction
 from hubbub.network.store.lock import DatabaseLock, make_file
 from hubbub.network.store.migrate import check_version
 from hubbub.network.store.place import Place, parse_url

@@ -19,7 +19,8 @@ from hubbub.network import queries
 from hubbub.network.queries import Query
 from hubbub.network.store import events, reads
 from hubbub.network.store.checksums import log_end
-from hubbub.network.store.connection import Connection, connect, explained, snapshot, transaction
+from hubbub.network.store.connection import Connection, connect, explained
+from hubbub.network.store.database import snapshot, transaction
 from hubbub.network.store.index import index_all, indexed_upto
 from hubbub.network.store.migrate import check_version, latest_version, migrate
 from hubbub.network.store.place import Place

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Sequence
 
@@ -10,6 +9,7 @@ from msgspec.msgpack import Encoder
 
 from hubbub.errors import LogDamaged
 from hubbub.network.records import MessageRow
+from hubbub.network.store.database import Database
 
 __all__ = [
     "ENTRY",
@@ -50,7 +50,7 @@ def entry_sum(entry: Sequence[object]) -> int:
     return zlib.crc32(_encode((*row, body)))
 
 
-def proven_body(db: sqlite3.Connection, seq: int, entry: Sequence[object] | None) -> bytes:
+def proven_body(db: Database, seq: int, entry: Sequence[object] | None) -> bytes:
     """The body of the entry that was read as `ENTRY` at `seq`. Raises `LogDamaged`."""
     if entry is not None and entry[0] == seq and entry_sum(entry) == entry[-1]:
         body = entry[-2]
@@ -59,7 +59,7 @@ def proven_body(db: sqlite3.Connection, seq: int, entry: Sequence[object] | None
     raise damaged(db, seq, entry)
 
 
-def damaged(db: sqlite3.Connection, seq: int, entry: Sequence[object] | None) -> LogDamaged:
+def damaged(db: Database, seq: int, entry: Sequence[object] | None) -> LogDamaged:
     """The error for what stands at `seq`, or is missing there."""
     if entry is None or entry[0] is None:
         return LogDamaged(seq, f"message m{seq} is missing in the log")
@@ -68,7 +68,7 @@ def damaged(db: sqlite3.Connection, seq: int, entry: Sequence[object] | None) ->
     return LogDamaged(seq, f"message m{seq}{thread} is damaged in the log and is not shown")
 
 
-def log_end(db: sqlite3.Connection) -> int:
+def log_end(db: Database) -> int:
     """Where the log ends, as SQLite has written it down with the last message."""
     row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'message'").fetchone()
     return int(row[0]) if row else 0
@@ -78,7 +78,7 @@ _LAST = 10_000
 """Entries at the end of the log that a start counts; `hubbub network doctor --log` reads all."""
 
 
-def check_end(db: sqlite3.Connection, name: str) -> None:
+def check_end(db: Database, name: str) -> None:
     """Raises `LogDamaged` if the log of the store `name` does not end where it was last written,
     or has a hole there."""
     (head,) = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import aiosqlite
@@ -21,8 +21,6 @@ __all__ = [
     "connect",
     "disk_trouble",
     "explained",
-    "snapshot",
-    "transaction",
 ]
 
 P = ParamSpec("P")
@@ -107,31 +105,6 @@ class StoreConnection(aiosqlite.Connection):
                 raise StoreUnavailable(f"the store cannot work now: {error}") from error
             raise
         return result
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """A write transaction: committed at the end, rolled back if anything raises."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # SQLite itself rolls back on some errors
-            with suppress(sqlite3.Error):
-                db.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """Several reads that see the same state."""
-    db.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if db.in_transaction:
-            db.execute("COMMIT")
 
 
 async def connect(place: Place, *pragmas: str) -> StoreConnection:

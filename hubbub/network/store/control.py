@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import TypedDict
 
-from hubbub.network.store.connection import snapshot
+from hubbub.network.store.database import Database, snapshot
 from hubbub.network.stored import (
     SpentInTurns,
     StoredLedger,
@@ -51,7 +50,7 @@ OPEN_REQUESTS_QUERY = "SELECT CAST(body AS BLOB) FROM request WHERE state = 'ope
 LATEST_DAY_QUERY = "SELECT coalesce(max(day), '') FROM spending"
 
 
-def control_state(db: sqlite3.Connection) -> ControlState:
+def control_state(db: Database) -> ControlState:
     """What a starting hub needs to know, inside the caller's snapshot."""
     stops = db.execute("SELECT scope, target, by, reason, at, count FROM stop ORDER BY at")
     takeovers = db.execute("SELECT agent, by, until FROM takeover ORDER BY agent")
@@ -67,7 +66,7 @@ def control_state(db: sqlite3.Connection) -> ControlState:
 # Accounts -------------------------------------------------------------------------------------
 
 
-def ledger(db: sqlite3.Connection, interaction: int) -> StoredLedger | None:
+def ledger(db: Database, interaction: int) -> StoredLedger | None:
     """The account of an interaction; names come in their own order."""
     with snapshot(db):
         sums = db.execute(
@@ -94,7 +93,7 @@ ORDER BY day DESC, agent, thread_no
 
 
 def spending(
-    db: sqlite3.Connection, since: str, agent: str | None, thread: int | None
+    db: Database, since: str, agent: str | None, thread: int | None
 ) -> Sequence[StoredSpending]:
     rows = db.execute(SPENDING_QUERY, {"since": since, "agent": agent, "thread": thread})
     return [StoredSpending._make(row) for row in rows]
@@ -104,22 +103,23 @@ SPENT_IN_TURNS_QUERY = """
 WITH spent AS (
     SELECT turn.id AS id,
         coalesce(json_extract(step, '$.model'), json_extract(turn.start, '$.model'), '') AS model,
-        CAST(substr(json_extract(turn.start, '$.messages[0]'), 2) AS INTEGER) AS woken_by,
-        json_extract(step, '$.tokens_in') AS tokens_in,
-        json_extract(step, '$.tokens_out') AS tokens_out,
-        json_extract(step, '$.cost_usd') AS usd
+        CAST(substr(json_extract(turn.start, '$.messages[0]'), 2) AS BIGINT) AS woken_by,
+        CAST(json_extract(step, '$.tokens_in') AS BIGINT) AS tokens_in,
+        CAST(json_extract(step, '$.tokens_out') AS BIGINT) AS tokens_out,
+        CAST(json_extract(step, '$.cost_usd') AS DOUBLE PRECISION) AS usd
     FROM turn JOIN turn_step ON turn_step.turn = turn.id WHERE turn.started_at >= :since
 )
 SELECT model, coalesce(opening.sender, ''), count(DISTINCT id),
-    coalesce(sum(tokens_in), 0), coalesce(sum(tokens_out), 0), total(usd)
+    CAST(coalesce(sum(tokens_in), 0) AS BIGINT), CAST(coalesce(sum(tokens_out), 0) AS BIGINT),
+    coalesce(sum(usd), 0.0)
 FROM spent LEFT JOIN message ON message.seq = woken_by
 LEFT JOIN message AS opening ON opening.seq = CAST(
-    substr(json_extract(CAST(message.body AS TEXT), '$.interaction_id'), 2) AS INTEGER)
+    substr(json_extract(CAST(message.body AS TEXT), '$.interaction_id'), 2) AS BIGINT)
 GROUP BY 1, 2
 """
 
 
-def spent_in_turns(db: sqlite3.Connection, since: int) -> Sequence[SpentInTurns]:
+def spent_in_turns(db: Database, since: int) -> Sequence[SpentInTurns]:
     rows = db.execute(SPENT_IN_TURNS_QUERY, {"since": since})
     return [SpentInTurns._make(row) for row in rows]
 
@@ -127,12 +127,12 @@ def spent_in_turns(db: sqlite3.Connection, since: int) -> Sequence[SpentInTurns]
 # Approvals ------------------------------------------------------------------------------------
 
 
-def approval(db: sqlite3.Connection, id: str) -> bytes | None:
+def approval(db: Database, id: str) -> bytes | None:
     row = db.execute("SELECT CAST(body AS BLOB) FROM approval WHERE id = ?", (id,)).fetchone()
     return row[0] if row else None
 
 
-def approvals(db: sqlite3.Connection, agent: str | None, limit: int) -> Sequence[bytes]:
+def approvals(db: Database, agent: str | None, limit: int) -> Sequence[bytes]:
     """The latest approvals, by when they were first asked for."""
     where = "true" if agent is None else "agent = :agent"
     rows = db.execute(
@@ -145,18 +145,18 @@ def approvals(db: sqlite3.Connection, agent: str | None, limit: int) -> Sequence
 # Requests -------------------------------------------------------------------------------------
 
 
-def request(db: sqlite3.Connection, seq: int) -> bytes | None:
+def request(db: Database, seq: int) -> bytes | None:
     row = db.execute("SELECT CAST(body AS BLOB) FROM request WHERE seq = ?", (seq,)).fetchone()
     return row[0] if row else None
 
 
 # Each role gives at most `limit` positions, by index; only then are bodies fetched.
 _ROLE = """SELECT seq FROM (
-    SELECT seq FROM request WHERE {role} = :me {state} ORDER BY seq DESC LIMIT :limit)"""
+    SELECT seq FROM request WHERE {role} = :me {state} ORDER BY seq DESC LIMIT :limit) AS {role}"""
 
 
 def requests(
-    db: sqlite3.Connection, participant: str | None, state: str | None, limit: int
+    db: Database, participant: str | None, state: str | None, limit: int
 ) -> Sequence[bytes]:
     in_state = "" if state is None else "AND state = :state"
     if participant is None:

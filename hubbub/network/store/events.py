@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from hubbub.network.store.checksums import ENTRY, damaged, log_end, proven_body
-from hubbub.network.store.connection import snapshot
+from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.index import indexed_upto
 from hubbub.network.stored import StoredEvent
 
-__all__ = ["EVENT_QUERIES", "events", "log"]
+__all__ = ["EVENT_QUERIES", "LATERAL_EVENT_QUERIES", "events", "log"]
 
 # A message reaches somebody by name in its own row, or in one of `delivery`.
 _NAMED = """
@@ -30,20 +29,24 @@ FROM (
     SELECT seq FROM (
         SELECT i.seq FROM by_participant i {participant_message}
         WHERE i.participant = :me AND i.seq > :after AND i.seq <= :upto {not_mine}
-        ORDER BY i.seq LIMIT :limit)
+        ORDER BY i.seq LIMIT :limit) AS named
     UNION
-    SELECT found.seq FROM member CROSS JOIN message AS found
-    WHERE member.participant = :me AND member.until > :after AND found.seq IN (
-        SELECT i.seq FROM by_scope i {scope_message}
-        WHERE i.scope = member.scope AND i.seq > max(member.since, :after)
-        AND i.seq <= min(member.until, :upto) {not_mine}
-        ORDER BY i.seq LIMIT :limit)
+    SELECT found.seq FROM member {found}
     ORDER BY seq LIMIT :limit
 ) AS page
 LEFT JOIN message AS m ON m.seq = page.seq
 LEFT JOIN delivery AS d ON d.seq = page.seq AND d.participant = :me
 ORDER BY page.seq
 """
+
+_OF_SCOPE = """(
+    SELECT i.seq FROM by_scope i {scope_message}
+    WHERE i.scope = member.scope AND i.seq > max(member.since, :after)
+    AND i.seq <= min(member.until, :upto) {not_mine}
+    ORDER BY i.seq LIMIT :limit)"""
+_MEMBER = "WHERE member.participant = :me AND member.until > :after"
+_FOUND = f"CROSS JOIN message AS found {_MEMBER} AND found.seq IN {_OF_SCOPE}"
+_FOUND_LATERALLY = f"CROSS JOIN LATERAL {_OF_SCOPE} AS found {_MEMBER}"
 
 _TAIL_EVENTS = """
 SELECT m.seq, {entry}, {named}
@@ -56,26 +59,35 @@ ORDER BY m.seq LIMIT :limit
 """
 
 
-def _event_queries(own: bool) -> tuple[str, str]:
+def _event_queries(own: bool, found: str) -> tuple[str, str]:
     message = "" if own else "LEFT JOIN message AS m ON m.seq = i.seq"
     parts = {
         "entry": ENTRY,
         "named": _NAMED,
         "participant_message": message,
         "scope_message": message,
-        "not_mine": "" if own else "AND m.sender IS NOT :me",
+        "not_mine": "" if own else "AND (m.sender <> :me OR m.sender IS NULL)",
     }
+    parts["found"] = found.format_map(parts)
     return _INDEXED_EVENTS.format_map(parts), _TAIL_EVENTS.format_map(parts)
 
 
-EVENT_QUERIES = {own: _event_queries(own) for own in (False, True)}
+EVENT_QUERIES = {own: _event_queries(own, _FOUND) for own in (False, True)}
 """By `own`: the query of the indexed part and that of the tail."""
+LATERAL_EVENT_QUERIES = {own: _event_queries(own, _FOUND_LATERALLY) for own in (False, True)}
+"""The same for a database that knows LATERAL, and would read all messages for the other."""
 
 
 def events(
-    db: sqlite3.Connection, participant: str, after: int, upto: int, limit: int, own: bool
+    db: Database,
+    participant: str,
+    after: int,
+    upto: int,
+    limit: int,
+    own: bool,
+    queries: Mapping[bool, tuple[str, str]] = EVENT_QUERIES,
 ) -> Sequence[StoredEvent]:
-    indexed_part, tail_part = EVENT_QUERIES[own]
+    indexed_part, tail_part = queries[own]
     rows: list[tuple[object, ...]] = []
     with snapshot(db):
         indexed = min(indexed_upto(db, "by_participant"), indexed_upto(db, "by_scope"))
@@ -89,7 +101,7 @@ def events(
         return [_event(db, row, participant) for row in rows]
 
 
-def log(db: sqlite3.Connection, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
+def log(db: Database, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
     with snapshot(db):
         last = min(upto, log_end(db), after + limit)
         rows = db.execute(
@@ -103,7 +115,7 @@ def log(db: sqlite3.Connection, after: int, upto: int, limit: int) -> Sequence[S
         return [_event(db, row) for row in rows]
 
 
-def _event(db: sqlite3.Connection, row: tuple[Any, ...], participant: str = "") -> StoredEvent:
+def _event(db: Database, row: tuple[Any, ...], participant: str = "") -> StoredEvent:
     seq, *entry, reason, reply = row
     body = proven_body(db, seq, entry)
     turn = f"{participant}-m{seq}" if reply is not None else None

@@ -6,9 +6,9 @@ and past wakes that turns have taken, whose state is then that of the turn.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 
+from hubbub.network.store.database import Database
 from hubbub.network.store.index import indexed_upto
 
 __all__ = ["floor_of", "lift_floor", "raise_floors"]
@@ -27,21 +27,21 @@ FIRST_FREE_WAKE = (
 queries, because each walks in order and stops at the first find."""
 
 
-def floor_of(db: sqlite3.Connection, agent: str) -> int:
+def floor_of(db: Database, agent: str) -> int:
     row = db.execute("SELECT floor FROM progress WHERE participant = ?", (agent,)).fetchone()
     return int(row[0]) if row else 0
 
 
-def raise_floors(db: sqlite3.Connection, floors: Iterable[tuple[str, int]]) -> None:
+def raise_floors(db: Database, floors: Iterable[tuple[str, int]]) -> None:
     """Raise floors to the positions given; never lower one."""
     db.executemany(
         "INSERT INTO progress (participant, floor) VALUES (?, ?) ON CONFLICT (participant) "
-        "DO UPDATE SET floor = excluded.floor WHERE excluded.floor > floor",
+        "DO UPDATE SET floor = excluded.floor WHERE excluded.floor > progress.floor",
         floors,
     )
 
 
-def lift_floor(db: sqlite3.Connection, agent: str) -> None:
+def lift_floor(db: Database, agent: str) -> None:
     """Raise the floor up to the first wake that no turn has taken, or to the end of the log."""
     span = {
         "agent": agent,

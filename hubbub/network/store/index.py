@@ -7,9 +7,10 @@ itself. Some thousands of messages, sorted, touch a page once for all of them.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from typing import Literal
+
+from hubbub.network.store.database import Database
 
 __all__ = ["INDEXES", "IndexName", "index_all", "index_log", "indexed_upto"]
 
@@ -28,19 +29,19 @@ INDEXES: Mapping[IndexName, str] = {
 }
 
 
-def indexed_upto(db: sqlite3.Connection, name: IndexName) -> int:
+def indexed_upto(db: Database, name: IndexName) -> int:
     """The seq up to which an index knows the log; what comes after it is the index's tail."""
     upto: int = db.execute("SELECT upto FROM indexed WHERE name = ?", (name,)).fetchone()[0]
     return upto
 
 
-def index_log(db: sqlite3.Connection, name: IndexName, upto: int) -> None:
+def index_log(db: Database, name: IndexName, upto: int) -> None:
     """Bring an index up to `upto`, inside the caller's transaction."""
     db.execute(INDEXES[name], (indexed_upto(db, name), upto))
     db.execute("UPDATE indexed SET upto = ? WHERE name = ?", (upto, name))
 
 
-def index_all(db: sqlite3.Connection) -> int:
+def index_all(db: Database) -> int:
     """Bring all indexes to the end of the log, inside the caller's transaction; returns its seq."""
     head: int = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()[0]
     for name in INDEXES:

@@ -17,7 +17,8 @@ from hubbub.errors import UserError
 from hubbub.mods.loader import table_prefix
 from hubbub.mods.operation import Statement, Value
 from hubbub.network.records import ModRows
-from hubbub.network.store.connection import disk_trouble, transaction
+from hubbub.network.store.connection import disk_trouble
+from hubbub.network.store.database import transaction
 
 __all__ = ["bring_up", "mod_rows", "with_tables", "write_mod_rows"]
 

@@ -9,7 +9,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from hubbub.errors import StoreVersionError, UserError
 from hubbub.network.records import Record, TokenAdded, TokenRevoked
-from hubbub.network.store.connection import connect, explained, transaction
+from hubbub.network.store.connection import connect, explained
+from hubbub.network.store.database import transaction
 from hubbub.network.store.lock import DatabaseLock, make_file, make_private
 from hubbub.network.store.migrate import check_version, latest_version, migrate
 from hubbub.network.store.place import Place, parse_url

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.errors import UserError
 
-__all__ = ["Place", "parse_url"]
+__all__ = ["POSTGRES", "Place", "cluster_extra", "parse_url"]
 
+POSTGRES = "postgresql://"
+"""How the URL of a Postgres database begins."""
 _SCHEME = "sqlite:"
 _MEMORY = ":memory:"
 
@@ -28,13 +32,30 @@ class Place:
         return "the store in memory" if self.path is None else str(self.path)
 
 
+@contextmanager
+def cluster_extra() -> Iterator[None]:
+    """Say in a sentence what is missing, where Postgres is imported."""
+    try:
+        yield
+    except ImportError as error:
+        raise UserError(
+            "a store on Postgres needs psycopg: pip install 'hubbub[cluster]'"
+        ) from error
+
+
 def parse_url(url: str) -> Place:
-    """The place that a store's URL names; `UserError` if it names none."""
+    """The place that a URL of SQLite names; `UserError` if it names none."""
+    if url.startswith(POSTGRES):
+        raise UserError(
+            "this works on a SQLite file, and the store of this network is in Postgres: use "
+            "Postgres' own programs (pg_dump, pg_restore)"
+        )
     scheme, rest = url[: len(_SCHEME)], url[len(_SCHEME) :]
     if scheme != _SCHEME or not rest:
         raise UserError(
             f"store {url!r} is not understood: write sqlite:<file>, for example sqlite:hubbub.db, "
-            "or sqlite::memory: for a store that is forgotten at the end"
+            "sqlite::memory: for a store that is forgotten at the end, or postgresql://<user>@<host>/"
+            "<database>"
         )
     if rest == _MEMORY:
         return Place(None)

@@ -7,7 +7,6 @@ be there, both in one snapshot.
 from __future__ import annotations
 
 import json
-import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from typing import Any
 
 from hubbub.errors import LogDamaged
 from hubbub.network.store.checksums import ENTRY, log_end, proven_body
-from hubbub.network.store.connection import snapshot
+from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.control import control_state
 from hubbub.network.store.floors import floor_of
 from hubbub.network.store.index import indexed_upto
@@ -59,11 +58,12 @@ PAGE_BYTES = 256 * 1024
 """Bytes of one page of bodies: few large messages instead of many, so that no answer of the hub is
 more than a peer can be expected to read at once. One message is always given."""
 
+_LAST = "(SELECT {} FROM by_thread WHERE thread_no = thread.no ORDER BY tseq DESC LIMIT 1)"
 _END = 2**63 - 1
 """Beyond any seq: `until` of a membership that has not ended."""
 
 
-def state(db: sqlite3.Connection) -> StoreState:
+def state(db: Database) -> StoreState:
     """What the hub keeps in memory. The log must be indexed to its end (`index_all`)."""
     with snapshot(db):
         (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
@@ -73,9 +73,8 @@ def state(db: sqlite3.Connection) -> StoreState:
             "LEFT JOIN progress ON participant = id ORDER BY id"
         ).fetchall()
         threads = db.execute(
-            "SELECT t.no, t.id, coalesce(i.tseq, 0), coalesce(i.seq, 0) FROM thread t "
-            "LEFT JOIN by_thread i ON i.thread_no = t.no AND i.tseq = "
-            "(SELECT max(tseq) FROM by_thread WHERE thread_no = t.no) ORDER BY t.no"
+            f"SELECT no, id, coalesce({_LAST.format('tseq')}, 0), "
+            f"coalesce({_LAST.format('seq')}, 0) FROM thread ORDER BY no"
         ).fetchall()
         channels = db.execute("SELECT name, description FROM channel ORDER BY name").fetchall()
         members = db.execute(
@@ -108,7 +107,7 @@ TAILS_QUERY = (
 
 
 def tails(
-    db: sqlite3.Connection, threads: Sequence[int], upto: int, limit: int
+    db: Database, threads: Sequence[int], upto: int, limit: int
 ) -> Mapping[int, Sequence[bytes]]:
     found: dict[int, list[int]] = {thread: [] for thread in threads}
     with snapshot(db):
@@ -125,7 +124,7 @@ def tails(
 
 
 def thread_page(
-    db: sqlite3.Connection, thread: int, before: int | None, limit: int
+    db: Database, thread: int, before: int | None, limit: int
 ) -> Sequence[bytes]:
     below = _END if before is None else before
     with snapshot(db):
@@ -141,7 +140,7 @@ def thread_page(
         return _bodies(db, thread, seqs)
 
 
-def tseq_after(db: sqlite3.Connection, thread: int, upto: int) -> int:
+def tseq_after(db: Database, thread: int, upto: int) -> int:
     """The tseq that follows the thread's last indexed message with seq <= `upto`.
 
     Positions of a thread are dense and grow with seq, so halving finds it: a reader may be far
@@ -163,7 +162,7 @@ def tseq_after(db: sqlite3.Connection, thread: int, upto: int) -> int:
     return bisect_right(range(1, last[0] + 1), upto, key=seq_of) + 1
 
 
-def _indexed_seqs(db: sqlite3.Connection, thread: int, before: int, limit: int) -> list[int]:
+def _indexed_seqs(db: Database, thread: int, before: int, limit: int) -> list[int]:
     """Newest first."""
     rows = db.execute(
         "SELECT seq FROM by_thread WHERE thread_no = ? AND tseq < ? ORDER BY tseq DESC LIMIT ?",
@@ -172,7 +171,7 @@ def _indexed_seqs(db: sqlite3.Connection, thread: int, before: int, limit: int) 
     return [seq for (seq,) in rows]
 
 
-def _whole_tail(db: sqlite3.Connection, thread: int, newest_first: Sequence[int]) -> list[bytes]:
+def _whole_tail(db: Database, thread: int, newest_first: Sequence[int]) -> list[bytes]:
     """The bodies after the last damage, which may be none: who joins is let in either way."""
     try:
         return _bodies(db, thread, newest_first)
@@ -180,7 +179,7 @@ def _whole_tail(db: sqlite3.Connection, thread: int, newest_first: Sequence[int]
         return []
 
 
-def _bodies(db: sqlite3.Connection, thread: int, newest_first: Sequence[int]) -> list[bytes]:
+def _bodies(db: Database, thread: int, newest_first: Sequence[int]) -> list[bytes]:
     """The bodies of messages, oldest first; beyond `PAGE_BYTES` the older ones are left out.
 
     So are those before a damaged one. Raises `LogDamaged` if the newest is.
@@ -206,21 +205,21 @@ def _bodies(db: sqlite3.Connection, thread: int, newest_first: Sequence[int]) ->
     return found[::-1]
 
 
-def message(db: sqlite3.Connection, seq: int) -> bytes | None:
+def message(db: Database, seq: int) -> bytes | None:
     entry = _entry(db, seq)
     if entry is None and not 0 < seq <= log_end(db):
         return None
     return proven_body(db, seq, entry)
 
 
-def _entry(db: sqlite3.Connection, seq: int) -> tuple[Any, ...] | None:
+def _entry(db: Database, seq: int) -> tuple[Any, ...] | None:
     entry: tuple[Any, ...] | None = db.execute(
         f"SELECT {ENTRY} FROM message AS m WHERE seq = ?", (seq,)
     ).fetchone()
     return entry
 
 
-def was_member(db: sqlite3.Connection, participant: str, scope: int, seq: int) -> bool:
+def was_member(db: Database, participant: str, scope: int, seq: int) -> bool:
     row = db.execute(
         "SELECT 1 FROM member WHERE participant = ? AND scope = ? AND since < ? AND until >= ?",
         (participant, scope, seq, seq),
@@ -228,7 +227,7 @@ def was_member(db: sqlite3.Connection, participant: str, scope: int, seq: int) -
     return row is not None
 
 
-def members_at(db: sqlite3.Connection, scope: int, seq: int) -> Collection[str]:
+def members_at(db: Database, scope: int, seq: int) -> Collection[str]:
     rows = db.execute(
         "SELECT participant FROM member WHERE scope = ? AND since < ? AND until >= ?",
         (scope, seq, seq),
@@ -246,7 +245,7 @@ LIMIT 1
 """
 
 
-def settled(db: sqlite3.Connection, sender: str, cid: str) -> Settled | None:
+def settled(db: Database, sender: str, cid: str) -> Settled | None:
     row = db.execute(SETTLED_QUERY, (sender, cid)).fetchone()
     return Settled._make(row) if row else None
 
@@ -279,7 +278,7 @@ OPEN_WAKES_QUERY = _OPEN.format(columns="", reply=_REPLY)
 PENDING_QUERY = _OPEN.format(columns=f", {_REASON}, {_REPLY}, {ENTRY}", reply=_REPLY)
 
 
-def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRow]:
+def pending(db: Database, agent: str, upto: int) -> Sequence[PendingRow]:
     with snapshot(db):
         span = {"agent": agent, "floor": floor_of(db, agent), "upto": upto}
         rows = db.execute(PENDING_QUERY, span).fetchall()
@@ -287,7 +286,7 @@ def pending(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[PendingRo
 
 
 def _whole_wakes(
-    db: sqlite3.Connection, agent: str, rows: Sequence[tuple[Any, ...]]
+    db: Database, agent: str, rows: Sequence[tuple[Any, ...]]
 ) -> Iterator[PendingRow]:
     """Without those of damaged messages: an agent must be able to join and to do the rest."""
     for seq, started, reason, reply, *entry in rows:
@@ -296,7 +295,7 @@ def _whole_wakes(
             yield PendingRow(seq, body, reason, reply, f"{agent}-m{seq}", started)
 
 
-def open_wakes(db: sqlite3.Connection, agent: str, upto: int) -> Sequence[OpenWake]:
+def open_wakes(db: Database, agent: str, upto: int) -> Sequence[OpenWake]:
     with snapshot(db):
         span = {"agent": agent, "floor": floor_of(db, agent), "upto": upto}
         rows = db.execute(OPEN_WAKES_QUERY, span).fetchall()
@@ -329,34 +328,34 @@ ORDER BY 1, 2
 """
 
 
-def wake(db: sqlite3.Connection, participant: str, seq: int) -> StoredWake | None:
+def wake(db: Database, participant: str, seq: int) -> StoredWake | None:
     return _wakes(db, [seq], participant).get((seq, participant))
 
 
-def wakes(db: sqlite3.Connection, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
+def wakes(db: Database, seqs: Sequence[int]) -> Mapping[tuple[int, str], StoredWake]:
     return _wakes(db, sorted(set(seqs)), None)
 
 
 def _wakes(
-    db: sqlite3.Connection, seqs: Sequence[int], participant: str | None
+    db: Database, seqs: Sequence[int], participant: str | None
 ) -> Mapping[tuple[int, str], StoredWake]:
     rows = db.execute(WAKES_QUERY, {"seqs": json.dumps(seqs), "me": participant})
     return {(seq, name): StoredWake(*wake) for seq, name, *wake in rows}
 
 
-def token_hashes(db: sqlite3.Connection, participant: str) -> Sequence[str]:
+def token_hashes(db: Database, participant: str) -> Sequence[str]:
     rows = db.execute(
         "SELECT sha256 FROM token WHERE participant = ? ORDER BY sha256", (participant,)
     )
     return [sha256 for (sha256,) in rows]
 
 
-def token_owner(db: sqlite3.Connection, sha256: str) -> str | None:
+def token_owner(db: Database, sha256: str) -> str | None:
     row = db.execute("SELECT participant FROM token WHERE sha256 = ?", (sha256,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def token_counts(db: sqlite3.Connection) -> Mapping[str, int]:
+def token_counts(db: Database) -> Mapping[str, int]:
     return dict(
         db.execute("SELECT participant, count(*) FROM token GROUP BY participant ORDER BY 1")
     )
@@ -370,11 +369,11 @@ FROM memory WHERE participant = :participant ORDER BY key
 MEMORY_QUERY = "SELECT CAST(value AS BLOB) FROM memory WHERE participant = ? AND key = ?"
 
 
-def memory(db: sqlite3.Connection, participant: str, key: str) -> bytes | None:
+def memory(db: Database, participant: str, key: str) -> bytes | None:
     row = db.execute(MEMORY_QUERY, (participant, key)).fetchone()
     return row[0] if row else None
 
 
-def memories(db: sqlite3.Connection, participant: str, short: int) -> Sequence[StoredMemory]:
+def memories(db: Database, participant: str, short: int) -> Sequence[StoredMemory]:
     rows = db.execute(MEMORIES_QUERY, {"participant": participant, "short": short})
     return [StoredMemory._make(row) for row in rows]

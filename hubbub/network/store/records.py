@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
@@ -33,6 +32,7 @@ from hubbub.network.records import (
     WakesSettled,
     WakesTaken,
 )
+from hubbub.network.store.database import Database
 from hubbub.network.store.floors import lift_floor, raise_floors
 from hubbub.network.store.mods import write_mod_rows
 from hubbub.network.stored import (
@@ -44,38 +44,47 @@ from hubbub.network.stored import (
     StoredTakeover,
 )
 
-__all__ = ["write_records"]
+__all__ = ["RowsWriter", "write_records"]
 
 # A writer is called with records of the type it is registered for, and with no other: that is what
 # its Any stands for.
-Writer = Callable[[sqlite3.Connection, Sequence[Any]], None]
+Writer = Callable[[Database, Sequence[Any]], None]
+RowsWriter = Callable[[Any, Sequence[ModRows]], None]
+"""Writes the rows of mods, or says in them why not."""
 
 _OPEN = 2**63 - 1
 """`until` of a membership that has not ended."""
 
 
-def write_records(db: sqlite3.Connection, records: Sequence[Record]) -> None:
-    """Write records in their order; neighbours of one type go to SQLite together."""
+def write_records(
+    db: Database, records: Sequence[Record], write_mod_rows: RowsWriter = write_mod_rows
+) -> None:
+    """Write records in their order; neighbours of one type go to the database together."""
     for kind, group in groupby(records, type):
-        writer, alike = _WRITERS[kind], list[Any](group)
+        alike = list[Any](group)
+        if kind is ModRows:
+            write_mod_rows(db, alike)
+            write_records(db, [rows.settled for rows in alike if _settles(rows)])
+            continue
+        writer = _WRITERS[kind]
         if isinstance(writer, str):  # once for each, with its fields as parameters
             db.executemany(writer, alike)
         else:
             writer(db, alike)
 
 
-def _cursors_moved(db: sqlite3.Connection, records: Sequence[CursorMoved]) -> None:
+def _cursors_moved(db: Database, records: Sequence[CursorMoved]) -> None:
     furthest: dict[str, int] = {}
     for record in records:
         furthest[record.participant] = max(record.seq, furthest.get(record.participant, 0))
     db.executemany(
         "INSERT INTO progress (participant, cursor) VALUES (?, ?) ON CONFLICT (participant) "
-        "DO UPDATE SET cursor = excluded.cursor WHERE excluded.cursor > cursor",
+        "DO UPDATE SET cursor = excluded.cursor WHERE excluded.cursor > progress.cursor",
         furthest.items(),
     )
 
 
-def _read_marked(db: sqlite3.Connection, records: Sequence[StoredMark]) -> None:
+def _read_marked(db: Database, records: Sequence[StoredMark]) -> None:
     last = {(record.participant, record.thread_no): record.tseq for record in records}
     db.executemany(
         "INSERT INTO read_mark (participant, thread_no, tseq) VALUES (?, ?, ?) "
@@ -84,20 +93,20 @@ def _read_marked(db: sqlite3.Connection, records: Sequence[StoredMark]) -> None:
     )
 
 
-def _wakes_settled(db: sqlite3.Connection, records: Sequence[WakesSettled]) -> None:
+def _wakes_settled(db: Database, records: Sequence[WakesSettled]) -> None:
     furthest: dict[str, int] = {}
     for record in records:
         furthest[record.participant] = max(record.upto, furthest.get(record.participant, 0))
     raise_floors(db, furthest.items())
 
 
-def _turns_begun(db: sqlite3.Connection, records: Sequence[TurnBegun]) -> None:
+def _turns_begun(db: Database, records: Sequence[TurnBegun]) -> None:
     for record in records:
         db.execute(
             "INSERT INTO turn (id, agent, started_at, start, life, held, deaths, said, "
             "system_prompt, prompt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET "
-            "attempts = attempts + (excluded.life IS NULL OR excluded.life IS NOT life), "
+            "attempts = turn.attempts + CASE WHEN excluded.life = turn.life THEN 0 ELSE 1 END, "
             "start = excluded.start, life = excluded.life, held = excluded.held, "
             "deaths = excluded.deaths, said = excluded.said, "
             "system_prompt = excluded.system_prompt, prompt = excluded.prompt",
@@ -109,12 +118,12 @@ def _turns_begun(db: sqlite3.Connection, records: Sequence[TurnBegun]) -> None:
         _take_wakes(db, record.agent, record.seqs, record.id)
 
 
-def _wakes_taken(db: sqlite3.Connection, records: Sequence[WakesTaken]) -> None:
+def _wakes_taken(db: Database, records: Sequence[WakesTaken]) -> None:
     for record in records:
         _take_wakes(db, record.agent, record.seqs, record.turn)
 
 
-def _take_wakes(db: sqlite3.Connection, agent: str, seqs: Sequence[int], turn: str) -> None:
+def _take_wakes(db: Database, agent: str, seqs: Sequence[int], turn: str) -> None:
     db.executemany(
         "INSERT INTO turn_wake (agent, seq, turn) VALUES (?, ?, ?) "
         "ON CONFLICT (agent, seq) DO UPDATE SET turn = excluded.turn",
@@ -122,15 +131,15 @@ def _take_wakes(db: sqlite3.Connection, agent: str, seqs: Sequence[int], turn: s
     )
 
 
-def _turns_ended(db: sqlite3.Connection, records: Sequence[TurnEnded]) -> None:
+def _turns_ended(db: Database, records: Sequence[TurnEnded]) -> None:
     for record in records:
         ended = db.execute(
-            'UPDATE turn SET ended_at = ?, "end" = ? WHERE id = ? AND ended_at IS NULL',
+            'UPDATE turn SET ended_at = ?, "end" = ? WHERE id = ? AND ended_at IS NULL '
+            "RETURNING agent",
             (record.ended_at, record.end, record.id),
-        )
-        if ended.rowcount:
-            row = db.execute("SELECT agent FROM turn WHERE id = ?", (record.id,)).fetchone()
-            lift_floor(db, row[0])
+        ).fetchall()
+        for (agent,) in ended:
+            lift_floor(db, agent)
 
 
 _SUMS = ("wakes", "turns", "tokens_in", "tokens_out", "usd")
@@ -139,7 +148,7 @@ _SUMS = ("wakes", "turns", "tokens_in", "tokens_out", "usd")
 def _added(table: str, *key: str) -> str:
     """The SQL that adds to the sums of an account, and opens it if there is none."""
     columns = (*key, *_SUMS)
-    added = ", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)
+    added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _SUMS)
     return (
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
         f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {added}"
@@ -149,7 +158,7 @@ def _added(table: str, *key: str) -> str:
 _LEDGER = _added("ledger", "interaction")
 
 
-def _ledgers_moved(db: sqlite3.Connection, records: Sequence[LedgerMoved]) -> None:
+def _ledgers_moved(db: Database, records: Sequence[LedgerMoved]) -> None:
     db.executemany(_LEDGER, [record[: 1 + len(_SUMS)] for record in records])
     names = [
         (record.interaction, kind, name)
@@ -159,18 +168,17 @@ def _ledgers_moved(db: sqlite3.Connection, records: Sequence[LedgerMoved]) -> No
     ]
     if names:
         db.executemany(
-            "INSERT OR IGNORE INTO ledger_name (interaction, kind, name) VALUES (?, ?, ?)", names
+            "INSERT INTO ledger_name (interaction, kind, name) VALUES (?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            names,
         )
 
 
-def _mod_rows(db: sqlite3.Connection, records: Sequence[ModRows]) -> None:
-    write_mod_rows(db, records)
-    settled = [rows.settled for rows in records if rows.refused is None and rows.settled]
-    write_records(db, settled)
+def _settles(rows: ModRows) -> bool:
+    return rows.refused is None and rows.settled is not None
 
 
 _WRITERS: dict[type[Record], str | Writer] = {
-    ModRows: _mod_rows,
     ParticipantSeen: (
         "INSERT INTO participant (id, kind, card) VALUES (?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, card = excluded.card"
@@ -196,14 +204,16 @@ _WRITERS: dict[type[Record], str | Writer] = {
     Forgotten: "DELETE FROM memory WHERE participant = ? AND key = ?",
     CursorMoved: _cursors_moved,
     WakesSettled: _wakes_settled,
-    PartStored: "INSERT OR IGNORE INTO prompt_part (agent, digest, text) VALUES (?, ?, ?)",
+    PartStored: (
+        "INSERT INTO prompt_part (agent, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    ),
     TurnBegun: _turns_begun,
     WakesTaken: _wakes_taken,
     StepRecorded: (
         "INSERT INTO turn_step (turn, n, step) VALUES (?, ?, ?) "
         "ON CONFLICT (turn, n) DO UPDATE SET step = excluded.step"
     ),
-    TurnSent: "INSERT OR IGNORE INTO turn_sent (turn, seq) VALUES (?, ?)",
+    TurnSent: "INSERT INTO turn_sent (turn, seq) VALUES (?, ?) ON CONFLICT DO NOTHING",
     TurnLeft: "UPDATE turn SET held = 0 WHERE id = ? AND life = ?",
     TurnEnded: _turns_ended,
     CallSettled: "INSERT INTO by_cid (sender, cid, digest, value) VALUES (?, ?, ?, ?)",
@@ -213,11 +223,15 @@ _WRITERS: dict[type[Record], str | Writer] = {
     ),
     TokenRevoked: "DELETE FROM token WHERE participant = ?",
     StoredStop: (
-        "INSERT OR REPLACE INTO stop (scope, target, by, reason, at, count) "
-        "VALUES (?, ?, ?, ?, ?, ?)"
+        "INSERT INTO stop (scope, target, by, reason, at, count) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (scope, target) DO UPDATE SET by = excluded.by, reason = excluded.reason, "
+        "at = excluded.at, count = excluded.count"
     ),
     StopLifted: "DELETE FROM stop WHERE scope = ? AND target = ?",
-    StoredTakeover: "INSERT OR REPLACE INTO takeover (agent, by, until) VALUES (?, ?, ?)",
+    StoredTakeover: (
+        "INSERT INTO takeover (agent, by, until) VALUES (?, ?, ?) "
+        "ON CONFLICT (agent) DO UPDATE SET by = excluded.by, until = excluded.until"
+    ),
     TakeoverEnded: "DELETE FROM takeover WHERE agent = ?",
     # Under its id for good: asked again or decided, an approval keeps its place in the order.
     ApprovalKept: (
@@ -226,8 +240,11 @@ _WRITERS: dict[type[Record], str | Writer] = {
         "state = excluded.state, expires_at = excluded.expires_at, body = excluded.body"
     ),
     RequestKept: (
-        "INSERT OR REPLACE INTO request (seq, requester, worker, state, deadline, body) "
-        "VALUES (?, ?, ?, ?, ?, ?)"
+        "INSERT INTO request (seq, requester, worker, state, deadline, body) "
+        "VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (seq) DO UPDATE SET requester = excluded.requester, "
+        "worker = excluded.worker, state = excluded.state, deadline = excluded.deadline, "
+        "body = excluded.body"
     ),
     LedgerMoved: _ledgers_moved,
     StoredSpending: _added("spending", "day", "agent", "thread_no"),

@@ -9,11 +9,10 @@ page ends before a damaged message; one that begins with it is refused (`LogDama
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 
 from hubbub.errors import LogDamaged
-from hubbub.network.store.connection import snapshot
+from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.index import indexed_upto
 from hubbub.network.store.reads import PAGE_BYTES, message
 from hubbub.network.stored import StoredInteraction, StoredMentions
@@ -43,7 +42,8 @@ ORDER BY seq DESC LIMIT :limit
 """
 _LOOK_AT = """
 SELECT min(m.seq), count(*), sum(length(CAST(m.body AS BLOB))),
-       json_group_array(m.seq) FILTER (WHERE instr(m.body, '"mentions":') AND instr(m.body, :name))
+       json_group_array(m.seq) FILTER (WHERE
+           instr(m.body, '"mentions":') > 0 AND instr(m.body, :name) > 0)
 FROM ({named}) AS n CROSS JOIN message AS m ON m.seq = n.seq
 """
 MENTION_QUERIES = tuple(_LOOK_AT.format(named=named) for named in (_NAMED_IN_TAIL, _NAMED))
@@ -51,7 +51,7 @@ MENTION_QUERIES = tuple(_LOOK_AT.format(named=named) for named in (_NAMED_IN_TAI
 the positions of those that may mention it. First the tail of the log, then the index."""
 
 
-def mentions(db: sqlite3.Connection, participant: str, before: int, limit: int) -> StoredMentions:
+def mentions(db: Database, participant: str, before: int, limit: int) -> StoredMentions:
     found: list[bytes] = []
     size, looked_to = 0, before
     with snapshot(db):
@@ -76,7 +76,7 @@ def mentions(db: sqlite3.Connection, participant: str, before: int, limit: int) 
 
 
 def _parts_backwards(
-    db: sqlite3.Connection, participant: str, before: int
+    db: Database, participant: str, before: int
 ) -> Iterator[tuple[int, list[int]]]:
     """How far back each part goes, and where in it a mention may be."""
     entries = size = 0
@@ -104,13 +104,13 @@ def _parts_backwards(
 # Interactions ---------------------------------------------------------------------------------
 
 INTERACTION_QUERY = """
-SELECT sum(length(CAST(body AS BLOB))), json_group_array(seq) FILTER (WHERE instr(body, ?))
+SELECT sum(length(CAST(body AS BLOB))), json_group_array(seq) FILTER (WHERE instr(body, ?) > 0)
 FROM message WHERE seq > ? AND seq <= ?
 """
 
 
 def interaction(
-    db: sqlite3.Connection, interaction: str, after: int, upto: int
+    db: Database, interaction: str, after: int, upto: int
 ) -> StoredInteraction:
     found: list[tuple[int, bytes]] = []
     size, looked_to = 0, min(after, upto)
@@ -137,7 +137,7 @@ def interaction(
 
 
 def _parts_forwards(
-    db: sqlite3.Connection, interaction: str, after: int, upto: int
+    db: Database, interaction: str, after: int, upto: int
 ) -> Iterator[tuple[int, list[int]]]:
     """How far each part goes, and where in it a message of the interaction may be."""
     size, last = 0, min(upto, after + SEARCH_ENTRIES)

@@ -18,7 +18,8 @@ from hubbub.network.queries import Query
 from hubbub.network.records import Batch
 from hubbub.network.store import control, events, mods, reads, searches, turns
 from hubbub.network.store.checksums import check_end
-from hubbub.network.store.connection import Connect, Connection, connect, explained, transaction
+from hubbub.network.store.connection import Connect, Connection, connect, explained
+from hubbub.network.store.database import Database, transaction
 from hubbub.network.store.index import index_all
 from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import migrate
@@ -26,7 +27,7 @@ from hubbub.network.store.place import Place
 from hubbub.network.store.writer import TAIL, BatchWriter
 from hubbub.network.stored import StoredEvent, StoreState
 
-__all__ = ["SqliteStore", "answer"]
+__all__ = ["RUNS", "SqliteStore", "answer"]
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
 }
 
 
-def answer(db: sqlite3.Connection, query: Query[T]) -> T:
+def answer(db: Database, query: Query[T]) -> T:
     """The answer to a query, read in the thread of `db`."""
     fields = [getattr(query, name) for name in query.__match_args__]
     result: T = _ANSWERS[type(query)](db, *fields)
@@ -76,7 +77,7 @@ def answer(db: sqlite3.Connection, query: Query[T]) -> T:
 _WRITING = ("synchronous = FULL", "cache_size = -8192", "temp_store = MEMORY")
 _READING = ("query_only = ON", "cache_size = -4096", "temp_store = MEMORY")
 
-_RUNS = 10_000
+RUNS = 10_000
 """Runs that are remembered: a client that comes back from an older one starts afresh."""
 
 
@@ -189,5 +190,5 @@ def _prepare(db: sqlite3.Connection, name: str) -> int:
         db.execute("INSERT OR REPLACE INTO meta VALUES ('process', ?)", (str(os.getpid()),))
         head = index_all(db)
         db.execute("INSERT INTO run (id, since) VALUES (?, ?)", (new_ulid(), head))
-        db.execute("DELETE FROM run WHERE no <= (SELECT max(no) FROM run) - ?", (_RUNS,))
+        db.execute("DELETE FROM run WHERE no <= (SELECT max(no) FROM run) - ?", (RUNS,))
         return head

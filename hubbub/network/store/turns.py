@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from hubbub.network.lives import Lives
 from hubbub.network.records import DIGEST
-from hubbub.network.store.connection import snapshot
+from hubbub.network.store.database import Database, snapshot
 from hubbub.network.stored import Prompts, StoredTurn
 
 __all__ = ["missing_parts", "prompts", "turn", "turns", "turns_called"]
@@ -21,12 +20,8 @@ _COLUMNS = (
 MOST_CHARACTERS = 4 * 1024 * 1024
 """Of a prompt that is read back: it may name one part again and again, and so be of any size."""
 
-Row = tuple[
-    str, str, float, int, bytes, float | None, bytes | None, str | None, int, int, int
-]  # fmt: skip
 
-
-def turn(db: sqlite3.Connection, turn: str) -> StoredTurn | None:
+def turn(db: Database, turn: str) -> StoredTurn | None:
     """A turn with its steps, by id."""
     with snapshot(db):
         row = db.execute(f"SELECT {_COLUMNS} FROM turn WHERE id = ?", (turn,)).fetchone()
@@ -34,7 +29,7 @@ def turn(db: sqlite3.Connection, turn: str) -> StoredTurn | None:
 
 
 def turns(
-    db: sqlite3.Connection, agent: str | None, limit: int, before: str | None
+    db: Database, agent: str | None, limit: int, before: str | None
 ) -> Sequence[StoredTurn]:
     """The turns that began last, newest first; by `no`, because clocks may jump."""
     where = "no < (SELECT no FROM turn WHERE id = :before)" if before is not None else "true"
@@ -48,17 +43,15 @@ def turns(
         return [_whole(db, row) for row in rows]
 
 
-def turns_called(db: sqlite3.Connection, ids: Sequence[str]) -> Sequence[StoredTurn]:
+def turns_called(db: Database, ids: Sequence[str]) -> Sequence[StoredTurn]:
     """Those of these turns that there are, in the order in which they began."""
+    sql = f"SELECT no, {_COLUMNS} FROM turn WHERE id = ?"
     with snapshot(db):
-        rows = db.execute(
-            f"SELECT {_COLUMNS} FROM turn WHERE id IN (SELECT value FROM json_each(?)) ORDER BY no",
-            (json.dumps(list(ids)),),
-        ).fetchall()
-        return [_whole(db, row) for row in rows]
+        rows = [row for id_ in set(ids) for row in db.execute(sql, (id_,))]
+        return [_whole(db, row) for _, *row in sorted(rows)]
 
 
-def _whole(db: sqlite3.Connection, row: Row) -> StoredTurn:
+def _whole(db: Database, row: Sequence[Any]) -> StoredTurn:
     id_, agent, started_at, attempts, start, ended_at, end, life, held, deaths, said = row
     steps = db.execute("SELECT CAST(step AS BLOB) FROM turn_step WHERE turn = ? ORDER BY n", (id_,))
     sent = db.execute("SELECT seq FROM turn_sent WHERE turn = ? ORDER BY seq", (id_,))
@@ -79,7 +72,7 @@ def _whole(db: sqlite3.Connection, row: Row) -> StoredTurn:
 _PART = "SELECT text FROM prompt_part WHERE agent = ? AND digest = ?"
 
 
-def prompts(db: sqlite3.Connection, turn: str) -> Prompts:
+def prompts(db: Database, turn: str) -> Prompts:
     """What the turn began with, whole."""
     with snapshot(db):
         row = db.execute("SELECT agent, system_prompt, prompt FROM turn WHERE id = ?", (turn,))
@@ -87,7 +80,7 @@ def prompts(db: sqlite3.Connection, turn: str) -> Prompts:
         return Prompts(*("".join(_parts(db, agent, digests)) or None for digests in named))
 
 
-def _parts(db: sqlite3.Connection, agent: str, digests: bytes) -> Iterator[str]:
+def _parts(db: Database, agent: str, digests: bytes) -> Iterator[str]:
     room = MOST_CHARACTERS
     for at in range(0, len(digests), DIGEST):
         (text,) = db.execute(_PART, (agent, digests[at : at + DIGEST])).fetchone()
@@ -98,6 +91,6 @@ def _parts(db: sqlite3.Connection, agent: str, digests: bytes) -> Iterator[str]:
             return
 
 
-def missing_parts(db: sqlite3.Connection, agent: str, digests: Sequence[bytes]) -> Sequence[bytes]:
+def missing_parts(db: Database, agent: str, digests: Sequence[bytes]) -> Sequence[bytes]:
     """Those of these parts that are not there."""
     return [each for each in digests if db.execute(_PART, (agent, each)).fetchone() is None]

@@ -9,13 +9,15 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import chain
+from typing import Any
 
 from hubbub.network.ports import DuplicateCids
 from hubbub.network.records import Batch, CallSettled, Delivery, MessageRow, ModRows, Record
 from hubbub.network.store.checksums import checksum
-from hubbub.network.store.connection import transaction
+from hubbub.network.store.database import Database, transaction
 from hubbub.network.store.index import INDEXES, IndexName, index_log
-from hubbub.network.store.records import write_records
+from hubbub.network.store.mods import write_mod_rows
+from hubbub.network.store.records import RowsWriter, write_records
 
 __all__ = ["TAIL", "BatchWriter", "known_cids"]
 
@@ -66,20 +68,21 @@ class BatchWriter:
     The cids of the tail are kept in memory, since no index has them yet.
     """
 
-    def __init__(self, tail: int = TAIL):
-        self._tail = tail
+    def __init__(self, tail: int = TAIL, write_mod_rows: RowsWriter = write_mod_rows):
+        self._tail, self._write_mod_rows = tail, write_mod_rows
         self._indexed: dict[IndexName, int] = {}
         self._cids: set[Pair] = set()
         self._highest: dict[str, str] = {}
         self._pace = 1.0  # messages of a batch, as a moving average
 
-    def start(self, head: int) -> None:
-        """Begin at the end of the log, `head`, where all indexes must end too."""
-        self._indexed = dict.fromkeys(INDEXES, head)
+    def start(self, head: int | None) -> None:
+        """Begin at the end of the log, `head`, where all indexes must end too; None: the database
+        itself keeps them up to date."""
+        self._indexed = {} if head is None else dict.fromkeys(INDEXES, head)
         self._cids.clear()
         self._highest.clear()
 
-    def write(self, db: sqlite3.Connection, batch: Batch) -> None:
+    def write(self, db: Database, batch: Batch) -> None:
         """One transaction; whatever it raises, nothing of the batch is written.
 
         `DuplicateCids` says what the batch repeats; `ValueError` that it contradicts the log or
@@ -89,7 +92,7 @@ class BatchWriter:
         head = batch.messages[-1].seq if batch.messages else 0
         index = self._index_due(head)
         rows = [(*row, checksum(row)) for row in batch.messages]
-        inserts = [*_chunks(_MESSAGES, rows), *_chunks(_DELIVERIES, batch.deliveries)]
+        inserts = self.inserts(rows, batch.deliveries)
         doubtful = self._doubtful(cids)
         try:
             if len(inserts) == 1 and not (doubtful or batch.records or index):
@@ -97,7 +100,7 @@ class BatchWriter:
             else:
                 with transaction(db):
                     self._refuse_duplicates(db, doubtful)
-                    write_records(db, batch.records)
+                    write_records(db, batch.records, self._write_mod_rows)
                     for sql, parameters in inserts:
                         db.execute(sql, parameters)
                     if index:
@@ -112,8 +115,16 @@ class BatchWriter:
         if batch.messages:
             self._pace += (len(batch.messages) - self._pace) / 16
 
+    def inserts(
+        self, messages: Sequence[tuple[Value, ...]], deliveries: Sequence[Delivery]
+    ) -> Sequence[tuple[str, Sequence[Any]]]:
+        """The statements, with their parameters, that write rows of the log."""
+        return [*_chunks(_MESSAGES, messages), *_chunks(_DELIVERIES, deliveries)]
+
     def _index_due(self, head: int) -> IndexName | None:
         """The index that lags most, if it lags too much. One at a time, to keep commits short."""
+        if not self._indexed:
+            return None
         last = min(self._indexed, key=self._indexed.__getitem__)
         allowed = min(self._tail, _TAIL_BATCHES * self._pace)
         return last if head - self._indexed[last] >= allowed else None
@@ -124,7 +135,7 @@ class BatchWriter:
         highest = self._highest
         return [pair for pair in cids if pair[1] <= highest.get(pair[0], _ANY)]
 
-    def _refuse_duplicates(self, db: sqlite3.Connection, doubtful: Sequence[Pair]) -> None:
+    def _refuse_duplicates(self, db: Database, doubtful: Sequence[Pair]) -> None:
         found = self._cids.intersection(doubtful)
         for sender in {sender for sender, _ in doubtful} - self._highest.keys():
             self._highest[sender] = db.execute(_HIGHEST_CID, (sender,)).fetchone()[0]
@@ -134,7 +145,8 @@ class BatchWriter:
             raise DuplicateCids(frozenset(found))
 
     def _remember(self, cids: set[Pair]) -> None:
-        self._cids |= cids
+        if self._indexed:
+            self._cids |= cids
         highest = self._highest
         for sender, cid in cids:
             if cid > highest[sender]:

@@ -11,7 +11,8 @@ import pytest
 
 from hubbub.errors import StoreUnavailable, UserError
 from hubbub.network.store import SqliteStore
-from hubbub.network.store.connection import connect, explained, snapshot, transaction
+from hubbub.network.store.connection import connect, explained
+from hubbub.network.store.database import snapshot, transaction
 from hubbub.network.store.place import Place, parse_url
 from hubbub.testing.store_rows import direct, seqs
 

@@ -1,0 +1,177 @@
+"""Opening a Postgres database: what it must be set to, its schema, and who owns it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from hubbub.errors import StoreUnavailable, StoreVersionError, UserError
+from hubbub.ids import new_ulid
+from hubbub.network.store.database import transaction
+from hubbub.network.store.postgres.link import Superseded, line_of
+from hubbub.network.store.postgres.session import Session
+
+__all__ = ["connected", "name_of", "own", "own_again", "prepare"]
+
+_LOCK = 0x48754262
+"""The advisory lock of the hub that owns the store; its session holds it as long as it lives."""
+_LOCK_S = 5.0
+"""A session whose hub was killed may go on for a moment."""
+_SETTINGS: Mapping[str, tuple[frozenset[str], str]] = {
+    "synchronous_commit": (
+        frozenset({"on", "remote_apply", "local"}),
+        "run `ALTER DATABASE {database} SET synchronous_commit = on`",
+    ),
+    "fsync": (frozenset({"on"}), "set `fsync = on` in postgresql.conf"),
+    "full_page_writes": (frozenset({"on"}), "set `full_page_writes = on` in postgresql.conf"),
+    "server_encoding": (
+        frozenset({"UTF8"}),
+        "make a database with `createdb --template template0 --encoding UTF8`",
+    ),
+}
+
+
+def name_of(url: str) -> str:
+    """The database for people, without a password."""
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise UserError(f"store {url!r} is not understood: {line_of(error)}") from error
+    place = "".join(f"@{parts[key]}" for key in ("host",) if parts.get(key))
+    return f"the Postgres database {parts.get('dbname', '')}{place}"
+
+
+def connected(url: str, *, reading: bool = False) -> Session:
+    """A session, also in a database that has no schema yet. Raises `StoreUnavailable`."""
+    try:
+        connection: psycopg.Connection[Any] = psycopg.connect(
+            url,
+            autocommit=True,
+            cursor_factory=psycopg.ClientCursor,
+            connect_timeout=5,
+            tcp_user_timeout=30_000,
+            keepalives_idle=10,
+            application_name=f"hubbub {os.getpid()} on {socket.gethostname()}",
+            client_encoding="utf8",
+        )
+        connection.prepare_threshold = None
+        for setting, value in (
+            ("search_path", "hubbub"),
+            ("jit", "off"),
+            ("idle_in_transaction_session_timeout", "0"),
+            ("default_transaction_read_only", "on" if reading else "off"),
+        ):
+            connection.execute(
+                sql.SQL("SET {} = {}").format(sql.Identifier(setting), sql.Literal(value))
+            )
+    except psycopg.Error as error:
+        text = f"{name_of(url)} cannot be reached: {line_of(error)}"
+        raise StoreUnavailable(text) from error
+    return Session(connection)
+
+
+def prepare(session: Session, name: str) -> None:
+    """Check the settings and bring the schema up to date. Raises `UserError`,
+    `StoreVersionError`."""
+    for setting, (fine, remedy) in _SETTINGS.items():
+        (value,) = session.execute(f"SHOW {setting}").fetchone()
+        if value not in fine:
+            database = session.connection.info.dbname
+            raise UserError(
+                f"{name} has {setting} = {value}, and what is acknowledged could be lost: "
+                f"{remedy.format(database=database)}, then start again"
+            )
+    _migrate(session, name)
+
+
+def own(session: Session, name: str) -> int:
+    """Become the one hub that writes; returns its fencing number. Raises `UserError` if another
+    does."""
+    until = time.monotonic() + _LOCK_S
+    while not _locked(session):
+        if time.monotonic() > until:
+            raise UserError(
+                f"{name} is in use by another hub ({_holder(session)}): stop that one first, or "
+                "give this network a database of its own"
+            )
+        time.sleep(0.1)
+    (fence,) = session.execute("UPDATE owner SET fence = fence + 1 RETURNING fence").fetchone()
+    _hold(session, fence)
+    return int(fence)
+
+
+def own_again(session: Session, fence: int) -> None:
+    """Go on after the connection was lost. Raises `Superseded` if another hub was here meanwhile,
+    `StoreUnavailable` while the server has not noticed the end of the last session."""
+    if session.execute("SELECT fence FROM owner").fetchone() != (fence,):
+        raise Superseded
+    if not _locked(session):
+        raise StoreUnavailable("the session before has not ended yet")
+    _hold(session, fence)
+    session.batch = session.execute("SELECT batch FROM owner").fetchone()[0]
+
+
+def _hold(session: Session, fence: int) -> None:
+    session.execute(f"SET hubbub.fence = {fence:d}")
+
+
+def _locked(session: Session) -> bool:
+    found: bool = session.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()[0]
+    return found
+
+
+def _holder(session: Session) -> str:
+    row = session.execute(
+        "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
+        "WHERE locktype = 'advisory' AND objid = ? AND granted",
+        (_LOCK,),
+    ).fetchone()
+    return row[0] if row else "unknown"
+
+
+def scripts() -> Mapping[int, str]:
+    """The migrations by number, from 1 without gaps."""
+    folder = resources.files(__package__) / "migrations"
+    files = [file for file in folder.iterdir() if file.name.endswith(".sql")]
+    return {int(file.name[:4]): file.read_text(encoding="utf-8") for file in files}
+
+
+def _migrate(session: Session, name: str) -> None:
+    steps = scripts()
+    connection = session.connection
+    there = session.execute("SELECT to_regclass('hubbub.meta') IS NOT NULL").fetchone()[0]
+    version = 0
+    if there:
+        row = session.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+        version = int(row[0])
+    if version > len(steps):
+        raise StoreVersionError(
+            f"{name} has schema version {version}, written by a newer Hubbub, and this one knows "
+            f"versions up to {len(steps)}: update Hubbub"
+        )
+    try:
+        for number in range(version + 1, len(steps) + 1):
+            with connection.transaction():
+                connection.execute("CREATE SCHEMA IF NOT EXISTS hubbub")
+                connection.execute(steps[number].encode())
+                connection.execute(
+                    "INSERT INTO meta VALUES ('version', %s) "
+                    "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    (str(number),),
+                )
+                connection.execute(
+                    "INSERT INTO meta VALUES ('epoch', %s) ON CONFLICT DO NOTHING", (new_ulid(),)
+                )
+    except psycopg.errors.InsufficientPrivilege as error:
+        user = connection.info.user
+        raise UserError(
+            f"{name} does not let {user} make its schema: run "
+            f"`GRANT CREATE ON DATABASE {connection.info.dbname} TO {user}`"
+        ) from error

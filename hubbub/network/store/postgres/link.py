@@ -1,0 +1,128 @@
+"""A thread with a session, which comes back when the server does; failures of our tree."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import psycopg
+
+from hubbub.errors import StoreUnavailable
+from hubbub.network.store.postgres.session import Session
+
+__all__ = ["Link", "Lost", "Superseded", "line_of"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Work = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
+
+_SUPERSEDED = "HB001"
+_TROUBLE = ("08", "40", "53", "55", "57", "58", "XX")
+"""Classes of SQLSTATE for which the statement is not the reason."""
+_CLOSING_S = 5.0
+
+
+class Lost(StoreUnavailable):
+    """The connection ended; whether what was under way was committed is not known."""
+
+
+class Superseded(StoreUnavailable):
+    """Another hub owns the store by now."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another hub has taken over this store, and this one writes nothing more: stop it"
+        )
+
+
+class Link:
+    """One session in one thread. `connect` opens it, at first and whenever it is lost."""
+
+    def __init__(self, connect: Callable[[], Session]):
+        self._connect = connect
+        self._session: Session | None = None
+        self._work: SimpleQueue[Work | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        # As a daemon: a program must not hang at its end because a server does.
+        self._thread = threading.Thread(target=self._run, daemon=True, name="postgres")
+        self._thread.start()
+
+    async def run(
+        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kw: P.kwargs
+    ) -> T:
+        """The answer of `function(session, ...)`. Raises what it raises, `Lost` or
+        `StoreUnavailable`."""
+        if self._thread is None:
+            raise StoreUnavailable("the store is closed")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: Any, error: BaseException | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_settle, answer, result, error)
+
+        self._work.put((lambda: self._in_session(function, *args, **kw), settle))
+        return await answer
+
+    async def close(self, last: Callable[[], None] | None = None) -> None:
+        """End the thread, in which `last` is called; one that a stopped server holds is left
+        alone."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            if last is not None:
+                self._work.put((last, lambda result, error: None))
+            self._work.put(None)
+            await asyncio.to_thread(thread.join, _CLOSING_S)
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            function, settle = work
+            try:
+                result = function()
+            except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
+                settle(None, error)
+            else:
+                settle(result, None)
+            del work, function, settle
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _in_session(
+        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kw: P.kwargs
+    ) -> T:
+        if self._session is None or self._session.closed:
+            self._session = self._connect()
+        try:
+            return function(self._session, *args, **kw)
+        except psycopg.Error as error:
+            if error.sqlstate == _SUPERSEDED:
+                raise Superseded from error
+            if self._session.closed or isinstance(error, psycopg.InterfaceError):
+                self._session.close()
+                raise Lost(f"the connection to Postgres was lost: {line_of(error)}") from error
+            if (error.sqlstate or "XX")[:2] in _TROUBLE:
+                raise StoreUnavailable(f"Postgres cannot work now: {line_of(error)}") from error
+            raise
+
+
+
+
+def line_of(error: psycopg.Error) -> str:
+    """The first line of what Postgres says."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _settle(answer: asyncio.Future[T], result: T, error: BaseException | None) -> None:
+    if answer.done():
+        return
+    if error is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(error)

@@ -1,0 +1,143 @@
+"""A connection to Postgres that takes the queries as they are written for SQLite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from functools import cache
+from typing import Any
+
+import psycopg
+from psycopg.adapt import Buffer, Dumper
+from psycopg.types.string import StrDumperUnknown
+
+from hubbub.network.store.database import Rows
+
+__all__ = ["COPY_DELIVERIES", "COPY_MESSAGES", "Session"]
+
+COPY_MESSAGES = "COPY message FROM STDIN (FORMAT BINARY)"
+COPY_DELIVERIES = "COPY delivery FROM STDIN (FORMAT BINARY)"
+_COLUMNS = {
+    COPY_MESSAGES: "int8 int8 int8 int8 text text int8 text text text bytea int8".split(),
+    COPY_DELIVERIES: "text int8 text text".split(),
+}
+
+_DIFFERENT = re.compile(
+    r"(?P<literal>'(?:[^']|'')*')"
+    r"|(?P<placeholder>\?(?P<number>\d*)|(?<!:):(?P<name>[a-z_]+))"
+    r"|CAST\((?P<value>[\w.\"]+) AS (?P<type>BLOB|TEXT)\)"
+    r"|(?P<ordered>CROSS JOIN)(?=\s[\w\s():]+?\s(?:ON|USING)\b)"
+)
+
+
+@cache
+def translated(sql: str) -> str:
+    """The same for psycopg. SQLite's way to fix the order of a join is left out: Postgres has
+    statistics."""
+
+    def other(match: re.Match[str]) -> str:
+        if literal := match["literal"]:
+            return literal.replace("%", "%%")
+        if match["placeholder"]:
+            key = match["name"] or match["number"] and f"p{match['number']}"
+            return f"%({key})s" if key else "%s"
+        if match["ordered"]:
+            return "JOIN"
+        return f"{'as_bytes' if match['type'] == 'BLOB' else 'as_text'}({match['value']})"
+
+    return _DIFFERENT.sub(other, sql)
+
+
+class _Text(StrDumperUnknown):
+    """Texts in Postgres have no NUL: it is stored as the replacement character. JSON has none."""
+
+    def dump(self, obj: str) -> Buffer | None:
+        return super().dump(obj.replace("\0", "�"))
+
+
+class _Truth(Dumper):
+    """Numbers in the tables, as in SQLite."""
+
+    def dump(self, obj: bool) -> Buffer | None:
+        return b"1" if obj else b"0"
+
+    quote = dump  # type: ignore[assignment]
+
+
+class Session:
+    """Used by one thread, as a `Database`. What is written in a transaction travels in one
+    pipeline, so that a batch costs few round trips however many statements it has."""
+
+    def __init__(self, connection: psycopg.Connection[Any]):
+        self.connection = connection
+        connection.adapters.register_dumper(str, _Text)
+        connection.adapters.register_dumper(bool, _Truth)
+        self.in_transaction = False
+        self.batch = 0
+        """Number of the last write transaction that has begun."""
+        self._pipeline = ExitStack()
+
+    @property
+    def closed(self) -> bool:
+        return self.connection.closed
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self._pipeline.close()
+        self.connection.close()
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Rows:
+        if sql in _COLUMNS:
+            return self._copy(sql, parameters)
+        if begun := _TRANSACTION.get(sql):
+            return begun(self)
+        if "?1" in sql:
+            parameters = {f"p{n}": value for n, value in enumerate(parameters, 1)}
+        # Without parameters psycopg leaves percent signs as they are.
+        return self.connection.execute(translated(sql), parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> object:
+        for each in parameters:
+            self.execute(sql, each)
+        return None
+
+    def _begin(self) -> Rows:
+        self.in_transaction = True
+        self.batch += 1
+        self._pipeline.enter_context(self.connection.pipeline())
+        self.connection.execute("BEGIN")
+        return self.connection.execute("SELECT begin_batch(%s)", (self.batch,))
+
+    def _begin_snapshot(self) -> Rows:
+        self.in_transaction = True
+        return self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def _commit(self) -> Rows:
+        found = self.connection.execute("COMMIT")
+        self._pipeline.close()  # raises what any of it raised
+        self.in_transaction = False
+        return found
+
+    def _roll_back(self) -> Rows:
+        with suppress(psycopg.Error):
+            self._pipeline.close()
+        self.in_transaction = False
+        return self.connection.execute("ROLLBACK")
+
+    def _copy(self, sql: str, rows: Sequence[Sequence[Any]]) -> Rows:
+        self._pipeline.close()  # Postgres copies outside of pipelines only
+        cursor = self.connection.cursor()
+        with cursor.copy(sql) as copy:
+            copy.set_types(_COLUMNS[sql])
+            for row in rows:
+                copy.write_row(row)
+        return cursor
+
+
+_TRANSACTION = {
+    "BEGIN": Session._begin_snapshot,
+    "BEGIN IMMEDIATE": Session._begin,
+    "COMMIT": Session._commit,
+    "ROLLBACK": Session._roll_back,
+}

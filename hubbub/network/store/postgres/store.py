@@ -1,0 +1,210 @@
+"""`PostgresStore`: the log in a Postgres database.
+
+One session writes and one reads, each in a thread of its own. Every commit is on the server's disk
+when `append` returns (`synchronous_commit`), and carries the number of the hub that owns the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import psycopg
+
+from hubbub.errors import StoreUnavailable, UserError
+from hubbub.ids import new_ulid
+from hubbub.network import queries
+from hubbub.network.queries import Query
+from hubbub.network.records import Batch, Delivery
+from hubbub.network.store import events, mods, reads
+from hubbub.network.store.checksums import check_end
+from hubbub.network.store.database import Database
+from hubbub.network.store.postgres.database import connected, name_of, own, own_again, prepare
+from hubbub.network.store.postgres.link import Link, Lost, Superseded, line_of
+from hubbub.network.store.postgres.mod_tables import ModTables
+from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, Session
+from hubbub.network.store.sqlite import RUNS, answer
+from hubbub.network.store.writer import BatchWriter
+from hubbub.network.stored import StoredEvent, StoreState
+
+__all__ = ["PostgresStore"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_AGAIN_S = 0.2
+_PATIENCE_S = 60.0
+"""Seconds in which a server that went away in the middle of a commit should be back."""
+
+
+class _Writer(BatchWriter):
+    def inserts(
+        self, messages: Sequence[tuple[Any, ...]], deliveries: Sequence[Delivery]
+    ) -> Sequence[tuple[str, Sequence[Any]]]:
+        rows = ((COPY_MESSAGES, messages), (COPY_DELIVERIES, deliveries))
+        return [each for each in rows if each[1]]
+
+
+class PostgresStore:
+    """A `Store` (hubbub.network.ports) on Postgres; `open` it first, `close` it at the end."""
+
+    def __init__(self, url: str):
+        self._url, self._name = url, name_of(url)
+        self._fence: int | None = None
+        self._problem = ""
+        self._mods = ModTables()
+        self._writer = _Writer(write_mod_rows=self._mods.write)
+        self.writing = Link(self._connect)
+        self.reading = Link(lambda: connected(url, reading=True))
+
+    async def open(self) -> StoreState:
+        self._fence, self._problem = None, ""
+        self.writing.start()
+        self.reading.start()
+        try:
+            await self.writing.run(_begin_run, self._name)
+            return await self.reading.run(reads.state)
+        except psycopg.Error as error:
+            await self.close()
+            text = f"{self._name} cannot be used as a store: {line_of(error)}"
+            raise UserError(text) from error
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await self.reading.close()
+        await self.writing.close(self._mods.close)
+
+    def _connect(self) -> Session:
+        """A session that may write."""
+        session = connected(self._url)
+        try:
+            if self._fence is None:
+                prepare(session, self._name)
+                self._fence = own(session, self._name)
+            else:
+                own_again(session, self._fence)
+            self._writer.start(None)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def problem(self) -> str:
+        return self._problem
+
+    async def append(self, batch: Batch) -> None:
+        """A batch whose commit the server did not answer is answered when the server is back, by
+        what the log has then."""
+        if self._problem:
+            raise StoreUnavailable(self._problem)
+        sent: list[int] = []
+        try:
+            await self.writing.run(self._write, batch, sent)
+        except Superseded as error:
+            self._problem = str(error)
+            raise
+        except Lost as error:
+            if sent and not await self._was_written(batch, sent[0]):
+                raise StoreUnavailable(f"{error}; nothing of it was written") from error
+
+    def _write(self, session: Session, batch: Batch, sent: list[int]) -> None:
+        """`sent` gets the number of the transaction before it begins."""
+        sent.append(session.batch + 1)
+        try:
+            self._writer.write(session, batch)
+        except psycopg.IntegrityError as error:
+            text = f"the batch contradicts the log or itself: {line_of(error)}"
+            raise ValueError(text) from error
+        except BaseException:
+            self._writer.start(None)
+            raise
+        else:
+            self._mods.settle()
+        finally:
+            self._mods.undo()
+
+    async def _was_written(self, batch: Batch, number: int) -> bool:
+        """Whether the server has committed the batch with which the connection was lost."""
+        self._problem = f"{self._name} went away in the middle of a commit: start it again"
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                found = await self._when_back(batch, number)
+        except TimeoutError:
+            self._late = asyncio.create_task(self._settle_late(batch, number))
+            return False
+        self._problem = ""
+        return found
+
+    async def _when_back(self, batch: Batch, number: int) -> bool:
+        while True:
+            try:
+                return await self.writing.run(_has, batch, number)
+            except Superseded as error:
+                self._problem = str(error)
+                raise
+            except StoreUnavailable:
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _settle_late(self, batch: Batch, number: int) -> None:
+        """The batch was given up. If it turns out to be written, the hub must read it first."""
+        if await self._when_back(batch, number):
+            self._problem = (
+                f"{self._name} has a batch that the hub had given up: restart the hub, which then "
+                "goes on from there"
+            )
+        else:
+            self._problem = ""
+
+    async def events(
+        self, participant: str, after: int, upto: int, limit: int, own: bool
+    ) -> Sequence[StoredEvent]:
+        span = (participant, after, upto, limit, own, events.LATERAL_EVENT_QUERIES)
+        return await self._read(events.events, *span)
+
+    async def log(self, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
+        return await self._read(events.log, after, upto, limit)
+
+    async def tails(
+        self, threads: Sequence[int], upto: int, limit: int
+    ) -> Mapping[int, Sequence[bytes]]:
+        return await self._read(reads.tails, threads, upto, limit)
+
+    async def thread_page(self, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
+        return await self._read(reads.thread_page, thread, before, limit)
+
+    async def message(self, seq: int) -> bytes | None:
+        return await self._read(reads.message, seq)
+
+    async def read(self, query: Query[T]) -> T:
+        if isinstance(query, queries.ModsWithTables):
+            return await self.writing.run(self._mods.read, mods.with_tables)  # type: ignore[return-value]
+        if isinstance(query, queries.ModSelect):
+            select = (query.mod, query.sql, query.values)
+            return await self.writing.run(self._mods.read, mods.mod_rows, *select)  # type: ignore[return-value]
+        return await self._read(answer, query)
+
+    async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
+        await self.writing.run(self._mods.admit, mod, scripts)
+
+    async def _read(
+        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kw: P.kwargs
+    ) -> T:
+        return await self.reading.run(function, *args, **kw)
+
+
+def _begin_run(session: Session, name: str) -> None:
+    check_end(session, name)
+    (head,) = session.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
+    session.execute("INSERT INTO run (id, since) VALUES (?, ?)", (new_ulid(), head))
+    session.execute("DELETE FROM run WHERE no <= (SELECT max(no) FROM run) - ?", (RUNS,))
+
+
+def _has(db: Database, batch: Batch, number: int) -> bool:
+    if batch.messages:
+        (head,) = db.execute("SELECT head FROM owner").fetchone()
+        return bool(head >= batch.messages[-1].seq)
+    (last,) = db.execute("SELECT batch FROM owner").fetchone()
+    return bool(last >= number)
