@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests, one part after the other: scripts/test.sh PYTHON JOBS PART...
-# PART is fast, slow, page, npm, bridges or frameworks; the times are those of two cores with nothing beside.
+# PART is fast, slow, page, npm, bridges, postgres or frameworks; the times are those of two cores with nothing beside.
 set -eu
 python=$1 jobs=$2
 shift 2
@@ -11,8 +11,8 @@ for name; do
     part=$((part + 1))
     profile=fast prepare= warnings=error workers=$((jobs + 1)) # each waits for threads and processes half its time
     case $name in
-    fast) markers="not slow and not browser and not frameworks and not bridges" what="what runs within one process" time="a minute" ;;
-    slow) markers="(slow or hypothesis) and not browser and not npm" what="processes, and properties at length" time="2 minutes and a half" \
+    fast) markers="not slow and not browser and not frameworks and not bridges and not postgres" what="what runs within one process" time="a minute" ;;
+    slow) markers="(slow or hypothesis) and not browser and not npm and not postgres" what="processes, and properties at length" time="2 minutes and a half" \
         profile=full prepare=tests.interaction.nginx ;;
     page) markers=browser what="the page in Chromium" time="2 minutes and a half" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
@@ -20,9 +20,11 @@ for name; do
         prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients tests.e2e.support.node" ;;
     bridges) markers=bridges what="IRC and Matrix, with real servers" time="2 minutes" workers=$jobs \
         prepare="tests.bridges.servers tests.bridges.homeserver" ;;
+    postgres) markers=postgres what="the store on a real Postgres" time="2 minutes" workers=1 \
+        prepare=tests.contract.postgres_server ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
         warnings=ignore ;; # theirs
-    *) echo "no such part: $name (fast, slow, page, npm, bridges, frameworks)" >&2 && exit 2 ;;
+    *) echo "no such part: $name (fast, slow, page, npm, bridges, postgres, frameworks)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"
     for each in $prepare; do "$python" -m "$each"; done # says what is missing, and how to get it

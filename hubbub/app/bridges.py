@@ -19,7 +19,7 @@ from hubbub.client import WebSocketTransport
 from hubbub.client.runfile import Address, find_network
 from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
-from hubbub.config.paths import MEMORY_STORE, SQLITE
+from hubbub.config.paths import beside
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
 from hubbub.loading import load_attribute, missing_extra
@@ -83,8 +83,8 @@ def run(
     told = environ.get(URL)
     place = Address(told) if told else find_network(address or str(config.address))
     token = token or {**place.tokens, **agent_tokens(environ)}.get(name)
-    store = config.file.network.store
-    pairs = None if store == MEMORY_STORE else Path(f"{store.removeprefix(SQLITE)}.{name}")
+    store = beside(config.file.network.store)
+    pairs = None if store is None else Path(f"{store}.{name}")
     run_loop(_until_signal(config, chat, place.url, token, pairs))
 
 

@@ -19,7 +19,7 @@ from hubbub.client.runfile import RunFile, find_run_files
 from hubbub.config.agents import AcpConfig, AgentConfig, DialectName
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import ModelConfig
-from hubbub.config.paths import MEMORY_STORE, SQLITE
+from hubbub.config.paths import MEMORY_STORE, POSTGRES, SQLITE, shown_store
 from hubbub.config.problems import shown_path
 from hubbub.errors import (
     ConfigError,
@@ -89,7 +89,7 @@ def diagnose_log(path: Path) -> Diagnosis:
     from hubbub.network.store.verify import verify_log
 
     url = load_valid(path).file.network.store
-    file = shown_path(Path(url.removeprefix(SQLITE)))
+    file = shown_store(url) if url.startswith(POSTGRES) else shown_path(Path(shown_store(url)))
     try:
         count = verify_log(url)
     except LogDamaged as error:
@@ -166,6 +166,8 @@ async def _store(config: LoadedConfig, running: RunFile | None) -> Symptom:
         return Symptom("database", "warning", "in memory: everything is forgotten at the end")
     if running is not None:
         return Symptom("database", "ok", "in use by the running network")
+    if url.startswith(POSTGRES):
+        return await _existing_store(url)
     return _missing_store(Path(url.removeprefix(SQLITE))) or await _existing_store(url)
 
 
@@ -183,13 +185,13 @@ async def _existing_store(url: str) -> Symptom:
     """Opens the database as a hub would."""
     from hubbub.network.store import open_store
 
-    store = open_store(url)
     try:
+        store = open_store(url)
         state = await store.open()
     except (UserError, StoreUnavailable) as error:
         return Symptom("database", "problem", str(error))
     await store.close()
-    return Symptom("database", "ok", f"{url.removeprefix(SQLITE)} has {state.head} messages")
+    return Symptom("database", "ok", f"{shown_store(url)} has {state.head} messages")
 
 
 async def _tokens(config: LoadedConfig) -> Symptom:

@@ -17,7 +17,7 @@ from hubbub.config.agents import ROLES_OF
 from hubbub.config.explain import dotted
 from hubbub.config.knowledge import check_knowledge, check_skills
 from hubbub.config.models import AgentConfig, NetworkConfig
-from hubbub.config.paths import EVERY, MEMORY_STORE, SQLITE, split_spec
+from hubbub.config.paths import EVERY, MEMORY_STORE, POSTGRES, SQLITE, split_spec
 from hubbub.config.problems import closest, nearest, shown_path
 from hubbub.config.source import Document, Loc
 from hubbub.config.units import parse_address
@@ -218,8 +218,11 @@ def _check_network(document: Document) -> None:
 
 def _check_store(document: Document, store: str) -> None:
     loc = ("network", "store")
+    if store.startswith(POSTGRES) and store != POSTGRES:
+        return
     if not store.startswith(SQLITE) or store == SQLITE:
-        document.report(loc, f"'{store}' is no store: expected sqlite:<file> or {MEMORY_STORE}")
+        known = f"sqlite:<file>, {MEMORY_STORE} or {POSTGRES}<user>@<host>/<database>"
+        document.report(loc, f"'{store}' is no store: expected {known}")
     elif store != MEMORY_STORE:
         folder = Path(store.removeprefix(SQLITE)).parent
         if not folder.is_dir():

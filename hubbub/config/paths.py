@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
+import os
+import zlib
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue
 
 from hubbub.config.source import Document, Loc
 
-__all__ = ["EVERY", "MEMORY_STORE", "SQLITE", "anchor_paths", "split_spec"]
+__all__ = [
+    "EVERY",
+    "MEMORY_STORE",
+    "POSTGRES",
+    "SQLITE",
+    "anchor_paths",
+    "beside",
+    "shown_store",
+    "split_spec",
+]
 
 SQLITE = "sqlite:"
+POSTGRES = "postgresql://"
+"""How the URLs of stores begin."""
 EVERY = "*"
 MEMORY_STORE = "sqlite::memory:"
+
+
+def shown_store(url: str) -> str:
+    """A store for people: a file, or a database without its password."""
+    if not url.startswith(POSTGRES):
+        return url.removeprefix(SQLITE)
+    parts = urlsplit(url)
+    host = f" on {parts.hostname}" if parts.hostname else ""
+    return f"the Postgres database {unquote(parts.path[1:]) or parts.username}{host}"
+
+
+def beside(url: str) -> Path | None:
+    """What begins the names of files that belong to a store: its own; for a database in Postgres
+    one in the user's folder for data. None: the store is in memory."""
+    if not url.startswith(POSTGRES):
+        return None if url == MEMORY_STORE else Path(url.removeprefix(SQLITE))
+    parts = urlsplit(url)
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    where = zlib.crc32(f"{parts.hostname}:{parts.port}{parts.path}?{parts.query}".encode())
+    folder = Path(home, "hubbub")
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder / f"{unquote(parts.path[1:]).replace('/', '_')}-{where:08x}.db"
 
 
 def split_spec(spec: str) -> tuple[str, str] | None:

@@ -37,7 +37,9 @@ class TestPostgres(DurableStoreContract):
     @asynccontextmanager
     async def refusing(self, store: Store) -> AsyncIterator[None]:
         """The server refuses what is large as it does on a full disk."""
-        large = "CREATE TRIGGER filled BEFORE INSERT ON {} FOR EACH ROW WHEN ({}) EXECUTE FUNCTION f()"
+        large = (
+            "CREATE TRIGGER filled BEFORE INSERT ON {} FOR EACH ROW WHEN ({}) EXECUTE FUNCTION f()"
+        )
         with psycopg.connect(self.url, autocommit=True) as db:
             db.execute("SET search_path = hubbub")
             db.execute(

@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from hubbub.config.paths import MEMORY_STORE, SQLITE
+from hubbub.config.paths import beside
 from hubbub.errors import OperationError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
@@ -109,7 +109,8 @@ START_S, START_STEP_S = 60.0, 10.0
 
 def folder_of(store: str) -> Path | None:
     """The folder beside a store for what mods keep in files; None: the store is in memory."""
-    return None if store == MEMORY_STORE else files_of(Path(store.removeprefix(SQLITE)))
+    path = beside(store)
+    return None if path is None else files_of(path)
 
 
 class Mods(Service, Gate):

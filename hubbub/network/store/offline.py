@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
+from hubbub.config.paths import POSTGRES
 from hubbub.errors import StoreVersionError, UserError
 from hubbub.network.records import Record, TokenAdded, TokenRevoked
 from hubbub.network.store.connection import connect, explained
-from hubbub.network.store.database import transaction
+from hubbub.network.store.database import Database
 from hubbub.network.store.lock import DatabaseLock, make_file, make_private
 from hubbub.network.store.migrate import check_version, latest_version, migrate
-from hubbub.network.store.place import Place, parse_url
+from hubbub.network.store.place import Place, cluster_extra, parse_url
 from hubbub.network.store.reads import token_counts
 from hubbub.network.store.records import write_records
 
@@ -42,7 +44,11 @@ async def list_tokens_offline(url: str) -> Mapping[str, int]:
     return await _run(url, token_counts)
 
 
-async def _run(url: str, work: Callable[[sqlite3.Connection], T]) -> T:
+async def _run(url: str, work: Callable[[Database], T]) -> T:
+    if url.startswith(POSTGRES):
+        with cluster_extra():
+            from hubbub.network.store.postgres.database import run_beside
+        return await asyncio.to_thread(run_beside, url, work)
     place = parse_url(url)
     path = place.path
     if path is None:
@@ -71,9 +77,8 @@ async def _in_connection(
         await connection.close()
 
 
-def _write(db: sqlite3.Connection, record: Record) -> None:
-    with transaction(db):
-        write_records(db, [record])
+def _write(db: Database, record: Record) -> None:
+    write_records(db, [record])  # one statement: a transaction of its own
 
 
 async def _migrate_alone(place: Place, path: Path) -> None:

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hubbub.config.paths import POSTGRES
 from hubbub.errors import UserError
 
-__all__ = ["POSTGRES", "Place", "cluster_extra", "parse_url"]
+__all__ = ["Place", "cluster_extra", "parse_url"]
 
-POSTGRES = "postgresql://"
-"""How the URL of a Postgres database begins."""
 _SCHEME = "sqlite:"
 _MEMORY = ":memory:"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from hubbub.errors import LogDamaged
 from hubbub.network.store.checksums import ENTRY, log_end, proven_body
-from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.control import control_state
+from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.floors import floor_of
 from hubbub.network.store.index import indexed_upto
 from hubbub.network.stored import (
@@ -123,9 +123,7 @@ def tails(
         return {thread: _whole_tail(db, thread, seqs) for thread, seqs in found.items()}
 
 
-def thread_page(
-    db: Database, thread: int, before: int | None, limit: int
-) -> Sequence[bytes]:
+def thread_page(db: Database, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
     below = _END if before is None else before
     with snapshot(db):
         seqs: list[int] = []
@@ -285,9 +283,7 @@ def pending(db: Database, agent: str, upto: int) -> Sequence[PendingRow]:
         return list(_whole_wakes(db, agent, rows))
 
 
-def _whole_wakes(
-    db: Database, agent: str, rows: Sequence[tuple[Any, ...]]
-) -> Iterator[PendingRow]:
+def _whole_wakes(db: Database, agent: str, rows: Sequence[tuple[Any, ...]]) -> Iterator[PendingRow]:
     """Without those of damaged messages: an agent must be able to join and to do the rest."""
     for seq, started, reason, reply, *entry in rows:
         with suppress(LogDamaged):

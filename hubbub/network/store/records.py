@@ -102,6 +102,7 @@ def _wakes_settled(db: Database, records: Sequence[WakesSettled]) -> None:
 
 def _turns_begun(db: Database, records: Sequence[TurnBegun]) -> None:
     for record in records:
+        life, held, deaths, said = record.lives
         db.execute(
             "INSERT INTO turn (id, agent, started_at, start, life, held, deaths, said, "
             "system_prompt, prompt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -111,8 +112,8 @@ def _turns_begun(db: Database, records: Sequence[TurnBegun]) -> None:
             "deaths = excluded.deaths, said = excluded.said, "
             "system_prompt = excluded.system_prompt, prompt = excluded.prompt",
             (
-                *(record.id, record.agent, record.started_at, record.start, *record.lives),
-                *(record.system_prompt, record.prompt),
+                *(record.id, record.agent, record.started_at, record.start),
+                *(life, int(held), deaths, said, record.system_prompt, record.prompt),
             ),
         )
         _take_wakes(db, record.agent, record.seqs, record.id)

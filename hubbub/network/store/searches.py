@@ -109,9 +109,7 @@ FROM message WHERE seq > ? AND seq <= ?
 """
 
 
-def interaction(
-    db: Database, interaction: str, after: int, upto: int
-) -> StoredInteraction:
+def interaction(db: Database, interaction: str, after: int, upto: int) -> StoredInteraction:
     found: list[tuple[int, bytes]] = []
     size, looked_to = 0, min(after, upto)
     with snapshot(db):

@@ -28,9 +28,7 @@ def turn(db: Database, turn: str) -> StoredTurn | None:
         return _whole(db, row) if row else None
 
 
-def turns(
-    db: Database, agent: str | None, limit: int, before: str | None
-) -> Sequence[StoredTurn]:
+def turns(db: Database, agent: str | None, limit: int, before: str | None) -> Sequence[StoredTurn]:
     """The turns that began last, newest first; by `no`, because clocks may jump."""
     where = "no < (SELECT no FROM turn WHERE id = :before)" if before is not None else "true"
     if agent is not None:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from urllib.parse import quote
 
+from hubbub.config.paths import POSTGRES
 from hubbub.errors import LogDamaged, UserError
 from hubbub.network.store.checksums import ENTRY, damaged, log_end, proven_body
 from hubbub.network.store.connection import explained
+from hubbub.network.store.database import Database
 from hubbub.network.store.index import IndexName, indexed_upto
 from hubbub.network.store.migrate import check_version, latest_version
-from hubbub.network.store.place import parse_url
+from hubbub.network.store.place import cluster_extra, parse_url
 
 __all__ = ["verify_log"]
 
@@ -56,6 +58,10 @@ def verify_log(url: str) -> int:
     Raises `LogDamaged` for the first place that is not whole, `UserError` for a store that cannot
     be read.
     """
+    if url.startswith(POSTGRES):
+        with cluster_extra():
+            from hubbub.network.store.postgres.database import run_beside
+        return run_beside(url, _verify)
     place = parse_url(url)
     if place.path is None or not place.path.exists():
         raise UserError(f"{place} is not there: no log to read")
@@ -64,17 +70,22 @@ def verify_log(url: str) -> int:
         version = check_version(db, str(place))
         if version != latest_version():
             raise UserError(f"{place} has schema version {version}: start its hub once, then look")
-        end = log_end(db)
-        threads: dict[int, int] = {}
-        for after in range(0, end, _PIECE):
-            _verify_piece(db, after, min(after + _PIECE, end), threads)
+        end = _verify(db)
         ((problem, *_),) = db.execute("PRAGMA quick_check(1)")
         if problem != "ok":
             raise LogDamaged(0, f"all messages are whole, but the file is not: {problem}")
     return end
 
 
-def _verify_piece(db: sqlite3.Connection, after: int, upto: int, threads: dict[int, int]) -> None:
+def _verify(db: Database) -> int:
+    end = log_end(db)
+    threads: dict[int, int] = {}
+    for after in range(0, end, _PIECE):
+        _verify_piece(db, after, min(after + _PIECE, end), threads)
+    return end
+
+
+def _verify_piece(db: Database, after: int, upto: int, threads: dict[int, int]) -> None:
     """Raises `LogDamaged`. `threads` is where each thread ends before the piece."""
     sql = f"SELECT {ENTRY} FROM message AS m WHERE seq > ? AND seq <= ? ORDER BY seq"
     rows = {row[0]: row for row in db.execute(sql, (after, upto))}

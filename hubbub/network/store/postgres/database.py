@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import sql
 
+from hubbub.config.paths import shown_store
 from hubbub.errors import StoreUnavailable, StoreVersionError, UserError
 from hubbub.ids import new_ulid
-from hubbub.network.store.database import transaction
 from hubbub.network.store.postgres.link import Superseded, line_of
 from hubbub.network.store.postgres.session import Session
 
-__all__ = ["connected", "name_of", "own", "own_again", "prepare"]
+__all__ = ["connected", "own", "own_again", "prepare", "run_beside"]
+
+T = TypeVar("T")
 
 _LOCK = 0x48754262
 """The advisory lock of the hub that owns the store; its session holds it as long as it lives."""
@@ -36,16 +38,6 @@ _SETTINGS: Mapping[str, tuple[frozenset[str], str]] = {
         "make a database with `createdb --template template0 --encoding UTF8`",
     ),
 }
-
-
-def name_of(url: str) -> str:
-    """The database for people, without a password."""
-    try:
-        parts = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.Error as error:
-        raise UserError(f"store {url!r} is not understood: {line_of(error)}") from error
-    place = "".join(f"@{parts[key]}" for key in ("host",) if parts.get(key))
-    return f"the Postgres database {parts.get('dbname', '')}{place}"
 
 
 def connected(url: str, *, reading: bool = False) -> Session:
@@ -72,7 +64,7 @@ def connected(url: str, *, reading: bool = False) -> Session:
                 sql.SQL("SET {} = {}").format(sql.Identifier(setting), sql.Literal(value))
             )
     except psycopg.Error as error:
-        text = f"{name_of(url)} cannot be reached: {line_of(error)}"
+        text = f"{shown_store(url)} cannot be reached: {line_of(error)}"
         raise StoreUnavailable(text) from error
     return Session(connection)
 
@@ -89,6 +81,31 @@ def prepare(session: Session, name: str) -> None:
                 f"{remedy.format(database=database)}, then start again"
             )
     _migrate(session, name)
+    _start_anew(session)
+
+
+def _start_anew(session: Session) -> None:
+    """Give a log that was restored another epoch: all clients start afresh from it. Its tables are
+    then others, or the server has begun another timeline."""
+    (incarnation,) = session.execute(
+        "SELECT concat_ws('/', system_identifier, timeline_id, oid) FROM pg_control_system(), "
+        "pg_control_checkpoint(), pg_class WHERE pg_class.oid = CAST('owner' AS regclass)"
+    ).fetchone()
+    if session.execute("SELECT value FROM meta WHERE key = 'made'").fetchone() != (incarnation,):
+        session.execute("DELETE FROM meta WHERE key IN ('made', 'epoch')")
+        session.execute("DELETE FROM run")
+        made = [("made", incarnation), ("epoch", new_ulid())]
+        session.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", made)
+
+
+def run_beside(url: str, work: Callable[[Session], T]) -> T:
+    """The answer of `work`, for a program that is not the hub, while a hub may be running."""
+    session = connected(url)
+    try:
+        prepare(session, shown_store(url))
+        return work(session)
+    finally:
+        session.close()
 
 
 def own(session: Session, name: str) -> int:
@@ -136,7 +153,7 @@ def _holder(session: Session) -> str:
     return row[0] if row else "unknown"
 
 
-def scripts() -> Mapping[int, str]:
+def _scripts() -> Mapping[int, str]:
     """The migrations by number, from 1 without gaps."""
     folder = resources.files(__package__) / "migrations"
     files = [file for file in folder.iterdir() if file.name.endswith(".sql")]
@@ -144,7 +161,7 @@ def scripts() -> Mapping[int, str]:
 
 
 def _migrate(session: Session, name: str) -> None:
-    steps = scripts()
+    steps = _scripts()
     connection = session.connection
     there = session.execute("SELECT to_regclass('hubbub.meta') IS NOT NULL").fetchone()[0]
     version = 0
@@ -165,9 +182,6 @@ def _migrate(session: Session, name: str) -> None:
                     "INSERT INTO meta VALUES ('version', %s) "
                     "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                     (str(number),),
-                )
-                connection.execute(
-                    "INSERT INTO meta VALUES ('epoch', %s) ON CONFLICT DO NOTHING", (new_ulid(),)
                 )
     except psycopg.errors.InsufficientPrivilege as error:
         user = connection.info.user

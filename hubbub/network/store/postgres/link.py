@@ -112,8 +112,6 @@ class Link:
             raise
 
 
-
-
 def line_of(error: psycopg.Error) -> str:
     """The first line of what Postgres says."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
+from hubbub.network.queries import Query
 from hubbub.network.records import ModRows
 from hubbub.network.store.database import transaction
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.mods import bring_up, write_mod_rows
 from hubbub.network.store.postgres.session import Session
+from hubbub.network.store.sqlite import answer
 
 __all__ = ["ModTables", "store_pages"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _STORE = "INSERT INTO mod_page VALUES (?, ?) ON CONFLICT (no) DO UPDATE SET data = excluded.data"
@@ -38,15 +39,9 @@ class ModTables:
         self._db: sqlite3.Connection | None = None
         self._new = self._ahead = False
 
-    def read(
-        self,
-        session: Session,
-        function: Callable[Concatenate[sqlite3.Connection, P], T],
-        *args: P.args,
-        **kw: P.kwargs,
-    ) -> T:
-        """What `function` answers. Raises what it raises."""
-        return function(self._copy(session), *args, **kw)
+    def read(self, session: Session, query: Query[T]) -> T:
+        """The answer to a query about mods."""
+        return answer(self._copy(session), query)
 
     def write(self, session: Session, rows: Sequence[ModRows]) -> None:
         """Write the rows, within the session's transaction; see `write_mod_rows`."""

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import psycopg
-from psycopg.adapt import Buffer, Dumper
+from psycopg.adapt import Buffer
 from psycopg.types.string import StrDumperUnknown
 
 from hubbub.network.store.database import Rows
@@ -19,8 +19,21 @@ __all__ = ["COPY_DELIVERIES", "COPY_MESSAGES", "Session"]
 COPY_MESSAGES = "COPY message FROM STDIN (FORMAT BINARY)"
 COPY_DELIVERIES = "COPY delivery FROM STDIN (FORMAT BINARY)"
 _COLUMNS = {
-    COPY_MESSAGES: "int8 int8 int8 int8 text text int8 text text text bytea int8".split(),
-    COPY_DELIVERIES: "text int8 text text".split(),
+    COPY_MESSAGES: [
+        "int8",
+        "int8",
+        "int8",
+        "int8",
+        "text",
+        "text",
+        "int8",
+        "text",
+        "text",
+        "text",
+        "bytea",
+        "int8",
+    ],
+    COPY_DELIVERIES: ["text", "int8", "text", "text"],
 }
 
 _DIFFERENT = re.compile(
@@ -40,7 +53,7 @@ def translated(sql: str) -> str:
         if literal := match["literal"]:
             return literal.replace("%", "%%")
         if match["placeholder"]:
-            key = match["name"] or match["number"] and f"p{match['number']}"
+            key = match["name"] or (match["number"] and f"p{match['number']}")
             return f"%({key})s" if key else "%s"
         if match["ordered"]:
             return "JOIN"
@@ -56,15 +69,6 @@ class _Text(StrDumperUnknown):
         return super().dump(obj.replace("\0", "�"))
 
 
-class _Truth(Dumper):
-    """Numbers in the tables, as in SQLite."""
-
-    def dump(self, obj: bool) -> Buffer | None:
-        return b"1" if obj else b"0"
-
-    quote = dump  # type: ignore[assignment]
-
-
 class Session:
     """Used by one thread, as a `Database`. What is written in a transaction travels in one
     pipeline, so that a batch costs few round trips however many statements it has."""
@@ -72,7 +76,6 @@ class Session:
     def __init__(self, connection: psycopg.Connection[Any]):
         self.connection = connection
         connection.adapters.register_dumper(str, _Text)
-        connection.adapters.register_dumper(bool, _Truth)
         self.in_transaction = False
         self.batch = 0
         """Number of the last write transaction that has begun."""

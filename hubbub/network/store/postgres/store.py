@@ -7,20 +7,21 @@ when `append` returns (`synchronous_commit`), and carries the number of the hub 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import psycopg
 
+from hubbub.config.paths import shown_store
 from hubbub.errors import StoreUnavailable, UserError
 from hubbub.ids import new_ulid
 from hubbub.network import queries
 from hubbub.network.queries import Query
 from hubbub.network.records import Batch, Delivery
-from hubbub.network.store import events, mods, reads
+from hubbub.network.store import events, reads
 from hubbub.network.store.checksums import check_end
 from hubbub.network.store.database import Database
-from hubbub.network.store.postgres.database import connected, name_of, own, own_again, prepare
+from hubbub.network.store.postgres.database import connected, own, own_again, prepare
 from hubbub.network.store.postgres.link import Link, Lost, Superseded, line_of
 from hubbub.network.store.postgres.mod_tables import ModTables
 from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, Session
@@ -30,7 +31,6 @@ from hubbub.network.stored import StoredEvent, StoreState
 
 __all__ = ["PostgresStore"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _AGAIN_S = 0.2
@@ -50,7 +50,7 @@ class PostgresStore:
     """A `Store` (hubbub.network.ports) on Postgres; `open` it first, `close` it at the end."""
 
     def __init__(self, url: str):
-        self._url, self._name = url, name_of(url)
+        self._url, self._name = url, shown_store(url)
         self._fence: int | None = None
         self._problem = ""
         self._mods = ModTables()
@@ -162,37 +162,29 @@ class PostgresStore:
         self, participant: str, after: int, upto: int, limit: int, own: bool
     ) -> Sequence[StoredEvent]:
         span = (participant, after, upto, limit, own, events.LATERAL_EVENT_QUERIES)
-        return await self._read(events.events, *span)
+        return await self.reading.run(events.events, *span)
 
     async def log(self, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
-        return await self._read(events.log, after, upto, limit)
+        return await self.reading.run(events.log, after, upto, limit)
 
     async def tails(
         self, threads: Sequence[int], upto: int, limit: int
     ) -> Mapping[int, Sequence[bytes]]:
-        return await self._read(reads.tails, threads, upto, limit)
+        return await self.reading.run(reads.tails, threads, upto, limit)
 
     async def thread_page(self, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
-        return await self._read(reads.thread_page, thread, before, limit)
+        return await self.reading.run(reads.thread_page, thread, before, limit)
 
     async def message(self, seq: int) -> bytes | None:
-        return await self._read(reads.message, seq)
+        return await self.reading.run(reads.message, seq)
 
     async def read(self, query: Query[T]) -> T:
-        if isinstance(query, queries.ModsWithTables):
-            return await self.writing.run(self._mods.read, mods.with_tables)  # type: ignore[return-value]
-        if isinstance(query, queries.ModSelect):
-            select = (query.mod, query.sql, query.values)
-            return await self.writing.run(self._mods.read, mods.mod_rows, *select)  # type: ignore[return-value]
-        return await self._read(answer, query)
+        if type(query) in (queries.ModsWithTables, queries.ModSelect):
+            return await self.writing.run(self._mods.read, query)
+        return await self.reading.run(answer, query)
 
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
         await self.writing.run(self._mods.admit, mod, scripts)
-
-    async def _read(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kw: P.kwargs
-    ) -> T:
-        return await self.reading.run(function, *args, **kw)
 
 
 def _begin_run(session: Session, name: str) -> None:
