@@ -29,7 +29,7 @@ FROM (
     SELECT seq FROM (
         SELECT i.seq FROM by_participant i {participant_message}
         WHERE i.participant = :me AND i.seq > :after AND i.seq <= :upto {not_mine}
-        ORDER BY i.seq LIMIT :limit) AS named
+        ORDER BY i.seq LIMIT :limit) AS page
     UNION
     SELECT found.seq FROM member {found}
     ORDER BY seq LIMIT :limit

@@ -82,6 +82,17 @@ def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
 
 
 @pytest.mark.slow
+def test_a_network_on_sqlite_loads_nothing_of_postgres() -> None:
+    ran = python(
+        "import sys, hubbub.app.network\n"
+        "from hubbub.network.store import open_store\n"
+        "open_store('sqlite::memory:')\n"
+        "print([m for m in sys.modules if 'psycopg' in m or 'store.postgres' in m])\n"
+    )
+    assert ran.stdout.splitlines() == ["[]"], ran.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["typer", "hubbub.cli.talk", "hubbub.client", "websockets.asyncio.client"]
 )
