@@ -7,6 +7,7 @@ import inspect
 import re
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Literal, TypeVar
@@ -18,7 +19,13 @@ from hubbub.wording import did_you_mean
 __all__ = ["construct", "load_attribute", "load_module", "missing_extra"]
 
 Made = TypeVar("Made")
-_EXTRAS = {"a2a": ("a2a",), "acp": ("acp", "mcp"), "irc": ("irctokens",), "mcp": ("mcp",)}
+_EXTRAS = {
+    "a2a": ("a2a",),
+    "acp": ("acp", "mcp"),
+    "irc": ("irctokens",),
+    "mcp": ("mcp",),
+    "otel": ("opentelemetry.sdk",),
+}
 """Extras of the installation, and the modules that they bring."""
 
 
@@ -108,10 +115,11 @@ def _nearby(path: Path) -> str:
     return did_you_mean(path.name, files)
 
 
-def missing_extra(extra: Literal["a2a", "acp", "irc", "mcp"]) -> str | None:
+def missing_extra(extra: Literal["a2a", "acp", "irc", "mcp", "otel"]) -> str | None:
     """Which extra is missing, and how to get it; None: it is there."""
-    if all(importlib.util.find_spec(module) for module in _EXTRAS[extra]):
-        return None
+    with suppress(ModuleNotFoundError):  # the package around a module may be missing, too
+        if all(importlib.util.find_spec(module) for module in _EXTRAS[extra]):
+            return None
     return (
         f"`{extra}` needs an extra: pip install 'hubbub[{extra}]' "
         f"(in a checkout: pip install -e '.[{extra}]')"

@@ -182,6 +182,7 @@ PROMPTS = {
     "Q-11": "A rehearsal reaches nobody: calls are checked, and have results without being run.",
     "Q-12": "Whole networks are tried with faults, recorded, and replayed without their models.",
     "Q-13": "A branch shares a log up to a message and goes on apart from its network.",
+    "Q-14": "An interaction is one OpenTelemetry trace, where the environment asks for it.",
 }
 
 TURNS = {

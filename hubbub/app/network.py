@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from hubbub.app.agent_folder import AgentFiles
@@ -22,6 +22,7 @@ from hubbub.app.lifecycle import (
 from hubbub.app.supervisor import Supervisor, unit, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
+from hubbub.loading import missing_extra
 from hubbub.logs import get_logger
 from hubbub.mods.loader import load_mods
 from hubbub.network.caller import OPERATOR
@@ -56,6 +57,7 @@ async def serve(
     site = _site(config)
     async with (
         hub,
+        _traced(hub),
         _doors(hub, config) as doors,
         serve_hub(hub, pages=site, doors=doors) as listening,
     ):
@@ -95,6 +97,31 @@ async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
     cards = {name: agent.card for name, agent in config.file.agents.items()}
     async with open_doors(hub, config.address.host, cards) as doors:
         yield doors
+
+
+@asynccontextmanager
+async def _traced(hub: Hub) -> AsyncIterator[None]:
+    """Within, its work is exported if the environment says where to. Raises UserError."""
+    if not wants_traces(os.environ):
+        yield
+        return
+    if (wrong := missing_extra("otel")) is not None:
+        log.warning("no traces are exported: %s", wrong)
+        yield
+        return
+    from hubbub.app.traces import traced  # an extra
+
+    async with traced(hub):
+        yield
+
+
+def wants_traces(environ: Mapping[str, str]) -> bool:
+    """Whether the standard variables of OpenTelemetry name a place for them."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    if exporter := environ.get("OTEL_TRACES_EXPORTER", "").strip():
+        return exporter != "none"
+    return any(environ.get(f"OTEL_EXPORTER_OTLP_{each}ENDPOINT") for each in ("", "TRACES_"))
 
 
 class _Agents:

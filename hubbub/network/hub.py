@@ -36,6 +36,7 @@ from hubbub.network.ports import Store
 from hubbub.network.queries import OpenWakes
 from hubbub.network.queues import Queues
 from hubbub.network.readiness import Readiness
+from hubbub.network.records import Record
 from hubbub.network.registry import Registry
 from hubbub.network.routing import Router
 from hubbub.network.service import Service
@@ -210,11 +211,18 @@ class Hub:
             repeated=(kernel.writes.repeated,),
         )
 
-    def hear(self, committed: Callable[[Sequence[Entry]], None]) -> None:
-        """Call this with the entries of each commit, in the order of the log, after all others."""
+    def hear(
+        self,
+        committed: Callable[[Sequence[Entry]], None],
+        recorded: Callable[[Sequence[Record]], None] | None = None,
+    ) -> None:
+        """Call `committed` with the entries of each commit, in the order of the log, after all
+        others; `recorded` with its records, if it has any, before that."""
         hearers = self.kernel.log.hearers
-        order = (*hearers.committed, (True, committed))
-        self.kernel.log.hearers = hearers._replace(committed=order)
+        also = () if recorded is None else (recorded,)
+        self.kernel.log.hearers = hearers._replace(
+            recorded=(*hearers.recorded, *also), committed=(*hearers.committed, (True, committed))
+        )
 
     async def __aexit__(self, *exc: object) -> None:
         try:

@@ -1,0 +1,113 @@
+"""OpenTelemetry spans of a network, as a collector gets them by OTLP over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from hubbub.testing.model_server import ModelServer, load_script
+from tests.e2e.support.config_network import ROOT, run_here
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = Path(__file__).parent / "scripts" / "team.yaml"
+
+
+class Collector:
+    """What was exported to it, in the order of its arrival."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.services: set[str] = set()
+        self.url = ""
+
+    def take(self, body: bytes) -> None:
+        for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+            self.services.add(values(group.resource.attributes)["service.name"])
+            self.spans += [span for scope in group.scope_spans for span in scope.spans]
+
+
+@contextmanager
+def collecting() -> Iterator[Collector]:
+    collector = Collector()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            collector.take(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing is shown."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        collector.url = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield collector
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def values(attributes: Iterable[KeyValue]) -> dict[str, str]:
+    """Those that are texts."""
+    return {each.key: each.value.string_value for each in attributes if each.value.string_value}
+
+
+CONTENT = {"hubbub.message.text", "gen_ai.output.messages", "gen_ai.tool.call.arguments"}
+
+
+@pytest.mark.behaviour("Q-14")
+@pytest.mark.parametrize("with_content", [False, True])
+async def test_an_interaction_is_one_trace_of_messages_wakes_turns_model_calls_and_tools(
+    with_content: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with collecting() as collector:
+        capture = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+        monkeypatch.setenv(capture, str(with_content).lower())
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "newsdesk")
+        async with ModelServer(load_script(SCRIPT)) as model:
+            variables = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "scripted"}
+            team = ROOT / "configs" / "team.yaml"
+            async with run_here(team, tmp_path, variables) as network:
+                ann = await network.join("ann")
+                await ann.tells("coordinator", "Why is the sky blue?")
+                await ann.hears("coordinator", lambda m: m.text.startswith("Why is the sky blue? "))
+                await ann.client.call("read_thread", thread="dm.ann.coordinator")
+    assert collector.services == {"newsdesk"}
+    by_id = {span.span_id: span for span in collector.spans}
+    assert len(by_id) == len(collector.spans)
+    (root,) = [
+        span
+        for span in collector.spans
+        if span.name == "send direct" and values(span.attributes).get("hubbub.sender.id") == "ann"
+    ]
+    trace = [span for span in collector.spans if span.trace_id == root.trace_id]
+    tree = {(by_id[s.parent_span_id].name, s.name) for s in trace if s.parent_span_id in by_id}
+    assert {
+        ("send direct", "wake coordinator"),
+        ("wake coordinator", "invoke_agent coordinator"),
+        ("invoke_agent coordinator", "execute_tool send_text_message"),
+        ("invoke_agent coordinator", "send direct"),
+        ("wake researcher", "invoke_agent researcher"),
+        ("wake writer", "invoke_agent writer"),
+    } <= tree
+    chats = [span for span in trace if span.name.startswith("chat ")]
+    assert {by_id[span.parent_span_id].name for span in chats} == {
+        f"invoke_agent {name}" for name in ("coordinator", "researcher", "writer")
+    }
+    assert all(span.start_time_unix_nano <= span.end_time_unix_nano for span in trace)
+    said = {key for span in trace for key in values(span.attributes)}
+    assert said & CONTENT == (CONTENT if with_content else set())
