@@ -21,7 +21,7 @@ for name; do
     bridges) markers=bridges what="IRC and Matrix, with real servers" time="2 minutes" workers=$jobs \
         prepare="tests.bridges.servers tests.bridges.homeserver" ;;
     postgres) markers=postgres what="the store on a real Postgres" time="2 minutes" workers=1 \
-        prepare=tests.contract.postgres_server ;;
+        prepare=tests.postgres_server ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
         warnings=ignore ;; # theirs
     *) echo "no such part: $name (fast, slow, page, npm, bridges, postgres, frameworks)" >&2 && exit 2 ;;

@@ -8,6 +8,7 @@ import re
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ from hypothesis import HealthCheck, settings
 from tests.examples import FULL
 from tests.interaction.peers import Network, Networks
 from tests.interaction.stores import MoodyStore
+
+# An environment that was made before psycopg belonged to it runs all other tests.
+collect_ignore_glob = [] if find_spec("psycopg") else ["*test_postgres.py", "*store_postgres.py"]
 
 BROWSER = Path(__file__).parent / "browser"
 WHOLLY_SLOW = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.slow\b", re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,10 +10,20 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from hubbub.errors import LogDamaged, StoreUnavailable, UserError
 from hubbub.network.ports import Store
-from hubbub.network.store import open_store
+from hubbub.network.queries import TokenHashes
+from hubbub.network.records import Batch, TokenAdded
+from hubbub.network.store import (
+    add_token_offline,
+    list_tokens_offline,
+    open_store,
+    revoke_tokens_offline,
+)
+from hubbub.network.store.verify import verify_log
 from hubbub.testing.store_contract import DurableStoreContract
-from tests.contract.postgres_server import PostgresServer, running_postgres
+from hubbub.testing.store_rows import direct, opened, seqs
+from tests.postgres_server import PostgresServer, running_postgres
 
 pytestmark = pytest.mark.postgres
 
@@ -23,13 +34,19 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    """Of a database without our schema."""
+    with psycopg.connect(server.url()) as db:
+        db.execute("DROP SCHEMA IF EXISTS hubbub CASCADE")
+    return server.url()
+
+
 @pytest.mark.behaviour("S-7", "M-22")
 class TestPostgres(DurableStoreContract):
     @pytest.fixture(autouse=True)
-    def _empty_database(self, server: PostgresServer) -> None:
-        self.url = server.url()
-        with psycopg.connect(self.url) as db:
-            db.execute("DROP SCHEMA IF EXISTS hubbub CASCADE")
+    def _new_database(self, url: str) -> None:
+        self.url = url
 
     def new_store(self, folder: Path) -> Store:
         return open_store(self.url)
@@ -50,3 +67,78 @@ class TestPostgres(DurableStoreContract):
             db.execute(large.format("mod_page", "true").encode())
             yield
             db.execute("DROP FUNCTION f() CASCADE")
+
+
+async def test_a_second_hub_is_refused_and_one_that_was_superseded_writes_nothing(url: str) -> None:
+    first, second = open_store(url), open_store(url)
+    async with opened(first):
+        with pytest.raises(UserError, match=r"in use by another hub \(hubbub \d+ on .*\): stop"):
+            await second.open()
+        await first.append(direct(1, 2))
+        with psycopg.connect(url) as db:  # what another hub does that believes this one dead
+            db.execute("UPDATE hubbub.owner SET fence = fence + 1")
+        for batch in (direct(3, 3), Batch([TokenAdded("a" * 64, "bob")])):
+            with pytest.raises(StoreUnavailable, match="another hub has taken over this store"):
+                await first.append(batch)
+        assert "another hub has taken over" in first.problem()
+        assert seqs(await first.log(0, 9, 9)) == [1, 2]
+        assert await first.read(TokenHashes("bob")) == []
+
+
+async def test_a_database_that_forgets_what_it_confirms_is_refused_with_the_remedy(
+    url: str,
+) -> None:
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("ALTER DATABASE postgres SET synchronous_commit = off")
+        try:
+            with pytest.raises(UserError, match="run `ALTER DATABASE postgres SET synchronous_com"):
+                await open_store(url).open()
+        finally:
+            db.execute("ALTER DATABASE postgres RESET synchronous_commit")
+
+
+async def test_a_log_that_was_restored_has_another_epoch(url: str, server: PostgresServer) -> None:
+    async with opened(open_store(url)) as state:
+        before = state.epoch
+    async with opened(store := open_store(url)) as state:
+        assert (state.epoch, len(state.runs)) == (before, 2)
+        await store.append(direct(1, 2))
+    dump = server.dump()
+    with psycopg.connect(url) as db:
+        db.execute("DROP SCHEMA hubbub CASCADE")
+    server.restore(dump)
+    async with opened(store := open_store(url)) as state:
+        assert (state.epoch != before, state.head, len(state.runs)) == (True, 2, 1)
+        await store.append(direct(3, 3))
+        assert seqs(await store.log(0, 9, 9)) == [1, 2, 3]
+
+
+async def test_a_changed_byte_in_the_log_is_found_and_not_shown(url: str) -> None:
+    async with opened(store := open_store(url)):
+        await store.append(direct(1, 3))
+        with psycopg.connect(url) as db:
+            db.execute("UPDATE hubbub.message SET body = set_byte(body, 3, 0) WHERE seq = 2")
+        with pytest.raises(LogDamaged, match="m2"):
+            await store.message(2)
+        with pytest.raises(LogDamaged, match="m2"):
+            await asyncio.to_thread(verify_log, url)
+    with psycopg.connect(url) as db:
+        db.execute("DELETE FROM hubbub.message WHERE seq = 3")
+    with pytest.raises(LogDamaged, match="written up to m3 and lacks m3"):
+        await open_store(url).open()
+
+
+async def test_tokens_are_added_while_a_hub_runs(url: str) -> None:
+    async with opened(store := open_store(url)):
+        await add_token_offline(url, "a" * 64, "bob")
+        assert await store.read(TokenHashes("bob")) == ["a" * 64]
+        assert await list_tokens_offline(url) == {"bob": 1}
+        await revoke_tokens_offline(url, "bob")
+        assert await store.read(TokenHashes("bob")) == []
+
+
+async def test_a_store_that_cannot_be_reached_says_so_without_its_password() -> None:
+    store = open_store("postgresql://hubbub:secret@127.0.0.1:1/net")
+    with pytest.raises(StoreUnavailable, match=r"database net on 127\.0\.0\.1 cannot be") as error:
+        await store.open()
+    assert "secret" not in str(error.value)

@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from tests.e2e.support.forked import DEADLINE_S, FORKS, Forked
 from tests.e2e.support.hub_process import serve
 
-__all__ = ["DEADLINE_S", "NO_LIMIT", "ROOT", "HubProcess", "running_hub"]
+__all__ = ["DEADLINE_S", "NO_LIMIT", "ROOT", "UNBOUND", "HubProcess", "running_hub"]
 
 ROOT = Path(__file__).parents[3]
 NO_LIMIT: Mapping[str, JsonValue] = {"calls_per_second": 1_000_000, "burst": 1_000_000}
@@ -148,9 +148,12 @@ async def running_hub(
     channels: Sequence[str] = (),
     prefix: Sequence[str] = (),
     mods: Sequence[JsonValue] = (),
+    network: Mapping[str, JsonValue] = UNBOUND,
 ) -> AsyncIterator[HubProcess]:
     """A started hub process. It ends with the context, and must do so in order if it still runs."""
-    hub = HubProcess(folder, limits=limits, channels=channels, prefix=prefix, mods=mods)
+    hub = HubProcess(
+        folder, limits=limits, channels=channels, prefix=prefix, network=network, mods=mods
+    )
     await hub.start()
     try:
         yield hub

@@ -132,7 +132,13 @@ class Ledger:
                 "WHERE sender <> 'hub' ORDER BY seq"
             ).fetchall()
             seqs = [seq for (seq,) in db.execute("SELECT seq FROM message ORDER BY seq")]
-        assert seqs == list(range(1, len(seqs) + 1)), "positions are dense"
+        self.check_rows(rows, seqs, streams)
+
+    def check_rows(
+        self, rows: Sequence[tuple[int, str]], seqs: Sequence[int], streams: Sequence[Stream]
+    ) -> None:
+        """The same of position and text of participants' messages, and of all positions."""
+        assert list(seqs) == list(range(1, len(seqs) + 1)), "positions are dense"
         stored: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for seq, text in rows:
             if match := _TEXT.fullmatch(text):

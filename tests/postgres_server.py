@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,10 +78,14 @@ class PostgresServer:
 
     def kill(self) -> None:
         """As a power cut: the server and all its processes at once."""
-        for pid in [*self._children(), self.pid]:
-            os.kill(pid, signal.SIGKILL)
         assert self._process is not None
+        os.kill(self.pid, signal.SIGSTOP)  # it starts no further ones
+        children = self._children()
+        for pid in [*children, self.pid]:
+            os.kill(pid, signal.SIGKILL)
         self._process.wait()
+        while any(map(_lives, children)):  # they hold the memory that a new server wants
+            time.sleep(0.01)
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the server and to all its processes."""
@@ -91,6 +96,15 @@ class PostgresServer:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
             self._process.wait()
+
+    def dump(self) -> bytes:
+        """What `pg_dump` writes of the database."""
+        command = [self._programs / "pg_dump", "--schema=hubbub", self.url()]
+        return subprocess.run(command, check=True, capture_output=True).stdout
+
+    def restore(self, dump: bytes) -> None:
+        command = [self._programs / "psql", "--quiet", "--set=ON_ERROR_STOP=1", self.url()]
+        subprocess.run(command, check=True, capture_output=True, input=dump)
 
     def _children(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
@@ -107,6 +121,13 @@ class PostgresServer:
     def _as_user(self) -> Callable[[], None] | None:
         user = self._user
         return None if user is None else lambda: os.setuid(user)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 @contextmanager
