@@ -70,11 +70,8 @@ class PostgresServer:
         while True:
             assert self._process is not None
             assert self._process.poll() is None, (self._folder / "log").read_text()
-            try:
-                psycopg.connect(self.url(), connect_timeout=2).close()
-            except psycopg.OperationalError:
-                continue
-            return
+            if self.answers():
+                return
 
     def kill(self) -> None:
         """As a power cut: the server and all its processes at once."""
@@ -97,13 +94,21 @@ class PostgresServer:
             self._process.send_signal(signal.SIGINT)
             self._process.wait()
 
+    def answers(self) -> bool:
+        """Whether it lets somebody in within seconds."""
+        try:
+            psycopg.connect(self.url(), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
     def dump(self) -> bytes:
         """What `pg_dump` writes of the database."""
-        command = [self._programs / "pg_dump", "--schema=hubbub", self.url()]
+        command = [str(self._programs / "pg_dump"), "--schema=hubbub", self.url()]
         return subprocess.run(command, check=True, capture_output=True).stdout
 
     def restore(self, dump: bytes) -> None:
-        command = [self._programs / "psql", "--quiet", "--set=ON_ERROR_STOP=1", self.url()]
+        command = [str(self._programs / "psql"), "--quiet", "--set=ON_ERROR_STOP=1", self.url()]
         subprocess.run(command, check=True, capture_output=True, input=dump)
 
     def _children(self) -> list[int]:
