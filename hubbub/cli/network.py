@@ -1,4 +1,4 @@
-"""`network check | schema | doctor | backup | restore`: a network that one runs."""
+"""`network check | schema | doctor | backup | restore | migrate`: a network that one runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗",
 
 
 def register(group: typer.Typer, word: str) -> None:
-    for command in (check, schema, doctor, backup, restore):
+    for command in (check, schema, doctor, backup, restore, migrate):
         group.command()(command)
 
 
@@ -137,6 +137,30 @@ def restore(
     from hubbub.network.store.backups import restore as put_back
 
     _copied(file, put_back(_store(config), file.absolute(), replace=replace), "restored", as_json)
+
+
+def migrate(
+    source: Annotated[str, typer.Argument(help="The store to copy: sqlite:FILE.")],
+    target: Annotated[str, typer.Argument(help="An empty database: postgresql://USER@HOST/NAME.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Copy a stopped network from SQLite to Postgres; once more goes on where it was interrupted.
+
+    Every message is checked on both sides. Set `store` to the target afterwards.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from hubbub.network.store.place import cluster_extra
+
+    with cluster_extra():
+        from hubbub.network.store.postgres.transfer import transfer
+    with Progress(console=Console(stderr=True), disable=as_json) as progress:
+        task = progress.add_task("messages")
+        count = transfer(
+            source, target, lambda done, total: progress.update(task, completed=done, total=total)
+        )
+    _copied(Path(source), count, "copied and checked", as_json)
 
 
 def _store(config: Path) -> str:

@@ -10,19 +10,30 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from hubbub.config.paths import beside
 from hubbub.errors import LogDamaged, StoreUnavailable, UserError
-from hubbub.network.ports import Store
-from hubbub.network.queries import TokenHashes
-from hubbub.network.records import Batch, TokenAdded
+from hubbub.network.ports import DuplicateCids, Store
+from hubbub.network.queries import LatestTurns, ModSelect, SettledCall, TokenHashes
+from hubbub.network.records import (
+    Batch,
+    CallSettled,
+    ParticipantSeen,
+    ThreadCreated,
+    TokenAdded,
+    TurnBegun,
+)
 from hubbub.network.store import (
     add_token_offline,
     list_tokens_offline,
     open_store,
     revoke_tokens_offline,
 )
+from hubbub.network.store.backups import files_of
+from hubbub.network.store.postgres.transfer import transfer
 from hubbub.network.store.verify import verify_log
+from hubbub.network.stored import Settled
 from hubbub.testing.store_contract import DurableStoreContract
-from hubbub.testing.store_rows import direct, opened, seqs
+from hubbub.testing.store_rows import direct, message, opened, seqs, wake, write
 from tests.postgres_server import PostgresServer, running_postgres
 
 pytestmark = pytest.mark.postgres
@@ -142,3 +153,53 @@ async def test_a_store_that_cannot_be_reached_says_so_without_its_password() -> 
     with pytest.raises(StoreUnavailable, match=r"database net on 127\.0\.0\.1 cannot be") as error:
         await store.open()
     assert "secret" not in str(error.value)
+
+
+async def test_a_network_of_sqlite_goes_on_in_postgres_after_an_interrupted_copy(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    file = f"sqlite:{tmp_path / 'log.db'}"
+    table = "CREATE TABLE polls_vote (who TEXT); INSERT INTO polls_vote VALUES ('ann');"
+    async with opened(source := open_store(file)) as state:
+        epoch = state.epoch
+        await source.admit_mod("polls", {1: table})
+        await write(
+            source,
+            *(ParticipantSeen("bob", "agent", "{}"), ThreadCreated(1, "dm.alice.bob")),
+            *(CallSettled("ann", "call", 7, '"\\u0000"'), TokenAdded("a" * 64, "bob")),
+            TurnBegun("bob-m1", "bob", 5.5, "{}", (1,)),
+            messages=[message(1, cid="said")],
+            deliveries=[wake("bob", 1), wake("carol", 1)],
+        )
+        for first in range(2, 12_002, 1000):
+            await source.append(direct(first, first + 999))
+
+    def interrupt(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await asyncio.to_thread(transfer, file, url, interrupt)
+    with pytest.raises(UserError, match="has an unfinished copy"):
+        await open_store(url).open()
+    (tmp_path / "log.files").mkdir()
+    (tmp_path / "log.files" / "note").write_text("attached")
+    begun: list[int] = []
+    count = await asyncio.to_thread(transfer, file, url, lambda done, _: begun.append(done))
+    assert (count, begun[0]) == (12_001, 5000), "what was there was not copied again"
+    folder = beside(url)
+    assert folder is not None
+    assert (files_of(folder) / "note").read_text() == "attached"
+    async with opened(store := open_store(url)) as state:
+        assert (state.epoch, state.head, len(state.runs)) == (epoch, 12_001, 2)
+        assert seqs(await store.events("carol", 0, 12_001, 9, own=False)) == [1]
+        assert await store.read(ModSelect("polls", "SELECT who FROM polls_vote", ())) == [("ann",)]
+        assert await store.read(SettledCall("ann", "call")) == Settled(7, None, b'"\\u0000"')
+        with pytest.raises(DuplicateCids):
+            await write(store, messages=[message(12_002, cid="said")])
+        await write(store, TurnBegun("bob-m2", "bob", 5.5, "{}", (2,)))
+        turns = await store.read(LatestTurns(None, 9))
+        assert [turn.id for turn in turns] == ["bob-m2", "bob-m1"]
+    with pytest.raises(UserError, match="has a network already"):
+        await asyncio.to_thread(transfer, file, url, interrupt)

@@ -16,7 +16,7 @@ from hubbub.network.store.index import IndexName, indexed_upto
 from hubbub.network.store.migrate import check_version, latest_version
 from hubbub.network.store.place import cluster_extra, parse_url
 
-__all__ = ["verify_log"]
+__all__ = ["verify_entries", "verify_log"]
 
 _PIECE = 5000
 """Messages that are read at once."""
@@ -61,7 +61,7 @@ def verify_log(url: str) -> int:
     if url.startswith(POSTGRES):
         with cluster_extra():
             from hubbub.network.store.postgres.database import run_beside
-        return run_beside(url, _verify)
+        return run_beside(url, verify_entries)
     place = parse_url(url)
     if place.path is None or not place.path.exists():
         raise UserError(f"{place} is not there: no log to read")
@@ -70,14 +70,15 @@ def verify_log(url: str) -> int:
         version = check_version(db, str(place))
         if version != latest_version():
             raise UserError(f"{place} has schema version {version}: start its hub once, then look")
-        end = _verify(db)
+        end = verify_entries(db)
         ((problem, *_),) = db.execute("PRAGMA quick_check(1)")
         if problem != "ok":
             raise LogDamaged(0, f"all messages are whole, but the file is not: {problem}")
     return end
 
 
-def _verify(db: Database) -> int:
+def verify_entries(db: Database) -> int:
+    """Read every entry; returns the number of messages. Raises `LogDamaged`."""
     end = log_end(db)
     threads: dict[int, int] = {}
     for after in range(0, end, _PIECE):

@@ -18,12 +18,14 @@ from hubbub.ids import new_ulid
 from hubbub.network.store.postgres.link import Superseded, line_of
 from hubbub.network.store.postgres.session import Session
 
-__all__ = ["connected", "own", "own_again", "prepare", "run_beside"]
+__all__ = ["UNFINISHED", "connected", "own", "own_again", "prepare", "run_beside"]
 
 T = TypeVar("T")
 
 _LOCK = 0x48754262
 """The advisory lock of the hub that owns the store; its session holds it as long as it lives."""
+UNFINISHED = "unfinished"
+"""Key of the mark that a copy is under way, with the epoch of its source."""
 _LOCK_S = 5.0
 """A session whose hub was killed may go on for a moment."""
 _SETTINGS: Mapping[str, tuple[frozenset[str], str]] = {
@@ -69,9 +71,9 @@ def connected(url: str, *, reading: bool = False) -> Session:
     return Session(connection)
 
 
-def prepare(session: Session, name: str) -> None:
-    """Check the settings and bring the schema up to date. Raises `UserError`,
-    `StoreVersionError`."""
+def prepare(session: Session, name: str, unfinished: str = "") -> None:
+    """Check the settings and bring the schema up to date. `unfinished` is the epoch of the log
+    whose copy may be in the database by half. Raises `UserError`, `StoreVersionError`."""
     for setting, (fine, remedy) in _SETTINGS.items():
         (value,) = session.execute(f"SHOW {setting}").fetchone()
         if value not in fine:
@@ -82,6 +84,11 @@ def prepare(session: Session, name: str) -> None:
             )
     _migrate(session, name)
     _start_anew(session)
+    mark = session.execute("SELECT value FROM meta WHERE key = ?", (UNFINISHED,)).fetchone()
+    if mark and mark[0] != unfinished:
+        raise UserError(
+            f"{name} has an unfinished copy of a network: finish it with `hubbub network migrate`"
+        )
 
 
 def _start_anew(session: Session) -> None:

@@ -92,7 +92,7 @@ class Session:
 
     def execute(self, sql: str, parameters: Any = (), /) -> Rows:
         if sql in _COLUMNS:
-            return self._copy(sql, parameters)
+            return self.copy(sql, parameters, _COLUMNS[sql])
         if begun := _TRANSACTION.get(sql):
             return begun(self)
         if "?1" in sql:
@@ -128,11 +128,13 @@ class Session:
         self.in_transaction = False
         return self.connection.execute("ROLLBACK")
 
-    def _copy(self, sql: str, rows: Sequence[Sequence[Any]]) -> Rows:
+    def copy(self, sql: str, rows: Iterable[Sequence[Any]], types: Sequence[str] = ()) -> Rows:
+        """Run a COPY with these rows; in binary format it must know the types."""
         self._pipeline.close()  # Postgres copies outside of pipelines only
         cursor = self.connection.cursor()
         with cursor.copy(sql) as copy:
-            copy.set_types(_COLUMNS[sql])
+            if types:
+                copy.set_types(types)
             for row in rows:
                 copy.write_row(row)
         return cursor

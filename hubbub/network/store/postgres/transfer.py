@@ -1,0 +1,157 @@
+"""Copying a network from a SQLite file into Postgres: resumable, and verified in the end."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from hubbub.config.paths import beside, shown_store
+from hubbub.errors import LogDamaged, UserError
+from hubbub.network.records import MessageRow
+from hubbub.network.store.backups import files_of
+from hubbub.network.store.checksums import ENTRY, proven_body
+from hubbub.network.store.connection import explained
+from hubbub.network.store.database import transaction
+from hubbub.network.store.lock import DatabaseLock
+from hubbub.network.store.migrate import migrate
+from hubbub.network.store.place import parse_url
+from hubbub.network.store.postgres.database import UNFINISHED, connected, own, prepare
+from hubbub.network.store.postgres.mod_tables import store_pages
+from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, Session
+from hubbub.network.store.verify import verify_entries
+
+__all__ = ["transfer"]
+
+_PIECE = 5000
+"""Messages of one transaction."""
+_TABLES = (
+    *("participant", "progress", "thread", "channel", "member", "turn", "turn_wake", "turn_step"),
+    *("turn_sent", "prompt_part", "token", "read_mark", "memory", "stop", "takeover", "approval"),
+    *("request", "ledger", "ledger_name", "spending", "run"),
+)
+_CALLS = "FROM by_cid WHERE seq IS NULL"
+_NUMBERED = ("turn", "approval", "run")
+
+
+def transfer(source: str, target: str, progress: Callable[[int, int], None]) -> int:
+    """Copy the log and all that belongs to it; what was interrupted goes on where it ended.
+
+    `progress` is called with the messages that are copied, and their number. Returns it. Raises
+    `UserError` for stores that cannot be used, `LogDamaged` for what cannot be proven whole, on
+    either side, and `StoreUnavailable`.
+    """
+    place = parse_url(source)
+    path = place.path
+    if path is None or not path.is_file():
+        raise UserError(f"{place} is not there: nothing to copy")
+    lock = DatabaseLock(path)
+    lock.acquire()
+    try:
+        with explained(place), closing(sqlite3.connect(path, isolation_level=None)) as db:
+            migrate(db, str(place))
+            session = connected(target)
+            try:
+                count = _copy(db, session, shown_store(target), progress)
+            finally:
+                session.close()
+    finally:
+        lock.release()
+    folder = beside(target)
+    if folder is not None and files_of(path).is_dir():
+        shutil.copytree(files_of(path), files_of(folder), dirs_exist_ok=True)
+    return count
+
+
+def _copy(
+    db: sqlite3.Connection, session: Session, name: str, progress: Callable[[int, int], None]
+) -> int:
+    (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
+    prepare(session, name, unfinished=epoch)
+    own(session, name)
+    _begin(session, name, epoch)
+    (head,) = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
+    (done,) = session.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
+    while done < head:
+        progress(done, head)
+        _copy_piece(db, session, done)
+        done = min(done + _PIECE, head)
+    progress(done, head)
+    with transaction(session):
+        for table in _TABLES:
+            _copy_table(db, session, table, f"FROM {table}")
+        _copy_table(db, session, "call", _CALLS)
+        for table in _NUMBERED:
+            session.execute(
+                f"SELECT setval(pg_get_serial_sequence('{table}', 'no'), max(no)) FROM {table}"
+            )
+        _copy_mods(db, session)
+    _check(db, session)
+    with transaction(session):
+        session.execute("DELETE FROM meta WHERE key IN ('epoch', ?)", (UNFINISHED,))
+        session.execute("INSERT INTO meta (key, value) VALUES ('epoch', ?)", (epoch,))
+    return int(head)
+
+
+def _begin(session: Session, name: str, epoch: str) -> None:
+    mark = session.execute("SELECT value FROM meta WHERE key = ?", (UNFINISHED,)).fetchone()
+    if mark is None:
+        tables = [session.execute(f"SELECT 1 FROM {table} LIMIT 1") for table in _TABLES]
+        if any(rows.fetchone() for rows in tables):
+            raise UserError(f"{name} has a network already: name an empty database")
+        session.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (UNFINISHED, epoch))
+
+
+def _copy_piece(db: sqlite3.Connection, session: Session, after: int) -> None:
+    """One transaction of messages, with their further deliveries."""
+    span = (after, after + _PIECE)
+    within = "WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq"
+    rows = db.execute(f"SELECT {ENTRY} FROM message AS m {within}", span).fetchall()
+    for row in rows:
+        proven_body(db, row[0], row)
+    columns = ", ".join(MessageRow._fields)
+    rows = db.execute(f"SELECT {columns}, sum FROM message AS m {within}", span).fetchall()
+    named = "SELECT participant, seq, reason, reply FROM delivery AS m"
+    with transaction(session):
+        session.execute(COPY_MESSAGES, rows)
+        session.execute(COPY_DELIVERIES, db.execute(f"{named} {within}", span).fetchall())
+
+
+def _copy_table(db: sqlite3.Connection, session: Session, table: str, source: str) -> None:
+    of = "sender, cid, digest, value" if table == "call" else "*"
+    found = db.execute(f"SELECT {of} {source}")
+    columns = ", ".join(f'"{column[0]}"' for column in found.description)
+    session.execute(f"DELETE FROM {table}")
+    session.copy(f"COPY {table} ({columns}) FROM STDIN", found)
+
+
+def _copy_mods(db: sqlite3.Connection, session: Session) -> None:
+    """The database without what is the hub's own."""
+    session.execute("DELETE FROM mod_page")
+    if not db.execute("SELECT 1 FROM mod_schema").fetchone():
+        return
+    with tempfile.TemporaryDirectory(prefix="hubbub-mods-") as folder:
+        path = Path(folder, "mods.db")
+        with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+            db.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+            for table in ("message", "delivery", "by_cid", "by_thread", "by_scope", *_TABLES):
+                copy.execute(f"DELETE FROM {table}")
+            copy.execute("DELETE FROM by_participant")
+            copy.execute("VACUUM")
+        store_pages(session, path)
+
+
+def _check(db: sqlite3.Connection, session: Session) -> None:
+    """Read the copy. Raises `LogDamaged`."""
+    verify_entries(session)
+    sums = "SELECT count(*), CAST(coalesce(sum(sum), 0) AS BIGINT) FROM message"
+    if session.execute(sums).fetchone() != db.execute(sums).fetchone():
+        raise LogDamaged(0, "the copy has other messages than the source: empty it, copy again")
+    counts = [(f"SELECT count(*) FROM {table}",) * 2 for table in (*_TABLES, "delivery")]
+    for theirs, ours in (*counts, (f"SELECT count(*) {_CALLS}", "SELECT count(*) FROM call")):
+        if db.execute(theirs).fetchone() != session.execute(ours).fetchone():
+            raise LogDamaged(0, f"the copy differs from the source ({ours}): copy again")
