@@ -30,11 +30,13 @@ async def check(world: World) -> None:
         *order(log),
         *confirmed(world, log),
         *streams(world, log),
+        *acknowledged(world, log),
         *once(world, log),
         *answered(world, log),
         *private(world),
         *stopped(world, log),
         *approved(world),
+        *[fault async for fault in amended(world, log)],
         *[fault async for fault in budgets(world, log)],
     ]
     if faults:
@@ -100,9 +102,19 @@ def streams(world: World, log: list[Message]) -> Iterator[str]:
                 yield f"{who} was shown {shown['content']!r} at {seq}"
 
 
+def acknowledged(world: World, log: list[Message]) -> Iterator[str]:
+    """An agent that has nothing left to do holds no place in the stream open."""
+    for agent, client in world.agents.items():
+        theirs = (m for m in log if agent in readers(m["thread_id"]) and m["sender_id"] != agent)
+        last = max((m["seq"] for m in theirs), default=0)
+        if client.cursor is not None and client.cursor.seq < last:
+            yield f"{agent} has acknowledged {client.cursor.seq} of {last}"
+
+
 def once(world: World, log: list[Message]) -> Iterator[str]:
     """Each call has had its effect once, however often it was sent; each reaction counts once."""
-    said = Counter((m["sender_id"], m["content"]) for m in log if isinstance(m["content"], str))
+    texts = (m for m in log if m["content"] and isinstance(m["content"], str))
+    said = Counter((m["sender_id"], m["content"]) for m in texts)
     for (who, text), times in said.items():
         if times > 1:
             yield f"{who} has said {text!r} {times} times"
@@ -120,7 +132,7 @@ def answered(world: World, log: list[Message]) -> Iterator[str]:
     """Who writes to an agent gets an answer, or hears why there is none."""
     for n, message in enumerate(log):
         who, agents = message["sender_id"], set(message.get("recipients", ())) & {*AGENTS}
-        if who not in PEOPLE or message["type"] != "direct":
+        if who not in PEOPLE or message["type"] != "direct" or "amends" in message:
             continue
         for agent in agents:
             later = (m for m in log[n + 1 :] if m["thread_id"] == message["thread_id"])
@@ -163,11 +175,29 @@ def approved(world: World) -> Iterator[str]:
     for (id, how), times in Counter(world.decided).items():
         if times > 1:
             yield f"{id} was decided ({how}) {times} times"
-    both = {id for id, how in world.decided if how == "approve"} & {
-        id for id, how in world.decided if how == "deny"
-    }
-    for id in both:
-        yield f"{id} was approved and denied"
+    for id, times in Counter(id for id, _ in set(world.decided)).items():
+        if times > 1:
+            yield f"{id} was decided in {times} ways"
+    for agent, what in {*world.changed} & {*world.paid}:
+        yield f"{agent} has paid for {what}, and was allowed half of it"
+
+
+async def amended(world: World, log: list[Message]) -> Any:
+    """Who reads a thread finds each message as it was last edited, or nothing of it."""
+    newest = {m["amends"]["message_id"]: m for m in log if "amends" in m}
+    for id, change in newest.items():
+        client = world.readers[change["sender_id"]].client
+        if client is None:
+            continue
+        page: Any = await client.call("read_thread", thread=change["thread_id"], limit=100)
+        for shown in page["messages"]:
+            deleted = change["amends"]["kind"] == "deleted"
+            if shown["id"] != id:
+                continue
+            if deleted != (shown.get("amended") == "deleted") or (
+                not deleted and shown["content"] != change["content"]
+            ):
+                yield f"{id} is shown as {shown['content']!r}, and was {change['amends']} last"
 
 
 async def budgets(world: World, log: list[Message]) -> Any:

@@ -14,7 +14,10 @@ from tests.simulation.world import AGENTS, PEOPLE, Op, World
 
 __all__ = ["Failure", "failure", "history", "replay", "shortest", "weather"]
 
-AMONG_PEOPLE = ["person"] * 4 + ["desk", "again", "peek", "react", "shout", "reply", "lag"]
+AMONG_PEOPLE = [
+    *["person"] * 4, *["edit"] * 2, "delete",
+    "desk", "again", "peek", "react", "shout", "reply", "lag",
+]  # fmt: skip
 WITH_AGENTS = [*AMONG_PEOPLE, *["agent"] * 10, *["decide"] * 3, "stop", "resume"]
 """What people do, the more often the more often it stands here."""
 MISHAPS = (
@@ -44,7 +47,7 @@ def history(seed: int) -> list[Op]:
     chance, tokens = Random(f"{seed} history"), count(1)
     pick = chance.choice
     violence = pick([0.0, 0.1, 0.3])
-    does = pick([("echo",), DOES, DOES, ("pay", "slow"), ("work", "ask", "chat")])
+    does = pick([("echo",), DOES, DOES, ("pay", "slow"), ("work", "ask", "chat", "pass")])
     deeds = pick([AMONG_PEOPLE, WITH_AGENTS, WITH_AGENTS])
 
     def deed() -> Op:
@@ -64,10 +67,14 @@ def history(seed: int) -> list[Op]:
                 return "shout", who, f"t{next(tokens)} {pick(does)}"
             case "reply":
                 return "reply", who, chance.randrange(1, 12), f"t{next(tokens)} {pick(does)}"
+            case "edit":
+                return "edit", who, chance.randrange(1, 12), f"t{next(tokens)} {pick(does)}"
+            case "delete":
+                return "delete", who, chance.randrange(1, 12)
             case "again":
                 return "again", chance.randrange(3)
             case "decide":
-                how = pick(["approve", "approve", "approve", "deny"])
+                how = pick(["approve", "approve", "change", "deny"])
                 return "decide", who, how, pick(["pending", "all"])
             case "stop":
                 return "halt", who, agent

@@ -19,9 +19,10 @@ from hubbub.errors import ModelError
 
 __all__ = ["DOES", "MOST_TOKENS", "ObedientModel", "shop"]
 
-DOES = ("echo", "pay", "ask", "quiet", "fail", "slow", "work", "chat")
+DOES = ("echo", "pay", "ask", "quiet", "fail", "slow", "work", "chat", "pass")
 """What a message to an agent may want: an answer; a payment; that it asks its colleague, and what
-`chat` does without end; silence; a model that fails; one that takes long; many steps."""
+`chat` does without end; silence; a model that fails; one that takes long; many steps; that it
+hands the work on, and its model fails then."""
 WRITES = 100
 """Tokens of an answer."""
 MOST_TOKENS = 2500
@@ -43,7 +44,7 @@ class ObedientModel:
         token, does = said[-1] if said else ("none", "echo")
         step = sum(m["role"] == "assistant" for m in question.messages)
         await asyncio.sleep(30.0 if does == "slow" else 0.05)
-        if does == "fail":
+        if does == "fail" or (does == "pass" and step):
             raise ModelError("the endpoint is down")
         calls = self._calls(token, does, step)
         if step > 8:
@@ -64,6 +65,8 @@ class ObedientModel:
                 then = "echo" if does == "ask" else "chat"
                 text = f"{token}+ {then}"
                 return [("send_text_message", {"to": self._colleague, "text": text}), answer]
+            case "pass":
+                return [("send_text_message", {"to": self._colleague, "text": f"{token}+ echo"})]
             case "work" if step < 6:
                 return [("look", {"what": f"{token} {step}"})]
             case "quiet":

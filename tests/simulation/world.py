@@ -129,6 +129,7 @@ class World:
         self.network, self.disk = VirtualNetwork(self.loop), Disk(self.loop)
         self.random = Random(f"{seed} clients")
         self.readers = {who: Reader() for who in PEOPLE}
+        self.agents: dict[str, Client] = {}
         self.asked: list[Asked] = []
         self.peeked: list[tuple[str, str]] = []
         """Who has read a page of which thread."""
@@ -137,6 +138,8 @@ class World:
         self.tools = shop(lambda what: self.paid.append((PROCESS.get().name, what)))
         self.decided: list[tuple[str, str]] = []
         """Approvals and what was said of them, as it was confirmed."""
+        self.changed: list[tuple[str, str]] = []
+        """What agents wanted to pay for, where somebody has allowed half of it."""
         self.failures: list[str] = []
         """What came to light while it happened."""
         self.stepped = 0.0
@@ -263,6 +266,7 @@ class World:
         async with Client(
             transport, name, turns=True, options=self._options(schemas=True)
         ) as client:
+            self.agents[name] = client
             objects = Objects(tools=self.tools)
             await launch.run_agent(AGENT, name, client, Path(), MODELS, grace_s=0, objects=objects)
 
@@ -329,6 +333,12 @@ class World:
         args: dict[str, JsonValue] = {"message_id": f"m{seq}", "emoji": "👍"}
         await self.call(who, "add_reaction", args)
 
+    async def edit(self, who: str, seq: int, text: str) -> None:
+        await self.call(who, "edit_message", {"message_id": f"m{seq}", "text": text})
+
+    async def delete(self, who: str, seq: int) -> None:
+        await self.call(who, "delete_message", {"message_id": f"m{seq}"})
+
     async def halt(self, who: str, agent: str) -> None:
         await self.call(who, "stop", {"scope": "agent", "target": agent})
 
@@ -336,7 +346,7 @@ class World:
         await self.call(who, "resume", {"scope": "agent", "target": agent})
 
     async def decide(self, who: str, how: str, state: str = "pending") -> None:
-        """Approve or deny the newest call, or the newest that waits for that."""
+        """Approve, change or deny the newest call, or the newest that waits for that."""
         client = self.readers[who].client
         if client is not None:
             self.loop.start(self.processes[who], self._decide(client, how, state))
@@ -345,8 +355,13 @@ class World:
         try:
             found: Any = await client.call("list_approvals", state=state)
             for approval in found["approvals"][:1]:
-                await client.call(how, id=approval["id"])
-                self.decided.append((approval["id"], how))
+                id, agent, what = approval["id"], approval["agent"], approval["arguments"]["what"]
+                if how == "change":
+                    await client.call("approve", id=id, arguments={"what": f"half of {what}"})
+                    self.changed.append((agent, what))
+                else:
+                    await client.call(how, id=id)
+                self.decided.append((id, how))
         except (OperationError, ConnectionLost):
             return
 
