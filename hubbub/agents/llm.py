@@ -45,7 +45,7 @@ from hubbub.agents.turn.loop import FINISH, AskModel, Loop, Rules
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
 from hubbub.agents.turn.recording import APART, apart
 from hubbub.agents.turn.reservations import Terms
-from hubbub.agents.turn.waiting import Earlier, earlier_steps, without_questions
+from hubbub.agents.turn.waiting import WORDING, Earlier, earlier_steps, without_questions
 from hubbub.agents.window import context_rules, counted
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, ModelError, OperationError
@@ -184,7 +184,7 @@ class LlmBrain(Brain):
             return await asker.ask(steps, hear, asked.fresh, n=asked.n)
         entry = toolbox.registry.get(ASK_HUMAN)
         specs = () if entry is None else (entry.tool.spec,)
-        closing = f"{asker.closing}\n\n{_WORDING}".strip()
+        closing = f"{asker.closing}\n\n{WORDING}".strip()
         wording = replace(asker, offers=lambda steps: specs, form=None, closing=closing)
         try:
             return await wording.ask(steps, None, asked.fresh, n=asked.n)
@@ -292,14 +292,6 @@ class LlmBrain(Brain):
             typed=output.name if output is not None else "",
             external=external,
         )
-
-
-_WORDING = (
-    "Now the one who wrote to you is asked before you go on. Call `ask_human`: say in a sentence "
-    "or two what you have done and what came of it, and ask what to do next, with two or three "
-    "short `options`, `stop` among them."
-)
-"""Asks a model for the words of the question whether to go on."""
 
 
 def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> str:

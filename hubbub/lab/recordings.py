@@ -19,6 +19,7 @@ from hubbub.agents.models.base import Answer, CallRequest, Question
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.turn.chat import told_result
 from hubbub.agents.turn.hooks import TurnInfo
+from hubbub.agents.turn.waiting import WORDING
 from hubbub.client import Client
 from hubbub.config.problems import shown_path
 from hubbub.embed.ask import pages_of, turns_of
@@ -89,17 +90,22 @@ def read_recording(path: Path) -> Recording:
 async def record(
     operator: Client, interactions: Sequence[str], history: Sequence[Message] | None = None
 ) -> Recording:
-    """These interactions (`i42`) of a network, which must be over. Without a `history` the operator
-    observes the log, from a position before them.
+    """These interactions (`i42`) of a network, which must be over, and those that their turns go
+    on with. Without a `history` the operator observes the log, from a position before them.
 
     Raises `UserError`, and `OperationError` for an interaction that there is not.
     """
     messages, turns = list[Message](), list[Turn]()
-    for interaction in interactions:
+    interactions = list(interactions)
+    for interaction in interactions:  # which grows meanwhile
         ended = await turns_of(operator, interaction)
         if ended is None:
             raise UserError(f"{interaction} is not over yet: a turn of it runs, or a request waits")
         turns += ended
+        for name in (turn.start.continues for turn in ended if turn.start.continues is not None):
+            woke = await operator.call("read_message", id=name.rpartition("-")[2])
+            earlier = Message.model_validate(woke).interaction_id
+            interactions += [earlier] if earlier not in interactions else []
         async for page in pages_of(operator, interaction):
             messages += page.messages
     messages.sort(key=lambda message: message.seq)
@@ -256,6 +262,11 @@ def _fits(turn: Turn, steps: Sequence[Step], n: int, question: Question) -> bool
     if n < len(steps) and steps[n].role is not None:
         return True
     asked = [steady(message["content"] or "") for message in question.messages]
+    words = asked[0].endswith(WORDING)
+    if words != (n < len(steps) and steps[n].made == "confirm"):
+        return False
+    if words:  # asked beside the turn's own question, with a system message that is not on record
+        return asked[1] == steady(turn.prompt or "")
     if asked[:2] != [steady(turn.system_prompt or ""), steady(turn.prompt or "")]:
         return False
     if n == 0 or turn.start.dialect != "native":

@@ -27,6 +27,7 @@ from hubbub.protocol.turns import Step, ToolCallRecord, Turn
 from hubbub.wording import shortened
 
 __all__ = [
+    "WORDING",
     "Earlier",
     "ReadTurn",
     "acted",
@@ -39,6 +40,12 @@ __all__ = [
 ]
 
 _WAITS = "waits for an answer"
+WORDING = (
+    "Now the one who wrote to you is asked before you go on. Call `ask_human`: say in a sentence "
+    "or two what you have done and what came of it, and ask what to do next, with two or three "
+    "short `options`, `stop` among them."
+)
+"""Asks a model for the words of the question whether to go on."""
 MOST_TURNS = 20
 """Turns in a row that go on with each other."""
 

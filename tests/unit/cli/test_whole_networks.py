@@ -35,6 +35,24 @@ def sends(to: str, text: str) -> JsonValue:
 SCRIPT: JsonValue = {
     "rules": [
         {
+            "when": {"system": "the one who wrote to you is asked"},
+            "answer": {
+                "calls": [
+                    {
+                        "tool": "ask_human",
+                        "arguments": {
+                            "question": "A lamp it is. Go on?",
+                            "options": ["yes", "stop"],
+                        },
+                    }
+                ]
+            },
+        },
+        {
+            "when": {"incoming": "yes"},
+            "answer": {"calls": [{"tool": "finish", "arguments": {"message": "Gone on."}}]},
+        },
+        {
             "when": {"system": "You look orders up", "step": 1},
             "answer": {"calls": [{"tool": "find_order", "arguments": {"number": 7}}]},
         },
@@ -204,6 +222,28 @@ def test_a_replay_with_another_prompt_asks_the_model_where_the_recording_has_no_
     assert hubbub("replay", "refund.json", "--prompt", "clark=kind.txt").err == (
         "hubbub: there is no agent 'clark'; did you mean 'clerk'?\n"
     )
+
+
+def test_turns_that_ask_before_they_go_on_are_recorded_with_what_they_go_on_with_and_replayed(
+    shop: Path, hubbub: Shell
+) -> None:
+    text = (shop / "hubbub.yaml").read_text() + "    mode: interactive\n"
+    with running(text, shop):
+        asked = hubbub("ask", "billing", "which order?", "--as", "ann")
+        assert asked.out.endswith("A lamp it is. Go on?\n1. yes\n2. stop\n")
+        assert hubbub("ask", "billing", "yes", "--as", "ann").code == 0
+        assert hubbub("record", "i1", "-o", "asks.json").code == 0
+        listed = hubbub("messages", "list", "--json").out.splitlines()
+        yes = next(m["id"] for m in map(json.loads, listed) if m["content"] == "yes")
+        ran = hubbub("record", yes, "-o", "goes-on.json")
+        assert (ran.code, ran.out[:14], ran.out[-8:]) == (0, "goes-on.json: ", "2 turns\n")
+
+    (shop / "hubbub.yaml").write_text(text.replace(re.findall("http[^']*", text)[0], NOWHERE))
+    ran = hubbub("replay", "asks.json")
+    assert (ran.code, ran.err, ran.out) == (0, "", "asks.json: 1 turn, all as recorded\n")
+    ran = hubbub("replay", "goes-on.json")
+    assert (ran.code, ran.err, ran.out) == (0, "", "goes-on.json: 2 turns, all as recorded\n")
+    assert (shop / "looked-up").read_text() == "once "
 
 
 WRONG = {
