@@ -317,9 +317,9 @@ _RECORDS = (
 
 
 def _needed(plan: TurnPlan) -> Sequence[str]:
-    """The tools that a turn is told of because of what has come in."""
-    task = any(m.request is not None and m.request.kind == "task" for m in plan.incoming)
-    return ("report",) if task else ()
+    """The tools that a turn is told of because of what has come in, or waits for what has."""
+    asked = (m.request for m in (*plan.incoming, plan.handed_on) if m is not None)
+    return ("report",) if any(r is not None and r.kind == "task" for r in asked) else ()
 
 
 class RolloutBrain(Brain):

@@ -70,7 +70,7 @@ async def test_a_turn_tells_plan_thoughts_calls_diffs_tokens_and_links_the_file(
         assert prompt == f"{turn.system_prompt}\n{turn.prompt}"
         assert turn.system_prompt is not None
         assert "`finish`" not in prompt, "it has no such tool"
-        assert prompt.endswith("with the threads above as context. Answer ann now.")
+        assert prompt.endswith("</conversation>\n\nAnswer ann now.")
         assert turn.system_prompt.startswith("You write Python.")
         await ann.until(lambda: activities(ann)[-1:] == ["idle"])
         assert activities(ann)[0] == "thinking"

@@ -21,7 +21,7 @@ async def test_one_step_answers_and_ends_the_turn(in_memory: Networks, dialect: 
         assert ending(turn) == ("finished", "known")
         assert (len(turn.steps), len(turn.sent)) == (1, 1)
         assert turn.steps[0].calls[0].result == "finished"
-        assert s.model.requests[0].prompt.endswith(" Answer ann now.")
+        assert s.model.requests[0].prompt.endswith("</conversation>\n\nAnswer ann now.")
 
 
 async def test_a_message_without_recipients_goes_to_the_thread_that_asked(

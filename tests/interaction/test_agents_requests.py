@@ -251,5 +251,5 @@ async def test_a_model_is_shown_a_task_hands_it_on_and_reports(in_memory: Networ
 def _incoming(model: ModelServer, request: int) -> ElementTree.Element:
     """The last message that a prompt shows as incoming."""
     prompt = model.requests[request].body.messages[1].text
-    conversation = prompt.partition("\n\nRespond to")[0]
+    conversation = prompt[prompt.index("<conversation>") : prompt.rindex("\n\n")]
     return ElementTree.fromstring(conversation).findall(".//incoming_message")[-1]

@@ -220,5 +220,5 @@ class TestPrompt:
 def incoming(model: ModelServer, request: int) -> ElementTree.Element:
     """The last message that a prompt shows as incoming."""
     prompt = model.requests[request].body.messages[1].text
-    conversation = prompt.partition("\n\nRespond to")[0]
+    conversation = prompt[prompt.index("<conversation>") : prompt.rindex("\n\n")]
     return ElementTree.fromstring(conversation).findall(".//incoming_message")[-1]

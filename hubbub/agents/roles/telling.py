@@ -17,8 +17,8 @@ from hubbub.agents.roles.work import Result, Work
 
 __all__ = ["LEVELS", "Detail", "RoleMessage", "prompt_of", "told_executors"]
 
-_END = "</conversation>"
-"""Stands once in a conversation: what participants wrote is escaped."""
+_BEGIN, _END = "<conversation>", "</conversation>"
+"""Stand once in a conversation: what participants wrote is escaped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,9 @@ def prompt_of(
     """What a role is shown: the conversation, who there is, where the work stands, and what people
     have said since it began.
     """
-    shown, end, _ = conversation.partition(_END)  # what follows tells an agent that acts by itself
-    parts = [f"{shown}{end}".rstrip()]
+    shown, end, _ = conversation.partition(_END)
+    _, begin, shown = shown.rpartition(_BEGIN)  # the words around tell an agent that acts by itself
+    parts = [f"{begin}{shown}{end}".rstrip()]
     if consult.role in ("router", "planner"):
         parts.append(executors)
     work = consult.work

@@ -85,7 +85,6 @@ _NAME = re.compile(r"`([a-z_]+)`|\b([a-z]+(?:_[a-z]+)+)\b")
 DELEGATE = "delegate"
 MOST_NAMED = 20
 """Agents that the description of `delegate` names; where there are more, they are listed."""
-_WORK = {DELEGATE, "report"}
 _GROUPS: Groups = MappingProxyType(
     {
         "asking": (ASK_HUMAN, DECLINE),
@@ -190,7 +189,7 @@ class ToolKit:
         """The tools that are described when the model picks them: those that the operator names
         nowhere.
         """
-        named = self._named | (_WORK if self._other_agents(ready) else set())
+        named = self._named | ({DELEGATE} if self._other_agents(ready) else set())
         rest = ((g, [n for n in names if n not in named]) for g, names in _GROUPS.items())
         return {group: names for group, names in rest if names}
 

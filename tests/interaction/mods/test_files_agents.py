@@ -44,7 +44,8 @@ async def test_a_model_is_shown_how_a_file_begins_and_reads_on_by_itself(
         await ann.say("bot", "what is the last step?", **attached(await brings(ann, "p.md", TEXT)))
         turn = await net.turn("bot-m1")
         prompt = model.requests[0].body.messages[-1].text
-        root = ElementTree.fromstring(prompt.partition("</conversation>")[0] + "</conversation>")
+        begin, end = prompt.index("<conversation>"), prompt.rindex("\n\n")
+        root = ElementTree.fromstring(prompt[begin:end])
         (shown,) = root.iter("attachment")
         assert shown.attrib == {
             "id": "f1", "name": "p.md", "type": "text/markdown", "size": str(len(TEXT.encode())),

@@ -45,8 +45,7 @@ def rendered(
 
 
 def conversation(text: str) -> ElementTree.Element:
-    head, end, _ = text.partition("</conversation>")
-    return ElementTree.fromstring(head + end)
+    return ElementTree.fromstring(text[text.index("<conversation>") : text.rindex("\n\n")])
 
 
 def tree(element: ElementTree.Element) -> Tree:
@@ -93,8 +92,10 @@ def test_two_threads_and_an_incoming_message_have_exactly_the_structure_of_the_c
 
 def test_messages_say_who_what_when_and_under_which_id() -> None:
     text = rendered([message(1)], [message(2, "bob", kind="agent")])
-    assert text.startswith("<conversation>")
-    assert "`finish`" in text.partition("</conversation>")[2]
+    assert text.startswith(
+        "Respond to what has come in, with the threads as context. In every step,"
+    )
+    assert text.endswith("</conversation>\n\nAnswer bob now.")
     first = conversation(text).find("threads/thread/message")
     assert first is not None
     assert first.attrib == {
