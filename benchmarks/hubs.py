@@ -27,8 +27,9 @@ MODS: Sequence[JsonValue] = [{"moderation": {"max_length": 20_000}}]
 none; this one reads every text."""
 
 
-def write_config(store: Path, mods: Sequence[JsonValue] = MODS) -> Path:
-    """The network that `hubbub init` writes, on `store`, with these mods; JSON is YAML.
+def write_config(store: Path, mods: Sequence[JsonValue] = MODS, url: str | None = None) -> Path:
+    """The network that `hubbub init` writes, on `store` (or the store at `url`, its files beside
+    `store`), with these mods; JSON is YAML.
 
     It is on a free port, knows participants by their tokens, and holds up no load.
     """
@@ -36,7 +37,7 @@ def write_config(store: Path, mods: Sequence[JsonValue] = MODS) -> Path:
     config = yaml.safe_load(texts.pop("hubbub.yaml"))
     config["network"] |= {
         "listen": "127.0.0.1:0",
-        "store": f"sqlite:{store}",
+        "store": url or f"sqlite:{store}",
         "auth": "tokens",
         "limits": {"calls_per_second": UNLIMITED, "burst": UNLIMITED},
         # Two agents that write to each other all the time are what it is about.
@@ -61,28 +62,34 @@ async def hub(
     mods: Sequence[JsonValue] = MODS,
     *,
     bare: bool = False,
+    url: str | None = None,
 ) -> AsyncIterator[Server]:
-    """`hubbub up` that the participants may join; on a new store unless one is given.
+    """`hubbub up` that the participants may join; on a new store unless one is given, also by its
+    `url`.
 
     `bare`: the hub alone, without what the command adds to it.
     """
     store = store or bench.scratch / f"{uuid4().hex[:8]}.db"
-    opened = open_store(f"sqlite:{store}")
+    opened = open_store(url or f"sqlite:{store}")
     await opened.open()
     try:
         await admit(opened, [(name, token_of(name)) for name in participants])
     finally:
         await opened.close()
-    async with start_hub(store, mods, bare=bare) as server:
+    async with start_hub(store, mods, bare=bare, url=url) as server:
         yield server
 
 
 @asynccontextmanager
 async def start_hub(
-    store: Path, mods: Sequence[JsonValue] = MODS, *, bare: bool = False
+    store: Path,
+    mods: Sequence[JsonValue] = MODS,
+    *,
+    bare: bool = False,
+    url: str | None = None,
 ) -> AsyncIterator[Server]:
     """The same on a store that is there already."""
-    config = write_config(store, mods)
+    config = write_config(store, mods, url)
     starting = start("benchmarks.hub_process", str(config)) if bare else start_network(config)
     async with starting as server:
         yield server

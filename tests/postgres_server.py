@@ -102,6 +102,12 @@ class PostgresServer:
             return False
         return True
 
+    def new_database(self, name: str) -> str:
+        """The URL of an empty database."""
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            db.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
+
     def dump(self) -> bytes:
         """What `pg_dump` writes of the database."""
         command = [str(self._programs / "pg_dump"), "--schema=hubbub", self.url()]

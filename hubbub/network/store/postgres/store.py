@@ -53,6 +53,8 @@ class PostgresStore:
         self._url, self._name = url, shown_store(url)
         self._fence: int | None = None
         self._problem = ""
+        self._late: asyncio.Task[None] | None = None
+        """Asks what became of a batch that was given up."""
         self._mods = ModTables()
         self._writer = _Writer(write_mod_rows=self._mods.write)
         self.writing = Link(self._connect)
@@ -74,6 +76,8 @@ class PostgresStore:
             raise
 
     async def close(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
         await self.reading.close()
         await self.writing.close(self._mods.close)
 
