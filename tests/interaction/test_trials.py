@@ -180,7 +180,8 @@ async def test_while_a_trial_runs_everything_else_goes_on(in_memory: Networks) -
     slow = says(finish(), hold="on")
     async with playing(FIRST, LAST, slow, slow, FIRST, LAST) as model, rig(in_memory, FILE) as net:
         ann, _turn = await a_turn(net, model)
-        refs = [await ann.post("try_turn", turn="bot-m1") for _ in range(2)]
+        prompts = "One.", "Two."
+        refs = [await ann.post("try_turn", turn="bot-m1", system_prompt=p) for p in prompts]
         async with soon():
             await model.held("on", 2)
         assert (await refused(ann)).code == "limit"
@@ -188,6 +189,28 @@ async def test_while_a_trial_runs_everything_else_goes_on(in_memory: Networks) -
         assert (await net.turn(f"bot-{sent['id']}")).end is not None
         model.release("on")
         assert {(await ann.answer(ref))["op"] for ref in refs} == {"result"}
+
+
+async def test_who_asks_again_joins_the_trial_that_runs(in_memory: Networks) -> None:
+    slow, late = says(send("ann", "two"), hold="on"), says(send("ann", "three"))
+    async with playing(FIRST, LAST, slow, late) as model, rig(in_memory, FILE) as net:
+        ann, _turn = await a_turn(net, model)
+        calls = net.network.hub.services.trials.calls
+        calls.patience_s = 0.0
+        error = await refused(ann)
+        assert "ask again" in error.message
+        assert error.temporary, "the page asks again by itself"
+        await held(model, "on")
+        calls.patience_s = 10.0
+        await ann.close()
+        back = await net.person()
+        ref = await back.post("try_turn", turn="bot-m1")
+        model.release("on")
+        said = (await back.answer(ref))["value"]["step"]["calls"][0]
+        assert said["arguments"] == {"to": "ann", "text": "two"}
+        assert len(model.requests) == 3
+        step = (await tried(back)).step  # what was answered is not handed out a second time
+        assert step.calls[0].arguments == {"to": "ann", "text": "three"}
 
 
 async def test_only_owners_try_turns_and_list_models(in_memory: Networks) -> None:

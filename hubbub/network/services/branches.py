@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.service import Service
+from hubbub.network.service import LongCalls, Service
 from hubbub.protocol.branches import Branch, Branched, Case, MakeCase
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.operations import Input
 
 __all__ = ["BranchService", "Program"]
 
-T = TypeVar("T")
-
 MOST_AT_ONCE = 2
 """Commands under way: each is a process, and costs what its models cost."""
+OWNERS = "owners"
+"""They share what is under way."""
 
 
 class Program(Protocol):
     """The command line, for this network. Raises `OperationError` with its words."""
 
-    async def branch(self, args: Branch) -> Branched: ...
+    def branch(self, args: Branch) -> Coroutine[Any, Any, Branched]: ...
 
-    async def case(self, message: str) -> str: ...
+    def case(self, message: str) -> Coroutine[Any, Any, str]: ...
 
 
 class BranchService(Service):
-    """Nothing of it is written in this network, and nothing is sent.
-
-    Who waits longer than a connection may be silent is to ask again, and hears of what is under
-    way, as who comes back after the connection was lost.
-    """
-
-    patience_s = 10.0
+    """Nothing of it is written in this network, and nothing is sent."""
 
     def __init__(self, kernel: Kernel):
         super().__init__(kernel)
         self.program: Program | None = None
-        self._running: dict[Input, asyncio.Task[Any]] = {}
+        self.calls = LongCalls(MOST_AT_ONCE)
 
     # Reads for the hub: what the owner writes meanwhile does not wait for the models.
     @operation(tool=False)
@@ -51,35 +43,23 @@ class BranchService(Service):
         """Let a copy of the network go on from a message with other instructions or models, apart
         from it, and compare. Nothing is sent, and no tool that reaches out is run. For owners; the
         store must be a file."""
-        return await self._once(call, args, lambda program: program.branch(args))
+        program = self._program(call)
+        return await self.calls.join(OWNERS, args, lambda: program.branch(args))
 
     @operation(tool=False)
     async def make_case(self, call: Caller, args: MakeCase) -> Case:
         """Write what came of a message as a case for `hubbub test`. All of it must be over. For
         owners."""
-        yaml = await self._once(call, args, lambda program: program.case(args.message))
+        program = self._program(call)
+        yaml = await self.calls.join(OWNERS, args, lambda: program.case(args.message))
         return Case(yaml=yaml)
 
-    async def _once(
-        self, call: Caller, args: Input, run: Callable[[Program], Coroutine[None, None, T]]
-    ) -> T:
+    def _program(self, call: Caller) -> Program:
         call.require_owner()
-        task: asyncio.Task[T] | None = self._running.get(args)
-        if task is None:
-            if self.program is None:
-                raise OperationError(ErrorCode.NOT_TRIED, "only `hubbub up` can do this")
-            self._running = {key: each for key, each in self._running.items() if not each.done()}
-            if len(self._running) >= MOST_AT_ONCE:
-                text = f"{MOST_AT_ONCE} of these are under way; wait for one of them"
-                raise OperationError(ErrorCode.LIMIT, text)
-            task = self._running[args] = asyncio.create_task(run(self.program))
-        await asyncio.wait({task}, timeout=self.patience_s)
-        if not task.done():
-            raise OperationError(ErrorCode.NOT_TRIED, "it is under way: ask again", temporary=True)
-        self._running.pop(args, None)
-        return task.result()
+        if self.program is None:
+            raise OperationError(ErrorCode.NOT_TRIED, "only `hubbub up` can do this")
+        return self.program
 
     def close(self) -> None:
         """The hub stops: their processes end."""
-        for task in self._running.values():
-            task.cancel()
+        self.calls.close()

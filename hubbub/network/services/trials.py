@@ -4,8 +4,6 @@ question and answer on. Nothing is written, and nothing is sent."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hubbub.errors import OperationError
@@ -13,9 +11,10 @@ from hubbub.ids import new_ulid
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.service import Service
+from hubbub.network.service import LongCalls, Service
 from hubbub.network.services.turns.turns import TurnService
 from hubbub.network.session import Session
+from hubbub.network.stored import StoredTurn
 from hubbub.protocol.agents import Trial, TriedTurn, TryTurn, TurnTried
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
@@ -27,16 +26,13 @@ __all__ = ["DEADLINE_S", "TrialService"]
 DEADLINE_S = 120.0
 """Seconds in which the agent has to answer."""
 MOST_AT_ONCE = 2
-"""Trials of one owner under way: each holds one of the calls that a session may read with, and
-costs what a model costs."""
+"""Trials of one owner under way: each costs what a model costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A trial that the agent behind `session` has been asked for."""
 
-    request: str
-    owner: str
     session: Session
     answer: asyncio.Future[TurnTried]
 
@@ -48,6 +44,7 @@ class TrialService(Service):
         super().__init__(kernel)
         self._turns = turns
         self._waiting: dict[str, Waiting] = {}
+        self.calls = LongCalls(MOST_AT_ONCE)
 
     # A read for the hub: what the owner writes meanwhile does not wait for the model.
     @operation(tool=False)
@@ -57,86 +54,63 @@ class TrialService(Service):
         here."""
         call.require_owner()
         stored = await self._turns.readable_turn(call, args.turn)
-        agent, session = stored.agent, self._session(stored.agent)
+        return await self.calls.join(call.participant, args, lambda: self._try(stored, args))
+
+    @operation(permission="write", tool=False, idempotent=True)
+    def turn_tried(self, call: Caller, args: TurnTried) -> Done:
+        """Answer the hub's signal `try_turn`: with what your model says, or why it says nothing."""
+        trial = self._waiting.get(args.request)
+        mine = trial is not None and trial.session.participant == call.participant
+        if trial is None or not mine or trial.answer.done():
+            raise OperationError(
+                ErrorCode.BAD_REQUEST, "request: nobody waits for this answer of you"
+            )
+        trial.answer.set_result(args)
+        return Done()
+
+    async def _try(self, stored: StoredTurn, args: TryTurn) -> TriedTurn:
+        """What the agent of the turn answers. Raises `OperationError` if it has no answer."""
+        agent, request = stored.agent, new_ulid()
+        session = next((each for each in self.kernel.fanout.of(agent) if each.turns), None)
         if TurnStart.model_validate_json(stored.start).model is None:
             raise _not_tried(
                 f"{agent} has asked no model in this turn, so that none can be asked again"
             )
         if session is None:
             raise _not_tried(f"{agent}, which ran the turn and has the model, is not here")
-        with self._open(call.participant, session) as waiting:
-            trial = Trial(
-                request=waiting.request,
-                turn=args.turn,
-                system_prompt=args.system_prompt,
-                model=args.model,
-                within_s=DEADLINE_S,
-            )
+        trial = Trial(
+            request=request,
+            turn=args.turn,
+            system_prompt=args.system_prompt,
+            model=args.model,
+            within_s=DEADLINE_S,
+        )
+        waiting = Waiting(session, asyncio.get_running_loop().create_future())
+        self._waiting[request] = waiting
+        try:
             signal = Signal(type="try_turn", sender="hub", data=trial.model_dump(mode="json"))
             session.write(signal.encoded())
-            try:
-                async with asyncio.timeout(DEADLINE_S):
-                    answer = await waiting.answer
-            except TimeoutError:
-                raise _not_tried(f"{agent} has not answered within {DEADLINE_S:g} s") from None
+            async with asyncio.timeout(DEADLINE_S):
+                answer = await waiting.answer
+        except TimeoutError:
+            raise _not_tried(f"{agent} has not answered within {DEADLINE_S:g} s") from None
+        finally:
+            del self._waiting[request]
         if answer.step is None:
             raise _not_tried(answer.error or "")
         return TriedTurn(turn=args.turn, model=answer.model, step=answer.step)
 
-    @operation(permission="write", tool=False, idempotent=True)
-    def turn_tried(self, call: Caller, args: TurnTried) -> Done:
-        """Answer the hub's signal `try_turn`: with what your model says, or why it says nothing."""
-        if not self._answered(call.participant, args):
-            raise OperationError(
-                ErrorCode.BAD_REQUEST, "request: nobody waits for this answer of you"
-            )
-        return Done()
-
-    def _session(self, agent: str) -> Session | None:
-        """That of an agent that records turns; others do not know how to try one."""
-        return next((s for s in self.kernel.fanout.of(agent) if s.turns), None)
-
-    # Under way ----------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _open(self, owner: str, session: Session) -> Iterator[Waiting]:
-        """Within, the answer may come. Raises `OperationError` when the owner has enough open."""
-        if sum(trial.owner == owner for trial in self._waiting.values()) >= MOST_AT_ONCE:
-            text = f"{MOST_AT_ONCE} of your trials are under way; wait for one of them"
-            raise OperationError(ErrorCode.LIMIT, text)
-        answer: asyncio.Future[TurnTried] = asyncio.get_running_loop().create_future()
-        trial = Waiting(new_ulid(), owner, session, answer)
-        self._waiting[trial.request] = trial
-        try:
-            yield trial
-        finally:
-            del self._waiting[trial.request]
-
-    def _answered(self, agent: str, answer: TurnTried) -> bool:
-        """An agent answers. False if nobody waits for that, or not for this agent."""
-        trial = self._waiting.get(answer.request)
-        if trial is None or trial.session.participant != agent or trial.answer.done():
-            return False
-        trial.answer.set_result(answer)
-        return True
-
     def left(self, session: Session) -> None:
         """The agent's session is over: there will be no answer from it."""
-        gone = f"{session.participant} went away before it answered"
         for trial in self._waiting.values():
-            if trial.session is session:
-                _fail(trial, OperationError(ErrorCode.NOT_TRIED, gone))
+            if trial.session is session and not trial.answer.done():
+                gone = f"{session.participant} went away before it answered"
+                trial.answer.set_exception(_not_tried(gone))
 
     def close(self) -> None:
         """The hub stops: nobody waits any longer."""
-        for trial in self._waiting.values():
-            _fail(trial, OperationError(ErrorCode.DRAINING, "the hub is stopping; come back"))
+        self.calls.close()
 
 
 def _not_tried(why: str) -> OperationError:
     return OperationError(ErrorCode.NOT_TRIED, why)
-
-
-def _fail(trial: Waiting, error: OperationError) -> None:
-    if not trial.answer.done():
-        trial.answer.set_exception(error)
