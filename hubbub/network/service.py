@@ -97,8 +97,7 @@ class LongCalls:
         await asyncio.wait({task}, timeout=self.patience_s)
         if not task.done():
             raise OperationError(ErrorCode.NOT_TRIED, "it is under way: ask again", temporary=True)
-        if self._running.get(key) is task:
-            del self._running[key]
+        self._running = {key: each for key, each in self._running.items() if each is not task}
         if task.cancelled():
             raise OperationError(ErrorCode.DRAINING, "the hub is stopping; come back")
         return task.result()
