@@ -411,8 +411,7 @@ class Writes:
         to: Iterable[str],
         unless: Callable[[], bool] = bool,
     ) -> None:
-        """Post a notice of the hub: it wakes nobody. `once` is its cid: it is posted one time.
-        If the disk refuses it, it is posted a little later, `unless` it is not true any more.
+        """Post a notice of the hub, once: it wakes nobody. `once` is its cid, `unless` as in `say`.
 
         It mentions those of `to`, whom it concerns, who still read the thread.
         """
