@@ -98,6 +98,20 @@ async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -
         assert metrics.wakes == {"direct": 1}
 
 
+@pytest.mark.behaviour("T-2")
+async def test_a_message_whose_turn_has_ended_wakes_no_later_life_of_its_agent(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, calc, sent, turn = await ask_agent(network)
+        more = await ann.say("calc", "and 3+3?")
+        await calc.call("begin_turn", start=start(turn, sent), prompt=parts(""))
+        await calc.call("end_turn", end=finished(turn))
+        calc = await again(network, calc)  # which has acknowledged nothing
+        assert (await calc.event()).get("wake") is None
+        assert (await calc.event())["wake"]["turn"] == f"calc-{more['id']}"
+
+
 @pytest.mark.behaviour("T-3")
 async def test_turns_are_closed_to_other_agents_and_open_to_owners(in_memory: Networks) -> None:
     async with in_memory.start() as network:

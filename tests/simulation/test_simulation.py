@@ -70,6 +70,20 @@ def test_a_stop_that_the_disk_has_refused_at_first_is_told_once() -> None:
     replay(1663, Weather(network=0.001, thread=0.01, disk=0.001), history)
 
 
+def test_what_waits_behind_a_turn_that_has_ended_is_heard_by_the_agent_s_next_process() -> None:
+    history = [
+        ("wait", 10.0), ("say", "eve", "bot", "t1 pass"), ("steps", 7),
+        ("say", "ann", "bot", "t2 echo"),
+        ("wait", 0.1), ("say", "bob", "calc", "t3 chat"), ("steps", 199),
+        ("say", "bob", "calc", "t4 fail"),
+        ("say", "ann", "bot", "t5 quiet"), ("wait", 50.0), ("cut", "bob", False), ("steps", 91),
+        ("restart",), ("post", "ann", "t6 quiet @bot"), ("steps", 179), ("last_words", "bot", 10),
+        ("say", "eve", "bot", "t7 fail"), ("steps", 11), ("say", "eve", "bot", "t8 chat"),
+        ("wait", 10.0),
+    ]  # fmt: skip
+    replay(5069, Weather(network=0.0, thread=0.0, disk=0.3), history)
+
+
 def test_who_comes_when_a_hub_has_sent_all_away_is_sent_away_too() -> None:
     history = [
         ("wait", 10.0), ("trouble", "broken", 1), ("shout", "bob", "t1 echo"), ("wait", 50.0),

@@ -13,10 +13,16 @@ from hubbub.network.stored import StoredEvent
 
 __all__ = ["EVENT_QUERIES", "LATERAL_EVENT_QUERIES", "events", "log"]
 
-# A message reaches somebody by name in its own row, or in one of `delivery`.
+# A message reaches somebody by name in its own row, or in one of `delivery`. It wakes nobody any
+# more whose turn with it has ended: who has lost its memory would take it for something to do.
 _NAMED = """
 CASE WHEN m.recipient = :me THEN m.reason ELSE d.reason END,
-CASE WHEN m.recipient = :me THEN m.reply ELSE d.reply END
+CASE WHEN ended.ended_at IS NOT NULL THEN NULL WHEN m.recipient = :me THEN m.reply ELSE d.reply END
+"""
+_JOINED = """
+LEFT JOIN delivery AS d ON d.seq = m.seq AND d.participant = :me
+LEFT JOIN turn_wake AS taken ON taken.agent = :me AND taken.seq = m.seq
+LEFT JOIN turn AS ended ON ended.id = taken.turn
 """
 
 # Each scope and the deliveries give at most `limit` positions, by index; the union is cut to
@@ -35,7 +41,7 @@ FROM (
     ORDER BY seq LIMIT :limit
 ) AS page
 LEFT JOIN message AS m ON m.seq = page.seq
-LEFT JOIN delivery AS d ON d.seq = page.seq AND d.participant = :me
+{joined}
 ORDER BY page.seq
 """
 
@@ -50,7 +56,7 @@ _FOUND_LATERALLY = f"CROSS JOIN LATERAL {_OF_SCOPE} AS found {_MEMBER}"
 
 _TAIL_EVENTS = """
 SELECT m.seq, {entry}, {named}
-FROM message AS m LEFT JOIN delivery AS d ON d.seq = m.seq AND d.participant = :me
+FROM message AS m {joined}
 WHERE m.seq > :after AND m.seq <= :upto {not_mine}
 AND (m.recipient = :me OR d.seq IS NOT NULL OR EXISTS (
     SELECT 1 FROM member WHERE member.participant = :me AND member.scope = m.scope
@@ -64,6 +70,7 @@ def _event_queries(own: bool, found: str) -> tuple[str, str]:
     parts = {
         "entry": ENTRY,
         "named": _NAMED,
+        "joined": _JOINED,
         "participant_message": message,
         "scope_message": message,
         "not_mine": "" if own else "AND (m.sender <> :me OR m.sender IS NULL)",
