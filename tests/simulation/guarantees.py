@@ -89,7 +89,7 @@ def streams(world: World, log: list[Message]) -> Iterator[str]:
         for message in log[reader.began or 0 :]:
             theirs = who in readers(message["thread_id"])
             seen = message["seq"] in reader.seen
-            if seen and not theirs:
+            if seen and not theirs and message["sender_id"] != who:
                 yield f"{who} has seen {message['id']} of {message['thread_id']}"
             if theirs and not seen and message["sender_id"] != who:
                 yield f"{who} has not seen {message['id']} of {message['thread_id']}"

@@ -47,7 +47,7 @@ def history(seed: int) -> list[Op]:
     chance, tokens = Random(f"{seed} history"), count(1)
     pick = chance.choice
     violence = pick([0.0, 0.1, 0.3])
-    does = pick([("echo",), DOES, DOES, ("pay", "slow"), ("work", "ask", "chat", "pass")])
+    does = pick([("echo",), DOES, ("pay",), ("pay", "slow"), ("work", "ask", "chat", "pass")])
     deeds = pick([AMONG_PEOPLE, WITH_AGENTS, WITH_AGENTS])
 
     def deed() -> Op:
@@ -74,7 +74,7 @@ def history(seed: int) -> list[Op]:
             case "again":
                 return "again", chance.randrange(3)
             case "decide":
-                how = pick(["approve", "approve", "change", "deny"])
+                how = pick(["approve", "approve", "deny", pick(["approve", "change"])])
                 return "decide", who, how, pick(["pending", "all"])
             case "stop":
                 return "halt", who, agent
