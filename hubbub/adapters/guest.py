@@ -91,7 +91,7 @@ class GuestAgent(Agent):
 
         place = find_network(address)
         token = token or place.tokens.get(self.name)
-        transport = WebSocketTransport(place.url)
+        transport = WebSocketTransport(*place.urls)
         async with Client(transport, self.name, "agent", token=token, turns=True) as client:
             await run_python_agent(self, client)
 

@@ -20,13 +20,14 @@ __all__ = [
     "MessageSeen",
     "NetworkUp",
     "Report",
+    "StandingBy",
     "Stopping",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkUp:
-    """The hub listens. Nothing is reported before it."""
+    """The hub listens. Nothing but `StandingBy` is reported before it."""
 
     network: str
     url: str
@@ -37,6 +38,15 @@ class NetworkUp:
     humans: tuple[str, ...]
     channels: tuple[str, ...]
     event: Literal["up"] = "up"
+
+
+@dataclass(frozen=True, slots=True)
+class StandingBy:
+    """The hub waits until it can have the store."""
+
+    reason: str
+    """Which hub owns it, or why the server cannot be asked."""
+    event: Literal["standing_by"] = "standing_by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +127,7 @@ LifecycleEvent = (
     | AgentStuck
     | AgentOutput
     | MessageSeen
+    | StandingBy
     | Stopping
 )
 Report = Callable[[LifecycleEvent], None]

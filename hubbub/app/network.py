@@ -17,11 +17,13 @@ from hubbub.app.lifecycle import (
     MessageSeen,
     NetworkUp,
     Report,
+    StandingBy,
     Stopping,
 )
 from hubbub.app.supervisor import Supervisor, unit, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
+from hubbub.errors import UserError
 from hubbub.loading import missing_extra
 from hubbub.logs import get_logger
 from hubbub.mods.loader import load_mods
@@ -44,16 +46,23 @@ async def serve(
     *,
     stop: asyncio.Event | None = None,
     with_agents: bool = True,
+    standby: bool = False,
     signals: bool = False,
 ) -> None:
     """Run the network until `stop` is set, or until SIGINT, SIGTERM or SIGHUP if `signals`.
 
-    Everything that was started has ended when this returns. Raises UserError for an address or
-    database that cannot be used, before any agent is started.
+    With `standby` it begins when no other hub runs the network. Everything that was started has
+    ended when this returns. Raises UserError for an address or database that cannot be used,
+    before any agent is started, and when another hub has taken the network over.
     """
-    stop = stop or asyncio.Event()
+    stop, taken_over = stop or asyncio.Event(), asyncio.Event()
     mods = load_mods(config.file.mods, config.file.network.allow_mods)
-    hub = Hub(config.file, open_store(config.file.network.store), mods=mods)
+    store = open_store(
+        config.file.network.store,
+        waiting=(lambda reason: report(StandingBy(reason))) if standby else None,
+        lost=taken_over.set,
+    )
+    hub = Hub(config.file, store, mods=mods)
     site = _site(config)
     async with (
         hub,
@@ -81,8 +90,19 @@ async def serve(
                             config, listening.url, {agent: token}, life, (agent,)
                         ),
                     )
-                async with _background(supervisor.run()):
+                async with (
+                    _background(supervisor.run()),
+                    _background(_stop_when(taken_over, stop, report)),
+                ):
                     await stop.wait()
+    if taken_over.is_set():
+        raise UserError("another hub has taken over this network; `--standby` waits for its turn")
+
+
+async def _stop_when(taken_over: asyncio.Event, stop: asyncio.Event, report: Report) -> None:
+    await taken_over.wait()
+    stop.set()
+    report(Stopping("another hub has taken over"))
 
 
 @asynccontextmanager

@@ -56,7 +56,7 @@ async def _serve(target: NetworkTarget, person: str, agent: str) -> None:
 
     found = find_network(target.address)
     client = Client(
-        WebSocketTransport(found.url),
+        WebSocketTransport(*found.urls),
         person,
         "human",
         token=target.token or found.tokens.get(person),

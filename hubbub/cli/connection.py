@@ -49,8 +49,10 @@ _PAGE = re.compile(r"http(s?)://([^/?#]+)(?:[/?#].*)?\Z", re.IGNORECASE)
 
 def _as_socket(address: str | None) -> str | None:
     """The address of a network's page in a browser means the network."""
-    page = _PAGE.match(address or "")
-    return f"ws{page[1].lower()}://{page[2]}" if page else address
+    if address is None:
+        return None
+    pages = {each: _PAGE.match(each) for each in address.split(",")}
+    return ",".join(f"ws{p[1].lower()}://{p[2]}" if p else each for each, p in pages.items())
 
 
 AddressOption = Annotated[
@@ -128,7 +130,7 @@ async def joined(
     name, kind = _identity(person)
     kind = "agent" if agent else kind
     client = Client(
-        WebSocketTransport(place.url),
+        WebSocketTransport(*place.urls),
         name,
         kind,
         token=target.token or place.tokens.get(name),

@@ -84,7 +84,7 @@ def chat(
     target = NetworkTarget(address, token)
     found, name = find_network(address), default_person(target, as_)
     client = Client(
-        WebSocketTransport(found.url),
+        WebSocketTransport(*found.urls),
         name,
         "human",
         token=token or found.tokens.get(name),

@@ -49,6 +49,13 @@ def up(
             help="Show what direct messages say, too; left out: who writes to whom.",
         ),
     ] = False,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby",
+            help="Wait while another hub runs this network, and take over when it has died.",
+        ),
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Start a network: the hub and its agents, until Ctrl-C."""
@@ -75,7 +82,7 @@ def up(
         configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
         view = shape(printer.write, direct_texts=direct_texts)
         report = _with_browser(view) if browser else view
-        run_loop(serve(loaded, report, with_agents=agents, signals=True))
+        run_loop(serve(loaded, report, with_agents=agents, standby=standby, signals=True))
 
 
 def _with_browser(view: Report) -> Report:

@@ -23,6 +23,7 @@ from hubbub.app.lifecycle import (
     LifecycleEvent,
     MessageSeen,
     NetworkUp,
+    StandingBy,
     Stopping,
 )
 from hubbub.cli.output import console, program
@@ -167,6 +168,8 @@ def event_line(event: LifecycleEvent, *, direct_texts: bool = False) -> Text | N
         case AgentStuck(agents):
             text = f"{_names(agents)} answers no pings: its process is killed and started again"
             return Text(text, style="yellow")
+        case StandingBy(reason):
+            return Text(f"standing by: {reason}", style="dim")
         case Stopping():
             return Text("stopping …", style="dim")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -60,6 +60,13 @@ class Address:
     humans: tuple[str, ...] = ()
     network: str | None = None
     """Its name, if known."""
+    others: tuple[str, ...] = ()
+    """Where hubs stand by to take over from it."""
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """All places where it may be."""
+        return (self.url, *self.others)
 
 
 def state_dir() -> Path:
@@ -101,13 +108,15 @@ def find_run_files() -> list[RunFile]:
 def find_network(address: str | None) -> Address:
     """Where to connect.
 
-    `address` is host:port, a ws:// URL or the name of a running network; None means the one that
-    runs here, and if there are several, the one at the default address. Raises `UserError` when
-    that does not say which.
+    `address` is host:port, a ws:// URL or the name of a running network; several with commas
+    between them are hubs that take over from each other. None means the network that runs here,
+    and if there are several, the one at the default address. Raises `UserError` when that does not
+    say which.
     """
     running = find_run_files()
     if address is not None:
-        return _named(address, running)
+        first, *others = (_named(each.strip(), running) for each in address.split(","))
+        return replace(first, others=tuple(other.url for other in others))
     chosen = running if len(running) == 1 else [r for r in running if _is_default(r)]
     if len(chosen) == 1:
         return _address(chosen[0])

@@ -28,6 +28,8 @@ MAX_FRAME = 64 * 1024 * 1024
 """Bytes of one frame from the hub; `ready` of a busy participant may be some MiB."""
 CLOSE_WITHIN_S = 1.0
 """Seconds that the hub has for the closing handshake."""
+PING_EVERY_S, SILENT_S = 2.0, 4.0
+"""Seconds between pings, and without an answer, after which the next of several hubs is tried."""
 ABNORMAL = 1006
 """The close code of a connection that ended without one."""
 
@@ -59,11 +61,37 @@ class Transport(Protocol):
 class WebSocketTransport:
     """Frames over WebSocket, as page 2 of the protocol has them: text, without compression."""
 
-    def __init__(self, url: str):
-        """`url` is, for example, ws://127.0.0.1:4820."""
-        self.url = url
+    def __init__(self, url: str, *others: str):
+        """`url` is, for example, ws://127.0.0.1:4820. `others` are hubs that stand by to take
+        over: whichever answers is the network's."""
+        self._urls = deque((url, *others))
+        self._open_s, self._ping_s, self._pong_s = 10.0, 20.0, 20.0
+        if others:
+            self._open_s, self._ping_s, self._pong_s = SILENT_S, PING_EVERY_S, SILENT_S
+        self._was_open = False
+
+    @property
+    def url(self) -> str:
+        """The hub that answered last, or is tried next."""
+        return self._urls[0]
 
     async def open(self) -> Wire:
+        if self._was_open:  # and was lost: that hub may accept connections and stand still
+            self._was_open = False
+            self._urls.rotate(-1)
+        for left in reversed(range(len(self._urls))):
+            try:
+                wire = await self._open()
+            except (ConnectionLost, OSError):
+                self._urls.rotate(-1)
+                if not left:
+                    raise
+            else:
+                self._was_open = True
+                return wire
+        raise AssertionError("there is a first address")
+
+    async def _open(self) -> Wire:
         from websockets.asyncio.client import connect
         from websockets.exceptions import InvalidHandshake, InvalidStatus, InvalidURI
 
@@ -74,6 +102,9 @@ class WebSocketTransport:
                 proxy=None,  # a hub is on this machine or named outright
                 max_size=MAX_FRAME,
                 close_timeout=CLOSE_WITHIN_S,
+                open_timeout=self._open_s,
+                ping_interval=self._ping_s,
+                ping_timeout=self._pong_s,
             )
         except InvalidStatus as exc:
             if exc.response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hubbub.config.paths import POSTGRES
+from hubbub.errors import UserError
 from hubbub.network.ports import Store
 from hubbub.network.store.offline import (
     add_token_offline,
@@ -21,14 +24,26 @@ __all__ = [
 ]
 
 
-def open_store(url: str) -> Store:
+def open_store(
+    url: str,
+    *,
+    waiting: Callable[[str], None] | None = None,
+    lost: Callable[[], None] = lambda: None,
+) -> Store:
     """The store that `url` names (`sqlite:<path>`, `sqlite::memory:`, `postgresql://...`); call
     its `open` next.
 
-    Raises `UserError` for anything else.
+    With `waiting` its `open` waits while another hub owns the store, and `waiting` is told who.
+    `lost` is called when another hub has taken the store over. Both need a server: a file belongs
+    to the hub that has it open. Raises `UserError` for any other URL.
     """
     if url.startswith(POSTGRES):
         with cluster_extra():
             from hubbub.network.store.postgres.store import PostgresStore
-        return PostgresStore(url)
+        return PostgresStore(url, waiting, lost)
+    if waiting is not None:
+        raise UserError(
+            f"only a store in Postgres can be taken over by another hub, and this one is {url}: "
+            "leave out --standby, or move the network with `hubbub network migrate`"
+        )
     return SqliteStore(parse_url(url))

@@ -104,6 +104,15 @@ def test_an_address_elsewhere_needs_no_run_file_but_must_say_something() -> None
             find_network(text)
 
 
+def test_hubs_that_take_over_from_each_other_are_named_together() -> None:
+    write_run_file(run("one", 5001))
+    found = find_network("localhost:5001, hub-b:4820,wss://hub-c")
+    assert found.urls == ("ws://127.0.0.1:5001", "ws://hub-b:4820", "wss://hub-c:443")
+    assert found.tokens == {"ann": "hub_secret"}
+    with pytest.raises(UserError, match="'' is neither host:port nor the name"):
+        find_network("localhost:5001,")
+
+
 def test_the_state_directory_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert state_dir() == Path(os.environ["HUBBUB_STATE_DIR"])
     monkeypatch.delenv("HUBBUB_STATE_DIR")

@@ -18,7 +18,16 @@ from hubbub.ids import new_ulid
 from hubbub.network.store.postgres.link import Superseded, line_of
 from hubbub.network.store.postgres.session import Session
 
-__all__ = ["UNFINISHED", "connected", "own", "own_again", "prepare", "run_beside"]
+__all__ = [
+    "UNFINISHED",
+    "InUse",
+    "connected",
+    "own",
+    "own_again",
+    "prepare",
+    "release_from_silent",
+    "run_beside",
+]
 
 T = TypeVar("T")
 
@@ -26,6 +35,16 @@ _LOCK = 0x48754262
 """The advisory lock of the hub that owns the store; its session holds it as long as it lives."""
 UNFINISHED = "unfinished"
 """Key of the mark that a copy is under way, with the epoch of its source."""
+_HELD = (
+    "FROM pg_locks JOIN pg_stat_activity USING (pid) "
+    "WHERE locktype = 'advisory' AND objid = ? AND granted "
+    "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+_SILENT = (
+    "clock_timestamp() - state_change > make_interval(secs => ?) "
+    "AND (state <> 'active' OR wait_event_type = 'Client')"
+)
+"""Whether the server has waited for the owner that long: then it is the owner that stands still."""
 _LOCK_S = 5.0
 """A session whose hub was killed may go on for a moment."""
 _SETTINGS: Mapping[str, tuple[frozenset[str], str]] = {
@@ -40,6 +59,10 @@ _SETTINGS: Mapping[str, tuple[frozenset[str], str]] = {
         "make a database with `createdb --template template0 --encoding UTF8`",
     ),
 }
+
+
+class InUse(UserError):
+    """Another hub owns the store."""
 
 
 def connected(url: str, *, reading: bool = False) -> Session:
@@ -116,12 +139,12 @@ def run_beside(url: str, work: Callable[[Session], T]) -> T:
 
 
 def own(session: Session, name: str) -> int:
-    """Become the one hub that writes; returns its fencing number. Raises `UserError` if another
+    """Become the one hub that writes; returns its fencing number. Raises `InUse` if another
     does."""
     until = time.monotonic() + _LOCK_S
     while not _locked(session):
         if time.monotonic() > until:
-            raise UserError(
+            raise InUse(
                 f"{name} is in use by another hub ({_holder(session)}): stop that one first, or "
                 "give this network a database of its own"
             )
@@ -152,12 +175,22 @@ def _locked(session: Session) -> bool:
 
 
 def _holder(session: Session) -> str:
-    row = session.execute(
-        "SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid) "
-        "WHERE locktype = 'advisory' AND objid = ? AND granted",
-        (_LOCK,),
-    ).fetchone()
+    row = session.execute(f"SELECT application_name {_HELD}", (_LOCK,)).fetchone()
     return row[0] if row else "unknown"
+
+
+def release_from_silent(session: Session, lease_s: float) -> str | None:
+    """Who owns the store; None: nobody does. The session of an owner that has been silent for
+    `lease_s` is ended, and with it the ownership."""
+    row = session.execute(
+        f"SELECT pid, application_name, {_SILENT} {_HELD}", (lease_s, _LOCK)
+    ).fetchone()
+    if row is None:
+        return None
+    pid, owner, silent = row
+    if silent:
+        session.execute("SELECT pg_terminate_backend(?)", (pid,))
+    return str(owner)
 
 
 def _scripts() -> Mapping[int, str]:

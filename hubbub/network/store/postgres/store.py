@@ -7,7 +7,7 @@ when `append` returns (`synchronous_commit`), and carries the number of the hub 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -21,7 +21,14 @@ from hubbub.network.records import Batch, Delivery
 from hubbub.network.store import events, reads
 from hubbub.network.store.checksums import check_end
 from hubbub.network.store.database import Database
-from hubbub.network.store.postgres.database import connected, own, own_again, prepare
+from hubbub.network.store.postgres.database import (
+    InUse,
+    connected,
+    own,
+    own_again,
+    prepare,
+    release_from_silent,
+)
 from hubbub.network.store.postgres.link import Link, Lost, Superseded, line_of
 from hubbub.network.store.postgres.mod_tables import ModTables
 from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, Session
@@ -33,6 +40,10 @@ __all__ = ["PostgresStore"]
 
 T = TypeVar("T")
 
+LEASE_S = 5.0
+"""Seconds of silence after which a hub that stands by takes the store from its owner."""
+_BEAT_S = 1.0
+"""An owner is heard at least so often."""
 _AGAIN_S = 0.2
 _PATIENCE_S = 60.0
 """Seconds in which a server that went away in the middle of a commit should be back."""
@@ -49,10 +60,18 @@ class _Writer(BatchWriter):
 class PostgresStore:
     """A `Store` (hubbub.network.ports) on Postgres; `open` it first, `close` it at the end."""
 
-    def __init__(self, url: str):
+    def __init__(
+        self,
+        url: str,
+        waiting: Callable[[str], None] | None = None,
+        lost: Callable[[], None] = lambda: None,
+    ):
+        """As `hubbub.network.store.open_store` has them."""
         self._url, self._name = url, shown_store(url)
+        self._waiting, self._lost = waiting, lost
+        self._beating: asyncio.Task[None] | None = None
         self._fence: int | None = None
-        self._problem = ""
+        self._problem, self._is_superseded = "", False
         self._late: asyncio.Task[None] | None = None
         """Asks what became of a batch that was given up."""
         self._mods = ModTables()
@@ -61,11 +80,12 @@ class PostgresStore:
         self.reading = Link(lambda: connected(url, reading=True))
 
     async def open(self) -> StoreState:
-        self._fence, self._problem = None, ""
+        self._fence, self._problem, self._is_superseded = None, "", False
         self.writing.start()
         self.reading.start()
         try:
-            await self.writing.run(_begin_run, self._name)
+            await self._become_owner()
+            self._beating = asyncio.create_task(self._beat())
             return await self.reading.run(reads.state)
         except psycopg.Error as error:
             await self.close()
@@ -75,9 +95,54 @@ class PostgresStore:
             await self.close()
             raise
 
+    async def _become_owner(self) -> None:
+        """Raises `InUse` if another hub is, unless this one is to wait."""
+        while True:
+            try:
+                await self._until_free()
+                await self.writing.run(_begin_run, self._name)
+            except (InUse, StoreUnavailable):  # several may have waited
+                if self._waiting is None:
+                    raise
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                return
+
+    async def _until_free(self) -> None:
+        told, waiting = "", self._waiting
+        while waiting is not None:
+            try:
+                why = await self.reading.run(release_from_silent, LEASE_S)
+            except StoreUnavailable as error:
+                why = str(error)
+            if why is None:
+                return
+            if why != told:
+                waiting(why)
+            told = why
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _beat(self) -> None:
+        """Let the server hear of this hub, and hear from the server whether it is the owner."""
+        while not self._is_superseded:
+            await asyncio.sleep(_BEAT_S)
+            try:
+                await self.writing.run(_look)
+            except Superseded as error:
+                self._supersede(error)
+            except (StoreUnavailable, psycopg.Error):
+                continue  # whoever writes is told
+
+    def _supersede(self, error: Superseded) -> None:
+        self._problem = str(error)
+        if not self._is_superseded:
+            self._is_superseded = True
+            self._lost()
+
     async def close(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
+        for task in (self._beating, self._late):
+            if task is not None:
+                task.cancel()
         await self.reading.close()
         await self.writing.close(self._mods.close)
 
@@ -108,7 +173,7 @@ class PostgresStore:
         try:
             await self.writing.run(self._write, batch, sent)
         except Superseded as error:
-            self._problem = str(error)
+            self._supersede(error)
             raise
         except Lost as error:
             if sent and not await self._was_written(batch, sent[0]):
@@ -147,7 +212,7 @@ class PostgresStore:
             try:
                 return await self.writing.run(_has, batch, number)
             except Superseded as error:
-                self._problem = str(error)
+                self._supersede(error)
                 raise
             except StoreUnavailable:
                 await asyncio.sleep(_AGAIN_S)
@@ -196,6 +261,10 @@ def _begin_run(session: Session, name: str) -> None:
     (head,) = session.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
     session.execute("INSERT INTO run (id, since) VALUES (?, ?)", (new_ulid(), head))
     session.execute("DELETE FROM run WHERE no <= (SELECT max(no) FROM run) - ?", (RUNS,))
+
+
+def _look(session: Session) -> None:
+    session.execute("SELECT 1")
 
 
 def _has(db: Database, batch: Batch, number: int) -> bool:
