@@ -20,7 +20,7 @@ for name; do
         prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients tests.e2e.support.node" ;;
     bridges) markers=bridges what="IRC and Matrix, with real servers" time="2 minutes" workers=$jobs \
         prepare="tests.bridges.servers tests.bridges.homeserver" ;;
-    postgres) markers=postgres what="the store on a real Postgres" time="2 minutes" workers=1 \
+    postgres) markers=postgres what="the store on a real Postgres" time="3 minutes" workers=1 \
         prepare=tests.postgres_server ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
         warnings=ignore ;; # theirs

@@ -96,6 +96,18 @@ async def test_a_second_hub_is_refused_and_one_that_was_superseded_writes_nothin
         assert await first.read(TokenHashes("bob")) == []
 
 
+async def test_a_read_whose_session_has_ended_is_answered_by_the_next(url: str) -> None:
+    async with opened(store := open_store(url)):
+        await store.append(direct(1, 2))
+        with psycopg.connect(url, autocommit=True) as db:
+            ended = db.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                "WHERE application_name LIKE 'hubbub %'"
+            ).fetchone()
+        assert ended == (2,), "one session writes and one reads"
+        assert seqs(await store.log(0, 9, 9)) == [1, 2]
+
+
 async def test_a_database_that_forgets_what_it_confirms_is_refused_with_the_remedy(
     url: str,
 ) -> None:

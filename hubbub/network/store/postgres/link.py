@@ -40,10 +40,11 @@ class Superseded(StoreUnavailable):
 
 
 class Link:
-    """One session in one thread. `connect` opens it, at first and whenever it is lost."""
+    """One session in one thread. `connect` opens it, at first and whenever it is lost. With
+    `reading`, what was under way then is run again: it has changed nothing."""
 
-    def __init__(self, connect: Callable[[], Session]):
-        self._connect = connect
+    def __init__(self, connect: Callable[[], Session], *, reading: bool = False):
+        self._connect, self._reading = connect, reading
         self._session: Session | None = None
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -97,7 +98,8 @@ class Link:
     def _in_session(
         self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kw: P.kwargs
     ) -> T:
-        if self._session is None or self._session.closed:
+        fresh = self._session is None or self._session.closed
+        if self._session is None or fresh:
             self._session = self._connect()
         try:
             return function(self._session, *args, **kw)
@@ -106,6 +108,8 @@ class Link:
                 raise Superseded from error
             if self._session.closed or isinstance(error, psycopg.InterfaceError):
                 self._session.close()
+                if self._reading and not fresh:
+                    return self._in_session(function, *args, **kw)
                 raise Lost(f"the connection to Postgres was lost: {line_of(error)}") from error
             if (error.sqlstate or "XX")[:2] in _TROUBLE:
                 raise StoreUnavailable(f"Postgres cannot work now: {line_of(error)}") from error

@@ -77,7 +77,7 @@ class PostgresStore:
         self._mods = ModTables()
         self._writer = _Writer(write_mod_rows=self._mods.write)
         self.writing = Link(self._connect)
-        self.reading = Link(lambda: connected(url, reading=True))
+        self.reading = Link(lambda: connected(url, reading=True), reading=True)
 
     async def open(self) -> StoreState:
         self._fence, self._problem, self._is_superseded = None, "", False
@@ -112,11 +112,13 @@ class PostgresStore:
         told, waiting = "", self._waiting
         while waiting is not None:
             try:
-                why = await self.reading.run(release_from_silent, LEASE_S)
+                owner = await self.reading.run(release_from_silent, LEASE_S)
             except StoreUnavailable as error:
                 why = str(error)
-            if why is None:
-                return
+            else:
+                if owner is None:
+                    return
+                why = f"{owner} runs this network"
             if why != told:
                 waiting(why)
             told = why
