@@ -53,14 +53,15 @@ async def serve(
 
     With `standby` it begins when no other hub runs the network. Everything that was started has
     ended when this returns. Raises UserError for an address or database that cannot be used,
-    before any agent is started, and when another hub has taken the network over.
+    before any agent is started, and when another hub takes the network over.
     """
-    stop, taken_over = stop or asyncio.Event(), asyncio.Event()
+    stop = stop or asyncio.Event()
+    lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     mods = load_mods(config.file.mods, config.file.network.allow_mods)
     store = open_store(
         config.file.network.store,
         waiting=(lambda reason: report(StandingBy(reason))) if standby else None,
-        lost=taken_over.set,
+        lost=lost.set_result,
     )
     hub = Hub(config.file, store, mods=mods)
     site = _site(config)
@@ -92,17 +93,17 @@ async def serve(
                     )
                 async with (
                     _background(supervisor.run()),
-                    _background(_stop_when(taken_over, stop, report)),
+                    _background(_stop_when(lost, stop, report)),
                 ):
                     await stop.wait()
-    if taken_over.is_set():
-        raise UserError("another hub has taken over this network; `--standby` waits for its turn")
+    if lost.done():
+        raise UserError(f"{lost.result()}; start it again with `--standby` to wait for its turn")
 
 
-async def _stop_when(taken_over: asyncio.Event, stop: asyncio.Event, report: Report) -> None:
-    await taken_over.wait()
+async def _stop_when(lost: asyncio.Future[str], stop: asyncio.Event, report: Report) -> None:
+    why = await lost
     stop.set()
-    report(Stopping("another hub has taken over"))
+    report(Stopping(why))
 
 
 @asynccontextmanager

@@ -107,7 +107,12 @@ async def _under_load(
             await ledger.all_arrived(STREAMS, list(clients))
         for task in readers:
             task.cancel()
-    ledger.check_readers(STREAMS, list(clients))
+    check_against_postgres(ledger, server, list(clients))
+
+
+def check_against_postgres(ledger: Ledger, server: PostgresServer, clients: list[str]) -> None:
+    """What readers got and what the log has is what was sent, once and in order."""
+    ledger.check_readers(STREAMS, clients)
     with psycopg.connect(server.url()) as db:
         rows = db.execute(
             "SELECT seq, convert_from(body, 'UTF8')::json ->> 'content' FROM hubbub.message "

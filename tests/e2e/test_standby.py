@@ -10,23 +10,25 @@ import signal
 import socket
 import time
 from asyncio.subprocess import Process
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from statistics import median
+from urllib.parse import parse_qs, urlsplit
 
-import psycopg
 import pytest
 
 from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from tests.e2e.support.hubs import NO_LIMIT, UNBOUND
 from tests.e2e.support.traffic import Ledger, read, write_one_by_one
-from tests.e2e.test_postgres import KINDS, STREAMS
+from tests.e2e.test_postgres import KINDS, STREAMS, check_against_postgres
 from tests.e2e.test_up import WITHIN_S, Up, start
 from tests.postgres_server import PostgresServer, running_postgres
 
 FAULTS = int(os.environ.get("FAULTS", "3"))
 """Of each kind."""
+NAME = ".s.PGSQL.5432"
+"""Of a server's socket in its folder."""
 LEASES_S = 15.0
 """How long an owner stands still: three times as long as it takes to lose the store."""
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(FAULTS * 2 * WITHIN_S)]
@@ -62,10 +64,13 @@ class Node:
         assert self._up is not None
         await self._up.event(name)
 
-    async def ended(self) -> tuple[int | None, str]:
+    async def ends_with(self, why: str) -> None:
+        """It ends by itself, and says why."""
         async with asyncio.timeout(WITHIN_S):
             _, err = await self.process.communicate()
-        return self.process.returncode, err.decode()
+        assert self.process.returncode == 2
+        assert why in err.decode()
+        assert "Traceback" not in err.decode()
 
     async def stop(self) -> None:
         if self._up is not None and self.process.returncode is None:
@@ -73,11 +78,10 @@ class Node:
             await self.process.communicate()
 
 
-def _config(folder: Path, server: PostgresServer) -> Path:
-    path = folder / "network.yaml"
+def _config(path: Path, store: str) -> Path:
     network = {
         "name": "test",
-        "store": server.url(),
+        "store": store,
         "auth": "open",
         "limits": dict(NO_LIMIT),
         **UNBOUND,
@@ -92,12 +96,87 @@ async def test_an_owner_that_dies_or_stands_still_is_followed_by_the_next_and_no
     tmp_path: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
-    config, ledger, stop = _config(tmp_path, server), Ledger(), asyncio.Event()
+    config = _config(tmp_path / "network.yaml", server.url())
     owner, other = Node(config), Node(config)
-    patient = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.2, retries=100_000))
     took: dict[signal.Signals, list[float]] = {signal.SIGKILL: [], signal.SIGSTOP: []}
     faults = [*took] * FAULTS
     random.Random(83).shuffle(faults)
+    async with _under_load(server, owner, other) as ledger:
+        for fault in faults:
+            async with asyncio.timeout(WITHIN_S):
+                await ledger.more_acks(50)
+                began = time.monotonic()
+                owner.process.send_signal(fault)
+                await other.event("up")
+                await ledger.more_acks(20)
+                took[fault].append(time.monotonic() - began)
+                if fault is signal.SIGSTOP:
+                    await asyncio.sleep(max(0.0, LEASES_S - took[fault][-1]))
+                    owner.process.send_signal(signal.SIGCONT)
+                    await owner.ends_with("another hub has taken over this store")
+                else:
+                    await owner.stop()
+            owner, other = other, owner
+            await other.start(until="standing_by")
+    for fault, seconds in took.items():
+        print(
+            f"{fault.name}: serves again after {median(seconds):.1f} s, {max(seconds):.1f} at most"
+        )
+
+
+async def test_an_owner_that_is_cut_off_from_postgres_leaves_its_clients_to_the_next(
+    tmp_path: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
+    async with _cable(tmp_path, server) as (url, cut):
+        owner = Node(_config(tmp_path / "cut-off.yaml", url))
+        other = Node(_config(tmp_path / "network.yaml", server.url()))
+        async with _under_load(server, owner, other) as ledger, asyncio.timeout(WITHIN_S):
+            await ledger.more_acks(50)
+            cut.set()
+            await other.event("up")
+            await owner.ends_with("is out of reach; start it again")
+            await ledger.more_acks(20)
+
+
+@asynccontextmanager
+async def _cable(folder: Path, server: PostgresServer) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """A way to the server on which nothing moves any more, and nothing ends, once it is cut."""
+    cut = asyncio.Event()
+    far = Path(parse_qs(urlsplit(server.url()).query)["host"][0]) / NAME
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (data := await reader.read(1 << 16)) and not cut.is_set():
+            writer.write(data)
+        if not cut.is_set():
+            writer.close()
+
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ends.append(writer)
+        if not cut.is_set():
+            there = await asyncio.open_unix_connection(far)
+            ends.append(there[1])
+            pumps = (pump(reader, there[1]), pump(there[0], writer))
+            lines.extend(map(asyncio.ensure_future, pumps))
+
+    lines: list[asyncio.Future[None]] = []
+    ends: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_unix_server(connect, folder / NAME):
+        yield f"postgresql://hubbub@/postgres?host={folder}", cut
+        for line in lines:
+            line.cancel()
+        await asyncio.gather(*lines, return_exceptions=True)
+        for end in ends:
+            end.transport.abort()
+            with suppress(OSError):
+                await end.wait_closed()
+
+
+@asynccontextmanager
+async def _under_load(server: PostgresServer, owner: Node, other: Node) -> AsyncIterator[Ledger]:
+    """Participants that know both nodes send; in the end each message is accounted for."""
+    ledger, stop = Ledger(), asyncio.Event()
+    patient = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.2, retries=100_000))
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
         stack.push_async_callback(owner.stop)
         stack.push_async_callback(other.stop)
@@ -115,44 +194,14 @@ async def test_an_owner_that_dies_or_stands_still_is_followed_by_the_next_and_no
             tasks.create_task(write_one_by_one(clients[stream.sender], stream, ledger, stop))
             for stream in STREAMS
         ]
-        for fault in faults:
-            async with asyncio.timeout(WITHIN_S):
-                await ledger.more_acks(50)
-                began = time.monotonic()
-                owner.process.send_signal(fault)
-                await other.event("up")
-                await ledger.more_acks(20)
-                took[fault].append(time.monotonic() - began)
-                if fault is signal.SIGSTOP:
-                    await asyncio.sleep(max(0.0, LEASES_S - took[fault][-1]))
-                    owner.process.send_signal(signal.SIGCONT)
-                    code, said = await owner.ended()
-                    assert code == 2
-                    assert "another hub has taken over this network" in said
-                    assert "Traceback" not in said
-                else:
-                    await owner.ended()
-            owner, other = other, owner
-            await other.start(until="standing_by")
+        yield ledger
         stop.set()
         async with asyncio.timeout(WITHIN_S):
             await asyncio.gather(*writers)
             await ledger.all_arrived(STREAMS, list(clients))
         for task in readers:
             task.cancel()
-    ledger.check_readers(STREAMS, list(clients))
-    with psycopg.connect(server.url()) as db:
-        rows = db.execute(
-            "SELECT seq, convert_from(body, 'UTF8')::json ->> 'content' FROM hubbub.message "
-            "WHERE sender <> 'hub' ORDER BY seq"
-        ).fetchall()
-        seqs = [seq for (seq,) in db.execute("SELECT seq FROM hubbub.message ORDER BY seq")]
-    ledger.check_rows(rows, seqs, STREAMS)
-    assert ledger.fresh_starts == 0, "every client resumed where it was"
-    for fault, seconds in took.items():
-        print(
-            f"{fault.name}: serves again after {median(seconds):.1f} s, {max(seconds):.1f} at most"
-        )
+    check_against_postgres(ledger, server, list(clients))
 
 
 async def test_a_hub_on_a_file_cannot_stand_by_and_says_what_can(

@@ -28,14 +28,15 @@ def open_store(
     url: str,
     *,
     waiting: Callable[[str], None] | None = None,
-    lost: Callable[[], None] = lambda: None,
+    lost: Callable[[str], None] = lambda why: None,
 ) -> Store:
     """The store that `url` names (`sqlite:<path>`, `sqlite::memory:`, `postgresql://...`); call
     its `open` next.
 
     With `waiting` its `open` waits while another hub owns the store, and `waiting` is told who.
-    `lost` is called when another hub has taken the store over. Both need a server: a file belongs
-    to the hub that has it open. Raises `UserError` for any other URL.
+    `lost` is told when another hub has taken the store over, or may do so since the server is out
+    of reach. Both need a server: a file belongs to the hub that has it open. Raises `UserError` for
+    any other URL.
     """
     if url.startswith(POSTGRES):
         with cluster_extra():

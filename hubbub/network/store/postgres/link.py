@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,9 +36,7 @@ class Superseded(StoreUnavailable):
     """Another hub owns the store by now."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "another hub has taken over this store, and this one writes nothing more: stop it"
-        )
+        super().__init__("another hub has taken over this store, and this one writes nothing more")
 
 
 class Link:
@@ -70,6 +70,14 @@ class Link:
 
         self._work.put((lambda: self._in_session(function, *args, **kw), settle))
         return await answer
+
+    def cut(self) -> None:
+        """End the connection under the thread, which may wait for a server that is out of reach."""
+        session = self._session
+        with suppress(OSError, psycopg.Error):
+            if session is not None:
+                with socket.socket(fileno=os.dup(session.connection.fileno())) as line:
+                    line.shutdown(socket.SHUT_RDWR)
 
     async def close(self, last: Callable[[], None] | None = None) -> None:
         """End the thread, in which `last` is called; one that a stopped server holds is left

@@ -42,6 +42,8 @@ T = TypeVar("T")
 
 LEASE_S = 5.0
 """Seconds of silence after which a hub that stands by takes the store from its owner."""
+_CUT_OFF_S = 2 * LEASE_S
+"""Seconds without the server after which an owner that others stand by for gives up."""
 _BEAT_S = 1.0
 """An owner is heard at least so often."""
 _AGAIN_S = 0.2
@@ -64,7 +66,7 @@ class PostgresStore:
         self,
         url: str,
         waiting: Callable[[str], None] | None = None,
-        lost: Callable[[], None] = lambda: None,
+        lost: Callable[[str], None] = lambda why: None,
     ):
         """As `hubbub.network.store.open_store` has them."""
         self._url, self._name = url, shown_store(url)
@@ -126,20 +128,29 @@ class PostgresStore:
 
     async def _beat(self) -> None:
         """Let the server hear of this hub, and hear from the server whether it is the owner."""
+        now = asyncio.get_running_loop().time
+        heard = now()
         while not self._is_superseded:
             await asyncio.sleep(_BEAT_S)
             try:
-                await self.writing.run(_look)
+                async with asyncio.timeout(LEASE_S):
+                    await self.writing.run(_look)
             except Superseded as error:
                 self._supersede(error)
-            except (StoreUnavailable, psycopg.Error):
-                continue  # whoever writes is told
+            except (StoreUnavailable, psycopg.Error, TimeoutError):
+                # Whoever writes is told; a hub that may have a successor leaves the clients to it.
+                if self._waiting is not None and now() - heard > _CUT_OFF_S:
+                    self._supersede(StoreUnavailable(f"{self._name} is out of reach"))
+                    self.writing.cut()
+                    self.reading.cut()
+            else:
+                heard = now()
 
-    def _supersede(self, error: Superseded) -> None:
+    def _supersede(self, error: StoreUnavailable) -> None:
         self._problem = str(error)
         if not self._is_superseded:
             self._is_superseded = True
-            self._lost()
+            self._lost(self._problem)
 
     async def close(self) -> None:
         for task in (self._beating, self._late):
@@ -199,7 +210,8 @@ class PostgresStore:
 
     async def _was_written(self, batch: Batch, number: int) -> bool:
         """Whether the server has committed the batch with which the connection was lost."""
-        self._problem = f"{self._name} went away in the middle of a commit: start it again"
+        if not self._is_superseded:
+            self._problem = f"{self._name} went away in the middle of a commit: start it again"
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 found = await self._when_back(batch, number)
@@ -211,6 +223,8 @@ class PostgresStore:
 
     async def _when_back(self, batch: Batch, number: int) -> bool:
         while True:
+            if self._is_superseded:
+                raise StoreUnavailable(self._problem)
             try:
                 return await self.writing.run(_has, batch, number)
             except Superseded as error:
