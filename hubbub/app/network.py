@@ -101,7 +101,7 @@ async def serve(
 
 
 async def _stop_when(lost: asyncio.Future[str], stop: asyncio.Event, report: Report) -> None:
-    why = await lost
+    why = await asyncio.shield(lost)  # it outlives this task
     stop.set()
     report(Stopping(why))
 
