@@ -28,7 +28,8 @@ async def everything(person: Person) -> list[str]:
 
 
 async def shown(desk: Desk) -> list[str]:
-    """The ids that are drawn, which must be different ones."""
+    """The ids that are drawn once no row waits for its message; they must be different ones."""
+    await expect(desk.conversation.locator(".skeleton")).to_have_count(0)
     ids = [message.id for message in await desk.messages()]
     assert [id for id, count in Counter(ids).items() if count > 1] == []
     return ids
