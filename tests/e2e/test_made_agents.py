@@ -37,9 +37,9 @@ SAYS = Script(
 
 
 async def refused(client: Client, operation: str, **args: Any) -> str:
-    """Why an operation is refused."""
+    """Why an operation is refused; a `call` would try a disk that refuses eight times again."""
     with pytest.raises(OperationError) as caught:
-        await client.call(operation, **args)
+        await client.post(operation, **args)
     return f"{caught.value.code}: {caught.value.message}"
 
 
