@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -20,7 +19,7 @@ from tests.interaction.stop_rig import HandClock
 from tests.interaction.stores import MoodyStore
 from tests.stateful.hub_life import HubLife
 
-__all__ = ["FAILING", "ModMachine", "both_parts"]
+__all__ = ["FAILING", "ModMachine", "as_test"]
 
 T = TypeVar("T")
 
@@ -105,11 +104,9 @@ class ModMachine(RuleBasedStateMachine):
         self.run(self.check())
 
 
-def both_parts(
-    machine: type[RuleBasedStateMachine], count: int, steps: int = 12
-) -> tuple[Any, Any]:
-    """The machine as a test of few examples, and at length in the slow part."""
-    few = machine.TestCase
-    few.settings = settings(max_examples=3, stateful_step_count=steps, deadline=None)
-    many = settings(max_examples=examples(count), stateful_step_count=steps, deadline=None)
-    return few, pytest.mark.slow(type("AtLength", (few,), {"settings": many}))
+def as_test(machine: type[RuleBasedStateMachine], count: int, steps: int = 12) -> Any:
+    """The machine as a test: of so many examples in the profile `full`, of few in another."""
+    case = machine.TestCase
+    few = max(3, examples(count))
+    case.settings = settings(max_examples=few, stateful_step_count=steps, deadline=None)
+    return case

@@ -15,7 +15,7 @@ from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
 from hubbub.mods.documents.schemas import LineEdit
 from hubbub.mods.documents.text import applied
 from tests.interaction.peers import Frame
-from tests.stateful.mod_life import FAILING, ModMachine, both_parts
+from tests.stateful.mod_life import FAILING, ModMachine, as_test
 
 pytestmark = pytest.mark.behaviour("M-41", "M-43", "M-44", "M-48")
 
@@ -124,4 +124,4 @@ class DocumentsMachine(ModMachine):
             assert gone <= accepted.removed, "lines go only when somebody removes them"
 
 
-TestDocuments, TestDocumentsAtLength = both_parts(DocumentsMachine, 20)
+TestDocuments = as_test(DocumentsMachine, 20)

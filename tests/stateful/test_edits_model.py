@@ -14,7 +14,7 @@ from hubbub.mods.api import Mod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.protocol.messages import Message, amended
 from tests.interaction.peers import Frame
-from tests.stateful.mod_life import FAILING, ModMachine, both_parts
+from tests.stateful.mod_life import FAILING, ModMachine, as_test
 
 pytestmark = pytest.mark.behaviour("M-87", "M-88")
 IDS = ("m1", "m2")
@@ -106,4 +106,4 @@ class EditsMachine(ModMachine):
             assert said == versions[-50:]
 
 
-TestEdits, TestEditsAtLength = both_parts(EditsMachine, 25, 10)
+TestEdits = as_test(EditsMachine, 25, 10)

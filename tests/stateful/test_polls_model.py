@@ -15,7 +15,7 @@ from hubbub.mods.api import Mod
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
 from tests.interaction.mods.workplace import DESK, at_time, later, said_by_hub
 from tests.interaction.peers import DEADLINE_S, Frame
-from tests.stateful.mod_life import FAILING, ModMachine, both_parts
+from tests.stateful.mod_life import FAILING, ModMachine, as_test
 
 pytestmark = pytest.mark.behaviour("M-155", "M-157", "M-158", "M-159")
 VOTERS = {"ann": "human", "bot": "agent", "dot": "agent"}
@@ -140,4 +140,4 @@ class PollsMachine(ModMachine):
         assert len(await self.results()) == 1
 
 
-TestPolls, TestPollsAtLength = both_parts(PollsMachine, 20)
+TestPolls = as_test(PollsMachine, 20)

@@ -13,7 +13,7 @@ from hypothesis.stateful import rule
 from hubbub.mods.api import Mod
 from hubbub.mods.reactions.mod import ReactionsConfig, ReactionsMod
 from tests.interaction.peers import Frame
-from tests.stateful.mod_life import FAILING, ModMachine, both_parts
+from tests.stateful.mod_life import FAILING, ModMachine, as_test
 
 pytestmark = pytest.mark.behaviour("M-236", "M-237")
 IDS = ("m1", "m2")
@@ -94,4 +94,4 @@ class ReactionsMachine(ModMachine):
             assert (len(each["who"]), each["more"]) == (min(NAMED, len(who)), len(who) > NAMED)
 
 
-TestReactions, TestReactionsAtLength = both_parts(ReactionsMachine, 20)
+TestReactions = as_test(ReactionsMachine, 20)

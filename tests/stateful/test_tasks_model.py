@@ -13,7 +13,7 @@ from hypothesis.stateful import rule
 from hubbub.mods.api import Mod
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from tests.interaction.peers import DEADLINE_S, Frame
-from tests.stateful.mod_life import FAILING, ModMachine, both_parts
+from tests.stateful.mod_life import FAILING, ModMachine, as_test
 
 pytestmark = pytest.mark.behaviour("M-141", "M-142", "M-143", "M-152")
 WORKERS = {"ann": "human", "bot": "agent", "dot": "agent"}
@@ -147,4 +147,4 @@ def assert_no_circle(needs: dict[str, list[str]]) -> None:
             del left[id]
 
 
-TestTasks, TestTasksAtLength = both_parts(TasksMachine, 20)
+TestTasks = as_test(TasksMachine, 20)

@@ -18,7 +18,7 @@ from tests.interaction.peers import Peer, config
 from tests.interaction.receiver import Receiver, Request, receiving
 from tests.interaction.stores import MoodyStore
 from tests.stateful.hub_life import HubLife
-from tests.stateful.mod_life import both_parts
+from tests.stateful.mod_life import as_test
 
 pytestmark = pytest.mark.behaviour("M-252", "M-254")
 
@@ -136,4 +136,4 @@ class WebhooksMachine(RuleBasedStateMachine):
             before = page["value"]["messages"][0]["tseq"]
 
 
-TestWebhooks, TestWebhooksAtLength = both_parts(WebhooksMachine, 20)
+TestWebhooks = as_test(WebhooksMachine, 20)
