@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
 
 import pytest
 
 from hubbub.network.store import control, floors, reads, searches, writer
 from hubbub.network.store.events import EVENT_QUERIES
-from hubbub.network.store.migrate import migrate
 
 SPAN = {"me": "bob", "after": 5, "upto": 9, "limit": 3}
 WAKES = {"agent": "bob", "floor": 5, "indexed": 7, "upto": 9}
-
-
-@pytest.fixture
-def db() -> Iterator[sqlite3.Connection]:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(db, "a test's database")
-    yield db
-    db.close()
 
 
 def plan(db: sqlite3.Connection, sql: str, parameters: object) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,18 +11,14 @@ from hubbub.errors import LogDamaged
 from hubbub.network.records import MessageRow
 from hubbub.network.store import searches
 from hubbub.network.store.checksums import checksum
-from hubbub.network.store.migrate import migrate
 from hubbub.network.store.searches import interaction, mentions
 
 
 @pytest.fixture
-def db(monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+def db(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> sqlite3.Connection:
     monkeypatch.setattr(searches, "_PART", 10)
     monkeypatch.setattr(searches, "SEARCH_ENTRIES", 40)
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(db, "a test's database")
-    yield db
-    db.close()
+    return db
 
 
 def insert(db: sqlite3.Connection, seq: int, text: str) -> None:

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from hubbub.network.ports import DuplicateCids
 from hubbub.network.records import Batch, CallSettled, ParticipantSeen
 from hubbub.network.store.index import INDEXES, index_all, indexed_upto
-from hubbub.network.store.migrate import migrate
 from hubbub.network.store.writer import BatchWriter
 from hubbub.testing.store_rows import delivery, message
-
-
-@pytest.fixture
-def db() -> Iterator[sqlite3.Connection]:
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(db, "a test's database")
-    yield db
-    db.close()
 
 
 def started(tail: int, head: int = 0) -> BatchWriter:
