@@ -13,7 +13,8 @@ from generating.models import fields, models_of, section
 from generating.tables import docs_of_members, docstring, table
 from hubbub.config.models import Limits
 from hubbub.mods.operation import Operation
-from hubbub.network.metrics import Exposition, HubMetrics
+from hubbub.network.exposition import Exposition
+from hubbub.network.metrics import HubMetrics
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.network.wakes import SENTENCES
 from hubbub.protocol import (

@@ -127,7 +127,7 @@ async def serve_hub(
 
 
 def _metrics(hub: Hub) -> bytes:
-    from hubbub.network.metrics import render  # a library that a hub seldom needs
+    from hubbub.network.exposition import render  # a library that a hub seldom needs
 
     return render(hub.kernel.metrics)
 

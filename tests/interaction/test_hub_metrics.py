@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hubbub.network.metrics import render
+from hubbub.network.exposition import render
 from tests.interaction.peers import Network, config, eventually
 from tests.interaction.stores import MoodyStore
 

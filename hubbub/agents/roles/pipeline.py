@@ -56,7 +56,6 @@ from hubbub.agents.roles.plan import (
 from hubbub.agents.roles.work import ONLY, Bounds, Work, call_id, fold
 from hubbub.agents.tools.asking_agents import ASK_AGENT
 from hubbub.agents.tools.base import ToolFailed
-from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.tools.ways_out import ASK_HUMAN, REPLY
 from hubbub.agents.turn.loop import (
     FINISH,
@@ -358,6 +357,8 @@ class Pipeline:
 
     def _check_call(self, work: Work, tool: str, arguments: Mapping[str, JsonValue]) -> None:
         """By the tool's own schema, as when it runs: here the role can still mend it."""
+        from hubbub.agents.tools.validation import ArgumentCheck  # a library that loads slowly
+
         schema = self._executors.tools[tool]
         _check_references([*arguments.values()], work.texts)
         try:

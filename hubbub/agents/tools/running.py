@@ -16,7 +16,7 @@ import copy
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from pydantic import JsonValue
 
@@ -34,7 +34,6 @@ from hubbub.agents.tools.policy import (
 )
 from hubbub.agents.tools.registry import Entry, Registry
 from hubbub.agents.tools.results import DEFAULT_BUDGET, ByCharacters, Counter, fit
-from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.agents.turn.chat import changed_call
 from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.agents.turn.recording import TurnClock
@@ -42,6 +41,9 @@ from hubbub.errors import ConnectionLost
 from hubbub.logs import get_logger
 from hubbub.protocol.turns import ChangedCall, ToolCallRecord
 from hubbub.user_code import contained, told
+
+if TYPE_CHECKING:
+    from hubbub.agents.tools.validation import ArgumentCheck
 
 __all__ = ["SELECT_OVER", "CallRunner", "Checks", "Conduct", "Perform", "perform"]
 
@@ -99,6 +101,8 @@ class Checks:
 
     def of(self, spec: ToolSpec) -> ArgumentCheck:
         """Raises `ToolFailed` when the tool's schema is none."""
+        from hubbub.agents.tools.validation import ArgumentCheck  # a library that loads slowly
+
         schema, check = self._made.get(spec.name, (None, None))
         if check is None or schema is not spec.parameters:
             try:

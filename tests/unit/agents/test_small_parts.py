@@ -91,7 +91,8 @@ def test_what_agents_are_made_of_is_importable_from_the_top() -> None:
 def test_importing_a_part_loads_nothing_heavy_that_it_does_not_need() -> None:
     for module, unwanted in (
         ("hubbub.client", "jinja2 openai hubbub.agents yaml"),
-        ("hubbub.agents.launch", "openai"),
+        ("hubbub.agents.launch", "openai jsonschema"),
+        ("hubbub.embed.network", "openai jsonschema prometheus_client"),
     ):
         code = f"import sys, {module}; print(sys.modules.keys() & set('{unwanted}'.split()))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

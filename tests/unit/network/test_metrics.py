@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from hubbub.network.metrics import HubMetrics, render
+from hubbub.network.exposition import render
+from hubbub.network.metrics import HubMetrics
 
 
 def samples(metrics: HubMetrics) -> dict[tuple[str, str], float]:

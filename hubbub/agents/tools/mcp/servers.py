@@ -19,7 +19,6 @@ from hubbub.agents.tools.base import CallSite, Confirm, Tool, ToolFailed
 from hubbub.agents.tools.mcp.connection import connected, listed
 from hubbub.agents.tools.policy import Tuning
 from hubbub.agents.tools.schema import LONGEST_NAME, without_titles, wrong_arguments
-from hubbub.agents.tools.validation import ArgumentCheck
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
 from hubbub.loading import missing_extra
@@ -251,6 +250,8 @@ class McpServer:
         self.tools = tuple(tools.values())
 
     def _usable(self, tool: McpTool) -> bool:
+        from hubbub.agents.tools.validation import ArgumentCheck  # a library that loads slowly
+
         try:
             ArgumentCheck(tool.spec.parameters)
         except ValueError as exc:
