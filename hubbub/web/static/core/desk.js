@@ -63,9 +63,7 @@ function Panel({ app, kind, id }) {
   const parts = app.add.panels.items.value.filter((part) => part.kind === kind);
   const title = parts.find((part) => part.title)?.title;
   const heading = useRef(null);
-  const giveBack = useRef(null);
-  useLayoutEffect(() => void (giveBack.current = returnFocus(heading.current)), []);
-  useEffect(() => () => giveBack.current(), []); // once the column has gone
+  useLayoutEffect(() => returnFocus(heading.current), []);
   return html`
     <aside class="right" role="complementary" aria-label=${t.details}>
       <header>

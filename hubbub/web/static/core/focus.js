@@ -17,13 +17,25 @@ export function focusView(toTheTop = false) {
 
 let outside = null; // where the keyboard was before it went to the right column
 
-/** Focus the heading of the right column; what is returned gives the focus back to where it was. */
+/**
+ * Focus the heading of the right column; what is returned is called when the column goes, and gives
+ * the focus back to where it was.
+ */
 export function returnFocus(heading) {
   const before = document.activeElement;
   if (!before?.closest(".right")) outside = before;
   heading.focus({ preventScroll: true });
-  return () => {
+  return () => onceGone(outside);
+}
+
+/**
+ * Give `target` the focus once what is drawn anew is there, unless something else has it by then.
+ * For the cleanups of layout effects: those of other effects do not run for what goes before it was
+ * painted, as a quick Escape has it.
+ */
+export function onceGone(target) {
+  queueMicrotask(() => {
     const lost = document.activeElement === document.body || !document.activeElement?.isConnected;
-    if (lost && outside?.isConnected) outside.focus({ preventScroll: true });
-  };
+    if (lost && target?.isConnected) target.focus({ preventScroll: true });
+  });
 }

@@ -1,5 +1,6 @@
 // A dialog over the page: modal, closed by Escape, by its cross, or by a click beside it.
-import { html, useEffect, useLayoutEffect, useRef } from "../core/ui.js";
+import { onceGone } from "../core/focus.js";
+import { html, useLayoutEffect, useRef } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Icon } from "./icon.js";
 
@@ -9,15 +10,12 @@ import { Icon } from "./icon.js";
  */
 export function Dialog({ title, close, className = "", bare = false, children }) {
   const dialog = useRef(null);
-  const before = useRef(null);
   useLayoutEffect(() => {
-    before.current = document.activeElement;
+    const before = document.activeElement;
     dialog.current.showModal();
     dialog.current.querySelector("[data-focus]")?.focus();
+    return () => onceGone(before);
   }, []);
-  // Not of the effect above: that one is undone while the dialog still has the focus.
-  useEffect(() => () => document.activeElement === document.body && before.current?.isConnected
-    && before.current.focus(), []);
   const beside = (event) => event.target === dialog.current && close();
   return html`<dialog ref=${dialog} class=${className} aria-label=${title} onClose=${close}
     onCancel=${(event) => (event.preventDefault(), close())} onPointerDown=${beside}>

@@ -1,6 +1,6 @@
 // What stands under one message: each emoji with how many, one's own marked.
 import { visible } from "../../core/markdown.js";
-import { html, useEffect, useMemo } from "../../core/ui.js";
+import { html, useLayoutEffect, useMemo } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { words } from "./texts.js";
 
@@ -8,7 +8,7 @@ const NAMED = 8;
 
 export function Row({ store, message: { id }, pick, message }) {
   const entry = useMemo(() => store.hold(id), [id]);
-  useEffect(() => () => store.release(id), [id]);
+  useLayoutEffect(() => () => store.release(id), [id]); // one that was never painted lets go, too
   const found = entry.reactions.value;
   const problem = entry.problem.value;
   if (!found.length && !problem) return null;
