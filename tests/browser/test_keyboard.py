@@ -11,8 +11,9 @@ from tests.browser.support.room import Room
 
 GENERAL = "channel.general"
 # Somebody quick: Escape before the panel that has just got the keyboard was painted.
-ESCAPE_AT_ONCE = """() => document.addEventListener("focusin", ({target}) =>
-  target.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape", bubbles: true})), {once: true})"""
+ESCAPE_AT_ONCE = """() => document.addEventListener("focusin", ({target}) => {
+  target.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape", bubbles: true}));
+}, {once: true})"""
 
 
 async def is_at(desk: Desk, thread: str) -> None:
