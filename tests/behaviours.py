@@ -472,6 +472,7 @@ RELIABILITY = {
     "R-12": "With kills, cuts, refusing disks and clocks set, all of this holds at once.",
     "R-13": "Faults that are planted in the core do not get past those histories.",
     "R-14": "A hub that stands by follows one that died or stands still; nothing is lost or twice.",
+    "R-15": "Hubs that stand by are replaced one by one; nothing is lost or twice.",
 }
 
 TOOLS = {

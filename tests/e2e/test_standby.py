@@ -124,6 +124,30 @@ async def test_an_owner_that_dies_or_stands_still_is_followed_by_the_next_and_no
         )
 
 
+@pytest.mark.behaviour("R-15")
+async def test_hubs_are_stopped_and_started_one_after_the_other_and_the_network_goes_on(
+    tmp_path: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
+    config = _config(tmp_path / "network.yaml", server.url())
+    owner, other = Node(config), Node(config)
+    took: list[float] = []
+    async with _under_load(server, owner, other) as ledger:
+        for _ in range(2 * FAULTS):  # each of the two, so many times
+            async with asyncio.timeout(WITHIN_S):
+                await ledger.more_acks(50)
+                began = time.monotonic()
+                owner.process.terminate()
+                await other.event("up")
+                await ledger.more_acks(20)
+                took.append(time.monotonic() - began)
+                _, err = await owner.process.communicate()
+            assert owner.process.returncode == 0, err.decode()
+            owner, other = other, owner
+            await other.start(until="standing_by")
+    print(f"SIGTERM: serves again after {median(took):.1f} s, {max(took):.1f} at most")
+
+
 async def test_an_owner_that_is_cut_off_from_postgres_leaves_its_clients_to_the_next(
     tmp_path: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
