@@ -677,6 +677,7 @@ INTEROP = {
     "I-37": "A bridge that dies loses nothing said here, and repeats it under the same id.",
     "I-38": "Threads, edits and deletions pass a bridge as far as the other chat has them.",
     "I-39": "A bridge to another chat is a class; what is wrong with it is told before the start.",
+    "I-40": "An agent elsewhere takes turns by A2A; it is sent only what it is to answer.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

@@ -53,8 +53,8 @@ class Brain:
         raise NotImplementedError
 
     async def dropped(self, turn: str) -> None:
-        """A turn will not go on, although it may have stopped to wait for a person: it was ended
-        by somebody else.
+        """A turn will not go on: it was ended by somebody else, while it ran or while it waited for
+        a person.
         """
 
 

@@ -406,6 +406,7 @@ class AgentRunner:
             if ending is None:
                 raise
             await ending.record(journal)
+            await self._brain.dropped(plan.id)
         except ConnectionLost:
             raise
         except Exception as exc:

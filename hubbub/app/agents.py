@@ -195,6 +195,10 @@ async def _run(job: AgentsJob, agent: AgentJob) -> None:
                 from hubbub.interop.acp.agent import run_acp_agent  # an extra
 
                 await run_acp_agent(*given, greet_cid=greet, mods=job.mods, mcp_servers=servers)
+            elif config.kind == "a2a":
+                from hubbub.interop.a2a.remote import run_a2a_agent  # an extra
+
+                await run_a2a_agent(*given, greet_cid=greet)
             else:
                 await run_agent(
                     *given,

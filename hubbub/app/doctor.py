@@ -16,7 +16,7 @@ from hubbub.agents.models.base import Answer, Model, ToolSpec
 from hubbub.app.preflight import check_port, lacks_key, load_valid, programs_of
 from hubbub.app.providers import ModelProposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
-from hubbub.config.agents import AcpConfig, AgentConfig, DialectName
+from hubbub.config.agents import A2aPeerConfig, AcpConfig, AgentConfig, DialectName
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import ModelConfig
 from hubbub.config.paths import MEMORY_STORE, POSTGRES, SQLITE, shown_store
@@ -76,6 +76,8 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
     findings += [await _model(name, model) for name, model in models.items()]
     if config is not None:
         findings += [await _program(name, acp) for name, acp in programs_of(config)]
+        agents = config.file.agents.items()
+        findings += [await _elsewhere(n, agent.a2a) for n, agent in agents if agent.a2a is not None]
         findings += await _doors(config)
         findings += [await _bridge(config, name) for name in config.file.bridges]
         if any(map(_has_sandbox, config.file.agents.values())):
@@ -234,6 +236,15 @@ async def _program(agent: str, config: AcpConfig) -> Symptom:
         return Symptom(f"agent {agent}", "ok", await probe(config))
     except ProgramFailed as error:
         return Symptom(f"agent {agent}", "problem", str(error))
+
+
+async def _elsewhere(agent: str, config: A2aPeerConfig) -> Symptom:
+    from hubbub.interop.a2a.peer import PeerFailed, probe  # an extra
+
+    try:
+        return Symptom(f"agent {agent}", "ok", await probe(config))
+    except PeerFailed as error:
+        return Symptom(f"agent {agent}", "problem", f"{config.url}: {error}")
 
 
 async def _bridge(config: LoadedConfig, name: str) -> Symptom:

@@ -228,6 +228,9 @@ def _check_doors(config: LoadedConfig) -> Iterator[ConfigError]:
     for name, _ in programs_of(config)[:1]:
         if (wrong := missing_extra("acp")) is not None:
             yield config.problem(("agents", name, "kind"), f"agents.{name}: {wrong}")
+    elsewhere = [name for name, agent in config.file.agents.items() if agent.kind == "a2a"]
+    if elsewhere and (wrong := missing_extra("a2a")) is not None:
+        yield config.problem(("agents", elsewhere[0], "kind"), f"agents.{elsewhere[0]}: {wrong}")
     if config.file.network.mcp and (wrong := missing_extra("mcp")) is not None:
         yield config.problem(("network", "mcp"), f"network.mcp: {wrong}")
     if config.file.network.a2a is not None and (wrong := missing_extra("a2a")) is not None:

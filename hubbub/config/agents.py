@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from hubbub.config.budgets import DailyBudget
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
@@ -19,7 +20,8 @@ from hubbub.protocol.turns import Role
 
 __all__ = [
     "ROLES_OF",
-    "USUAL_OF_ACP",
+    "USUAL_OF",
+    "A2aPeerConfig",
     "AcpConfig",
     "AgentConfig",
     "Aliases",
@@ -61,11 +63,43 @@ class ContextConfig(Section):
     failed, a line; last_steps: the last five, whole. It may put others into words of its own."""
 
 
-USUAL_OF_ACP: Mapping[str, JsonValue] = MappingProxyType(
-    {"permission_mode": "ask", "final_text": "send", "turn_timeout": 3600.0, "max_steps": 100}
+USUAL_OF: Mapping[str, Mapping[str, JsonValue]] = MappingProxyType(
+    {
+        "acp": {
+            "permission_mode": "ask",
+            "final_text": "send",
+            "turn_timeout": 3600.0,
+            "max_steps": 100,
+        },
+        "a2a": {"turn_timeout": 3600.0},
+    }
 )
-"""What holds for an agent of the kind `acp` where its section says nothing else: a coding agent
-changes files, works for a long time, and ends with a text that is its answer."""
+"""What holds for agents of a kind where their section says nothing else. A coding agent changes
+files, works for a long time, and ends with a text that is its answer; one elsewhere may take long,
+too."""
+
+
+class A2aPeerConfig(Section):
+    """An agent elsewhere, which is asked by A2A 1.0."""
+
+    url: str
+    """Where it is, for example `https://agents.example.com/lawyer`: its card is below that, at
+    `/.well-known/agent-card.json`, or here if this ends with `.json`."""
+    token: str = ""
+    """Sent as a bearer token: `${LAWYER_TOKEN}`."""
+    headers: dict[str, str] = {}
+    """Sent as well, for example `{X-API-Key: "${LAWYER_KEY}"}`."""
+    hosts: list[str] = []
+    """Other hosts where its card may say that it is asked; left out: that of `url` only, since the
+    token goes there."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_web_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("a web address, such as https://agents.example.com/lawyer")
+        return url
 
 
 class AcpConfig(Section):
@@ -306,11 +340,20 @@ class AgentRolloutConfig(Section):
 
 class AgentConfig(Section):
     kind: Literal[
-        "llm", "python", "acp", "program", "router", "planner", "executor", "reflector", "pipeline"
+        "llm",
+        "python",
+        "acp",
+        "a2a",
+        "program",
+        "router",
+        "planner",
+        "executor",
+        "reflector",
+        "pipeline",
     ] = "llm"
-    """llm: a model decides; python: a class does; acp: a coding agent's own program does; program:
-    a program in any language that joins by itself; the others are roles of models, and the pipeline
-    that joins them."""
+    """llm: a model decides; python: a class does; acp: a coding agent's own program does; a2a: an
+    agent elsewhere does; program: a program in any language that joins by itself; the others are
+    roles of models, and the pipeline that joins them."""
     object: str | None = None
     """`file.py:name`, an agent that Python declares (`LlmAgent`, or an `Agent`); the other keys of
     this section are laid over it. What the hub itself heeds stands here: `daily`, `approvers`,
@@ -389,7 +432,8 @@ class AgentConfig(Section):
     """llm and roles: tokens of one turn, read and written together; the answer under way is
     finished. Left out: no bound."""
     turn_timeout: Span = 300.0
-    """Of one turn; the time in which it waits for a person does not count. acp: 1h if left out."""
+    """Of one turn; the time in which it waits for a person does not count. acp and a2a: 1h if left
+    out."""
     tool_timeout: Span = 60.0
     """llm and roles: of one tool call."""
     class_: Annotated[str | None, Field(alias="class")] = None
@@ -398,6 +442,8 @@ class AgentConfig(Section):
     """python: handed to the class as `self.settings`."""
     acp: AcpConfig | None = None
     """acp: the program."""
+    a2a: A2aPeerConfig | None = None
+    """a2a: where the agent is."""
     command: Annotated[list[str], Field(max_length=1000)] = []
     """program: what is run in the file's folder, for example `[node, agents/bill.mjs]`. HUBBUB_URL
     says where the network is, HUBBUB_TOKENS has its token in a JSON object by the agent's name."""
@@ -430,8 +476,9 @@ class AgentConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _usual_of_its_kind(cls, said: JsonValue) -> JsonValue:
-        usual = isinstance(said, dict) and said.get("kind") == "acp"
-        return {**USUAL_OF_ACP, **said} if usual and isinstance(said, dict) else said
+        kind = said.get("kind") if isinstance(said, dict) else None
+        usual = USUAL_OF.get(kind, {}) if isinstance(kind, str) else {}
+        return {**usual, **said} if usual and isinstance(said, dict) else said
 
     @property
     def role_models(self) -> dict[Role, str]:

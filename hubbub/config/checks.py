@@ -106,6 +106,20 @@ _OF_ACP: Mapping[str, str] = MappingProxyType(
     }
 )
 """Keys that mean something for agents of models only; what a program of ACP has instead."""
+_OWN_WORDS = "the agent elsewhere has its own"
+_OF_A2A: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("model", "models", "instruction", "prompt", "knowledge", "skills", "fork"), _OWN_WORDS
+        ),
+        "tools": "it may answer, and use no tool of this network",
+        "mcp": "it may answer, and use no tool of this network",
+        "rollout": "change `a2a.url` for all threads",
+        "template": "it is sent the messages as they are",
+        "mode": "it asks by itself",
+    }
+)
+"""Keys that mean something for agents of models only; what an agent elsewhere has instead."""
 
 
 def cross_check(document: Document, mods: Collection[str] | None) -> None:
@@ -269,6 +283,11 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
             document.report(loc, f"{dotted(loc)} is a python agent: it needs the key 'class'")
     elif kind == "acp":
         _check_acp(document, loc, agent)
+    elif kind == "a2a":
+        if _left_out(agent, "a2a"):
+            text = "is an agent elsewhere: it needs `a2a: {url: https://...}`"
+            document.report(loc, f"{dotted(loc)} {text}")
+        _check_ignored(document, loc, agent, _OF_A2A)
     elif kind == "program":
         if _left_out(agent, "command"):
             text = "is a program: it needs the key 'command', for example `[node, agent.mjs]`"

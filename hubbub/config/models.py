@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue
 
 from hubbub.config.agent_files import AgentFolder
 from hubbub.config.agents import (
+    A2aPeerConfig,
     AcpConfig,
     AgentConfig,
     ForkConfig,
@@ -43,6 +44,7 @@ from hubbub.protocol.messages import Card
 
 __all__ = [
     "A2aConfig",
+    "A2aPeerConfig",
     "AcpConfig",
     "AgentConfig",
     "AgentFolder",

@@ -46,6 +46,7 @@ class AnswerTool:
                 "text": {"type": "string"},
                 "request": {"type": "string"},
                 "files": {"type": "array", "items": {"type": "string"}},
+                "links": {"type": "array", "items": {"type": "object"}},
             },
             "required": ["text"],
         },
@@ -66,6 +67,8 @@ class AnswerTool:
         named = arguments.get("files")
         paths = [str(path) for path in named] if isinstance(named, list) else []
         files = [await self._attached(path, n, site) for n, path in enumerate(paths)]
+        if isinstance(links := arguments.get("links"), list):
+            files += links
         told: dict[str, JsonValue] = {
             "text": arguments["text"],
             "attachments": [file for file in files if file is not None],

@@ -49,6 +49,9 @@ __all__ = [
 _FOLDER = "cases"
 _SUFFIXES = (".yaml", ".yml")
 
+_WITHOUT_MODEL = ("python", "a2a", "acp", "program")
+"""Kinds of agents that no case of a prompt can be about."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedCase:
@@ -132,7 +135,7 @@ def _wrong(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
     if case.agent is not None and case.agent not in file.agents:
         hint = nearest(case.agent, file.agents)
         yield placed.problem(f"'{name}' is about the unknown agent '{case.agent}'{hint}", "agent")
-    elif case.agent is not None and file.agents[case.agent].kind in ("python", "acp", "program"):
+    elif case.agent is not None and file.agents[case.agent].kind in _WITHOUT_MODEL:
         yield placed.problem(f"'{name}': the agent '{case.agent}' has no model", "agent")
     elif case.says is not None:
         for said in case.says:

@@ -189,7 +189,9 @@ class NetworkRun:
     async def hub(self, store: Store, clock: Clock | None = None) -> AsyncIterator[Hub]:
         """The hub and its mods, without what would send something to somebody outside."""
         file = self.loaded.file
-        others = [name for name in file.agents if file.agent(name).kind in ("acp", "program")]
+        others = [
+            name for name in file.agents if file.agent(name).kind in ("a2a", "acp", "program")
+        ]
         if others:
             raise UserError(f"agents.{others[0]}: other programs do not run in tests of a network")
         section = file.network.model_copy(update={"store": MEMORY_STORE, "auth": "open"})

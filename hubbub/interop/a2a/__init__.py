@@ -6,4 +6,6 @@ tasks   tasks are requests of the hub
 cards   how an agent is described
 push    what becomes of a task, sent to an address
 remote  an agent elsewhere takes turns here
+errand  what becomes of a message to it
+peer    how it is asked
 """

@@ -7,28 +7,20 @@ wherever it is started anew, its program goes on with what it knows, if it still
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from hubbub.client import Client
-from hubbub.errors import OperationError
 from hubbub.interop.acp.network import NetworkTools
 from hubbub.interop.acp.program import Program, Server, Session
-from hubbub.logs import get_logger
-from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.memory import Recalled
+from hubbub.interop.remembered import Remembered
 
 __all__ = ["Known", "Sessions"]
 
 MEMORY_KEY = "acp.sessions"
-_MOST = 100
-"""Sessions that are remembered: the latest ones."""
 _ALL_THREADS = "*"
-
-log = get_logger(__name__)
 
 
 class Known(BaseModel):
@@ -39,9 +31,6 @@ class Known(BaseModel):
     """A hash of the system prompt that it was given."""
     cost: float | None = None
     """US dollars that it has cost so far."""
-
-
-_REMEMBERED = TypeAdapter(dict[str, Known])
 
 
 @dataclass
@@ -63,11 +52,11 @@ class Sessions:
         servers: Sequence[Server],
     ):
         """`servers` are MCP servers besides the network's own."""
-        self._program, self._network, self._client = program, network, client
+        self._program, self._network = program, network
         self._servers = servers
         self._open: dict[str, Session] = {}
         self._held: dict[str, _Holder] = {}
-        self._remembered: dict[str, Known] | None = None
+        self._remembered = Remembered(client, MEMORY_KEY, Known)
 
     def key(self, thread_id: str) -> str:
         """What the session of a thread is remembered by."""
@@ -92,7 +81,7 @@ class Sessions:
         """The session, and what is known of it: nothing but its id if it is new. Raises
         `ProgramFailed`.
         """
-        known = (await self._memory()).get(key)
+        known = await self._remembered.of(key)
         session = self._open.get(key)
         if session is not None and session.usable and not session.listener and known is not None:
             return session, known
@@ -107,34 +96,11 @@ class Sessions:
         return session, known
 
     async def remember(self, key: str, known: Known) -> None:
-        """For the next turn, in whichever process. What the hub refuses is forgotten here, too."""
-        memory = dict(await self._memory())
-        before = memory.pop(key, None)
-        memory[key] = known
-        self._remembered = dict(list(memory.items())[-_MOST:])
-        if before != known:
-            with contextlib.suppress(OperationError):
-                value = {key: each.model_dump() for key, each in self._remembered.items()}
-                await self._client.call("remember", key=MEMORY_KEY, value=value)
+        """For the next turn, in whichever process."""
+        await self._remembered.keep(key, known)
 
     async def spent(self, thread_id: str, cost: float | None) -> None:
         """What the thread's session has cost by now."""
         key = self.key(thread_id)
-        if (known := (await self._memory()).get(key)) is not None:
+        if (known := await self._remembered.of(key)) is not None:
             await self.remember(key, known.model_copy(update={"cost": cost}))
-
-    async def _memory(self) -> Mapping[str, Known]:
-        if self._remembered is None:
-            self._remembered = await self._recalled()
-        return self._remembered
-
-    async def _recalled(self) -> dict[str, Known]:
-        try:
-            value = await self._client.call("recall", key=MEMORY_KEY)
-            return _REMEMBERED.validate_python(Recalled.model_validate(value).value)
-        except OperationError as exc:
-            if exc.code != ErrorCode.UNKNOWN_KEY:
-                log.warning("sessions cannot be recalled", reason=str(exc))
-        except ValidationError as exc:
-            log.warning("sessions cannot be recalled", reason=str(exc))
-        return {}

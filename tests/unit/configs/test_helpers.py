@@ -83,6 +83,7 @@ def test_the_shipped_networks_are_there() -> None:
             "chat-endpoint",
             "irc-bridge",
             "matrix-bridge",
+            "partners",
             "quickstart",
             "two-languages",
         ]
