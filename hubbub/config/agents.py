@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from hubbub.config.budgets import DailyBudget
+from hubbub.config.foreign import A2aPeerConfig, AcpConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import Prompt, Share
 from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
@@ -77,49 +77,6 @@ USUAL_OF: Mapping[str, Mapping[str, JsonValue]] = MappingProxyType(
 """What holds for agents of a kind where their section says nothing else. A coding agent changes
 files, works for a long time, and ends with a text that is its answer; one elsewhere may take long,
 too."""
-
-
-class A2aPeerConfig(Section):
-    """An agent elsewhere, which is asked by A2A 1.0."""
-
-    url: str
-    """Where it is, for example `https://agents.example.com/lawyer`: its card is below that, at
-    `/.well-known/agent-card.json`, or here if this ends with `.json`."""
-    token: str = ""
-    """Sent as a bearer token: `${LAWYER_TOKEN}`."""
-    headers: dict[str, str] = {}
-    """Sent as well, for example `{X-API-Key: "${LAWYER_KEY}"}`."""
-    hosts: list[str] = []
-    """Other hosts where its card may say that it is asked; left out: that of `url` only, since the
-    token goes there."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_web_address(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("a web address, such as https://agents.example.com/lawyer")
-        return url
-
-
-class AcpConfig(Section):
-    """The program of a coding agent, which speaks ACP on its stdin and stdout."""
-
-    command: Annotated[list[str], Field(min_length=1)]
-    """Program and arguments, for example `[opencode, acp]`."""
-    cwd: str = "."
-    """Its workspace: the folder in which it works; left out: the file's."""
-    env: dict[str, str] = {}
-    """Besides HOME, LOGNAME, PATH, SHELL, TERM and USER: it gets nothing else of the agent's
-    environment. A key of its own goes here: `{ANTHROPIC_API_KEY: "${ANTHROPIC_API_KEY}"}`."""
-    login: str | None = None
-    """How the program logs in, of the ways that it offers, where it wants that before a session:
-    `openai-api-key` for Codex. Left out: it has logged in already, or needs no account."""
-    session: Literal["thread", "agent"] = "thread"
-    """thread: what the program remembers of one thread it does not know in another; agent: one
-    memory for all threads, which it works on one after the other."""
-    start_timeout: Span = 60.0
-    """Until it has started, or has begun or loaded a session."""
 
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]

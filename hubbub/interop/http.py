@@ -27,7 +27,7 @@ MOST_AHEAD = 256 * 1024
 """Bytes of a body that are read before somebody wants it."""
 STALLED_S = 10.0
 """Seconds in which the peer must take what is written; then the connection is closed."""
-LINGER_S, MOST_LINGERING = 2.0, 1_000_000
+LINGER_S, MOST_LINGERING = 2.0, 16 * 1024 * 1024
 """Seconds and bytes for which a peer may go on writing after its answer: one whose connection is
 closed meanwhile may never read that."""
 _REASONS = {status.value: status.phrase for status in HTTPStatus}

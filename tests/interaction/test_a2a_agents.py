@@ -79,8 +79,8 @@ class Here:
 
 
 @asynccontextmanager
-async def here(url: str, token: str = "partner", **more: Any) -> AsyncIterator[Here]:
-    section = {"kind": "a2a", "a2a": {"url": url, "token": token, **more}}
+async def here(url: str, **more: Any) -> AsyncIterator[Here]:
+    section = {"kind": "a2a", "a2a": {"url": url, "token": "partner"}, **more}
     config = AgentConfig.model_validate(section)
     async with Network(people=["ann", "bob"], name="here") as net:
         ann = await net.join("ann")
@@ -161,6 +161,18 @@ async def test_a_stop_stops_the_task_elsewhere() -> None:
         await _remembered(agent)
         await net.ann.call("stop", scope="agent", target="far", reason="enough")
         await clerk.stopped.wait()
+
+
+@pytest.mark.behaviour("I-40")
+async def test_a_turn_that_runs_out_of_time_stops_the_task_elsewhere() -> None:
+    clerk = Clerk()
+    far = elsewhere(clerk)
+    async with soon(), far as (_, url), here(url, turn_timeout=1) as net, net.process():
+        await net.said("wait")
+        await clerk.stopped.wait()
+        await net.answer()  # the hub's word that there will be none
+        turns = Turns.model_validate(await net.ann.call("list_turns", agent="far")).turns
+        assert turns[0].outcome == "timeout"
 
 
 @pytest.mark.behaviour("I-40")

@@ -608,7 +608,7 @@ def _asks(net: Network, agent: str, **more: Any) -> Any:
 
 def test_everything_that_yaml_says_has_an_argument() -> None:
     agent = set(inspect.signature(LlmAgent).parameters) - {"name", "output"}
-    handlers = {"class_", "settings", "object", "acp", "command"}  # no agents with a model
+    handlers = {"class_", "settings", "object", "a2a", "acp", "command"}  # no agents with a model
     apart = {"process", "model_settings", "rollout"}
     assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - apart
     network = set(inspect.signature(Network).parameters) - {"agents", "folder", "approve"}
@@ -616,7 +616,7 @@ def test_everything_that_yaml_says_has_an_argument() -> None:
     sections = {*NetworkFile.model_fields, *NetworkConfig.model_fields} - {"network", "agents"}
     assert network == (sections - listening - {"humans"}) | {"people"}
     kinds = get_args(AgentConfig.model_fields["kind"].annotation)
-    assert set(kinds) - {"python", "acp", "program"} == set(get_args(_kind_of_agents()))
+    assert set(kinds) - {"python", "a2a", "acp", "program"} == set(get_args(_kind_of_agents()))
 
 
 def _kind_of_agents() -> object:
