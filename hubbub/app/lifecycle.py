@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -18,6 +18,7 @@ __all__ = [
     "AgentStuck",
     "LifecycleEvent",
     "MessageSeen",
+    "MessagesSeen",
     "NetworkUp",
     "Report",
     "StandingBy",
@@ -98,17 +99,23 @@ class AgentOutput:
 
 
 class MessageSeen(Struct, frozen=True):
-    """A message went into the log. A view reads it only to show it: most are not shown."""
+    """A message in the log. A view reads it only to show it: most are not shown."""
 
     body: bytes
     """As it is stored, in JSON."""
     direct: bool
     """Whether it is for its recipients alone."""
-    event: ClassVar[Literal["message"]] = "message"
 
     @property
     def message(self) -> Message:
         return Message.model_validate_json(self.body)
+
+
+class MessagesSeen(Struct, frozen=True):
+    """Messages went into the log, in one commit."""
+
+    messages: Sequence[MessageSeen]
+    event: ClassVar[Literal["messages"]] = "messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,7 @@ LifecycleEvent = (
     | AgentGivenUp
     | AgentStuck
     | AgentOutput
-    | MessageSeen
+    | MessagesSeen
     | StandingBy
     | Stopping
 )

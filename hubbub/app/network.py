@@ -15,6 +15,7 @@ from hubbub.app.lifecycle import (
     AgentGivenUp,
     LifecycleEvent,
     MessageSeen,
+    MessagesSeen,
     NetworkUp,
     Report,
     StandingBy,
@@ -237,15 +238,15 @@ async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
 
 
 def _watch(hub: Hub, report: Report) -> None:
-    """Report every message that goes into the log, from within the commit: next to nothing may be
-    done about each of them there, and nothing that goes wrong may come through."""
+    """Report the messages that go into the log, from within the commit: next to nothing may be done
+    about each of them there, and nothing that goes wrong may come through."""
 
     def seen(entries: Sequence[Entry]) -> None:
         try:
-            for entry in entries:
-                report(MessageSeen(entry.body, entry.draft.type == "direct"))
+            found = [MessageSeen(entry.body, entry.draft.type == "direct") for entry in entries]
+            report(MessagesSeen(found))
         except Exception:
-            log.exception("a message cannot be shown")
+            log.exception("messages cannot be shown")
 
     hub.hear(seen)
 

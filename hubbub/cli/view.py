@@ -22,6 +22,7 @@ from hubbub.app.lifecycle import (
     AgentStuck,
     LifecycleEvent,
     MessageSeen,
+    MessagesSeen,
     NetworkUp,
     StandingBy,
     Stopping,
@@ -73,10 +74,11 @@ class JsonView:
         return json.dumps({"event": "left_out", "lines": count}) + "\n"
 
     def __call__(self, event: LifecycleEvent) -> None:
-        if isinstance(event, MessageSeen):
-            hidden = event.direct and not self._direct_texts
-            body = _head(event) if hidden else event.body.decode()
-            self._write(f'{{"event": "message", "message": {body}}}\n')
+        if isinstance(event, MessagesSeen):
+            for seen in event.messages:
+                hidden = seen.direct and not self._direct_texts
+                body = _head(seen) if hidden else seen.body.decode()
+                self._write(f'{{"event": "message", "message": {body}}}\n')
         else:
             fields = asdict(event)
             value = {"event": fields.pop("event"), **fields}
@@ -111,25 +113,25 @@ class TerminalView:
         return f"… {count} lines are left out here: they were not read in time\n"
 
     def __call__(self, event: LifecycleEvent) -> None:
-        if isinstance(event, MessageSeen) and self._is_too_many():
-            return
-        line = event_line(event, direct_texts=self._direct_texts)
-        if line is not None:
-            self._print(line)
+        if isinstance(event, MessagesSeen):
+            for seen in event.messages[: self._room(len(event.messages))]:
+                self._print(event_line(seen, direct_texts=self._direct_texts))
+        else:
+            self._print(event_line(event))
 
-    def _is_too_many(self) -> bool:
-        """Whether so many messages were shown in this second that this one is only counted."""
+    def _room(self, count: int) -> int:
+        """How many of so many messages are shown in this second; the others are only counted."""
         now = self._clock()
         if now >= self._until:
             self._tell_rest()
             self._until, self._shown = now + 1, 0
-        self._shown += 1
-        if self._shown <= MOST_A_SECOND:
-            return False
-        if not self._left_out:
-            self._later(self._until - now, self._tell_rest)
-        self._left_out += 1
-        return True
+        room = min(count, MOST_A_SECOND - self._shown)
+        self._shown += room
+        if room < count:
+            if not self._left_out:
+                self._later(self._until - now, self._tell_rest)
+            self._left_out += count - room
+        return room
 
     def _tell_rest(self) -> None:
         left_out, self._left_out = self._left_out, 0
@@ -137,14 +139,16 @@ class TerminalView:
             more = "message" if left_out == 1 else "messages"
             self._write(f"… {left_out} more {more}; `hubbub messages list` shows them\n")
 
-    def _print(self, line: Text) -> None:
+    def _print(self, line: Text | None) -> None:
+        if line is None:
+            return
         with self._console.capture() as printed:
             self._console.print(line)
         self._write(printed.get())
 
 
-def event_line(event: LifecycleEvent, *, direct_texts: bool = False) -> Text | None:
-    """How an event reads; None for what is of no interest."""
+def event_line(event: LifecycleEvent | MessageSeen, *, direct_texts: bool = False) -> Text | None:
+    """How an event, or one message of many, reads; None for what is of no interest."""
     from rich.text import Text
 
     match event:
@@ -156,7 +160,7 @@ def event_line(event: LifecycleEvent, *, direct_texts: bool = False) -> Text | N
             return message_line(message, _size(message) if hidden else _beginning(message))
         case AgentOutput(agents, stream, line):
             return _output(agents, stream, line)
-        case AgentStarted():
+        case AgentStarted() | MessagesSeen():
             return None
         case AgentDied(agents, code, retry_in_s):
             again = f"{_ended(code)}; starts again in {retry_in_s:g} s"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -65,7 +64,7 @@ class Exposition(Collector):
         )
 
 
-def _labelled(name: str, text: str, label: str, counts: Counter[str]) -> Metric:
+def _labelled(name: str, text: str, label: str, counts: Mapping[str, int]) -> Metric:
     family = CounterMetricFamily(f"hubbub_{name}", text, labels=[label])
     for value, count in sorted(counts.items()):
         family.add_metric([value], count)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from msgspec import Raw
+
 from hubbub.network.log import Entry
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.queues import Queues
 from hubbub.network.session import Session
 from hubbub.network.state import NetworkState
 from hubbub.network.wakes import KEPT_BACK
-from hubbub.protocol.codec import encode_send_result, encode_shared, encode_wake
+from hubbub.protocol.codec import PlainSendResult, encode_shared, encode_wake
 
 __all__ = ["Fanout"]
 
@@ -78,50 +80,40 @@ class Fanout:
         for entry in entries:
             self.push(entry)
 
-    def send_result(self, entry: Entry) -> bytes:
-        """What the sender of a committed entry is told, as JSON."""
+    def send_result(self, entry: Entry) -> PlainSendResult:
+        """What the sender of a committed entry is told."""
         draft, online = entry.draft, self._state.presence.online
-        present: list[str] = []
-        absent: list[str] = []
+        result = PlainSendResult(
+            f"m{entry.seq}",
+            entry.seq,
+            draft.thread_id,
+            entry.tseq,
+            Raw(entry.body),
+            unresolved=draft.unresolved,
+            notes=draft.notes,
+        )
         for p in {*draft.recipients, *draft.mentions} if draft.mentions else draft.recipients:
-            (present if p in online else absent).append(p)
-        queued: dict[str, int] = {}
-        not_woken: dict[str, str] = {}
+            (result.present if p in online else result.absent).append(p)
         for participant, reason, reply in entry.decisions:
             if reply is not None:
                 parked = self.parked(participant)
-                queued[participant] = self._queues.depth(participant, parked)
+                result.queued[participant] = self._queues.depth(participant, parked)
             elif reason in KEPT_BACK:
-                not_woken[participant] = reason
-        more: dict[str, object] = {}
-        if present:
-            more["present"] = present
-        if absent:
-            more["absent"] = absent
-        if queued:
-            more["queued"] = queued
-        if not_woken:
-            more["not_woken"] = not_woken
-        if draft.unresolved:
-            more["unresolved"] = draft.unresolved
-        if draft.notes:
-            more["notes"] = draft.notes
-        if draft.purpose is not None and draft.amends is not None:
-            more["amends"] = draft.amends
-        return encode_send_result(entry.seq, entry.tseq, entry.thread.id, entry.body, more)
+                result.not_woken[participant] = reason
+        if draft.purpose is not None:
+            result.amends = draft.amends
+        return result
 
     def push(self, entry: Entry) -> None:
         """Offer a committed entry to every session that should have it."""
-        shared = encode_shared(entry.seq, entry.tseq, entry.body)
-        draft = entry.draft
+        seq, draft, sessions = entry.seq, entry.draft, self._sessions
+        shared = encode_shared(seq, entry.tseq, entry.body)
         sender = draft.sender_id
         wakes: dict[str, bytes] = {}
-        sessions = self._sessions
-        for participant, reason, reply in entry.decisions:
+        for participant, reason, reply in entry.decisions if entry.wakes else ():
             if reply is not None:
                 self._metrics.wakes[reason] += 1
-                turn = f"{participant}-m{entry.seq}"
-                wakes[participant] = encode_wake(reason, reply, turn)
+                wakes[participant] = encode_wake(reason, reply, f"{participant}-m{seq}")
         audience: Iterable[str] = draft.recipients
         if entry.thread.scope is not None:
             audience = self._state.members.of(entry.thread.scope)
@@ -129,13 +121,13 @@ class Fanout:
             if participant != sender and participant in sessions:
                 wake = wakes.get(participant, b"")
                 for session in sessions[participant]:
-                    session.offer(entry.seq, shared, wake)
+                    session.offer(seq, shared, wake)
         # The sender's other sockets (a person's second tab) see what the first one sent.
         for session in sessions.get(sender, ()):
             if session is not entry.waiter:
-                session.offer(entry.seq, shared, b"")
+                session.offer(seq, shared, b"")
         for session in self._observers:
-            session.offer(entry.seq, shared, b"")
+            session.offer(seq, shared, b"")
 
     def send_ephemeral(self, participants: Iterable[str], frame: bytes, without: str = "") -> None:
         """Write an ephemeral frame to those of the participants who are connected."""

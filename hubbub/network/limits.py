@@ -54,7 +54,9 @@ class TokenBucket:
 
     def take(self, now: float, cost: float = 1.0) -> float:
         """Take `cost`: 0.0 if it was there, else the seconds until it is (nothing is taken)."""
-        level = min(self._burst, self._level + (now - self._since) * self._rate)
+        level = self._level + (now - self._since) * self._rate
+        if level > self._burst:
+            level = self._burst
         self._since = now
         if level >= cost:
             self._level = level - cost

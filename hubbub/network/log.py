@@ -13,7 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
@@ -52,67 +54,48 @@ RowsOf = Callable[["Entry"], Sequence[Record]]
 """Makes what is written with an entry, once it is numbered."""
 
 
-class Entry:
+_LATER: Any = None
+"""Stands where the policy puts a value before anybody reads it."""
+
+
+class Entry(Struct, eq=False):
     """A message on its way into the log: submitted, judged, numbered, committed."""
 
-    __slots__ = (
-        "also",
-        "awaited",
-        "body",
-        "by_person",
-        "cid",
-        "decisions",
-        "digest",
-        "draft",
-        "hop",
-        "hop_limit",
-        "interaction",
-        "ref",
-        "rows",
-        "sent_at",
-        "seq",
-        "thread",
-        "tseq",
-        "turn",
-        "waiter",
-        "wakes",
-    )
-
-    thread: Thread
-    decisions: list[Decision]
-    wakes: bool
+    draft: Draft
+    waiter: Waiter
+    """Is answered when it is durable, or told why it is not."""
+    ref: str = ""
+    """The call, under which the waiter is answered."""
+    cid: str | None = None
+    """With one the sender writes it once, however often it is submitted."""
+    digest: int | None = None
+    """Tells a repetition from a conflict."""
+    also: tuple[tuple[Waiter, str], ...] = ()
+    """Who asked for the same while it was on its way."""
+    thread: Thread = _LATER
+    decisions: list[Decision] = _LATER
+    wakes: bool = _LATER
     """Whether any of them wakes somebody."""
-    interaction: str | None
+    interaction: str | None = None
     """None: it opens one."""
-    hop: int
-    hop_limit: int
+    hop: int = 0
+    hop_limit: int = 0
+    awaited: bool = False
+    """Whether it answers somebody who does nothing until then."""
+    turn: str | None = None
+    """The turn that sends it."""
+    rows: tuple[RowsOf, ...] = ()
+    """What services write with it."""
+    seq: int = 0
+    tseq: int = 0
+    sent_at: str = ""
+    body: bytes = b""
+    by_person: bool = False
+    """Whether a person says it, in its own name or for an agent."""
 
-    def __init__(
-        self,
-        draft: Draft,
-        waiter: Waiter,
-        ref: str = "",
-        *,
-        cid: str | None = None,
-        digest: int | None = None,
-    ):
-        """`waiter` is answered under `ref`. With a `cid` the sender writes it once, however often
-        it is submitted; `digest` tells a repetition from a conflict."""
-        self.draft, self.waiter, self.ref = draft, waiter, ref
+    def __post_init__(self) -> None:
+        draft = self.draft
         self.by_person = draft.sender_kind == "human" or draft.spoken_by is not None
-        """Whether a person says it, in its own name or for an agent."""
-        self.cid, self.digest = cid, digest
-        self.also: tuple[tuple[Waiter, str], ...] = ()
-        """Who asked for the same while it was on its way."""
-        self.awaited = False
-        """Whether it answers somebody who does nothing until then."""
-        self.turn: str | None = None
-        """The turn that sends it."""
-        self.rows: tuple[RowsOf, ...] = ()
-        """What services write with it."""
-        self.seq = self.tseq = 0
-        self.sent_at = ""
-        self.body = b""
 
     def fail(self, error: Exception) -> None:
         """Tell all who wait that the entry is not in the log."""

@@ -7,7 +7,7 @@ only writer.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 
 from hubbub.protocol.turns import Step
@@ -31,7 +31,7 @@ class HubMetrics:
         self.duplicates = 0
         self.bad_frames = 0
         self.refused = 0
-        self.wakes: Counter[str] = Counter()
+        self.wakes: defaultdict[str, int] = defaultdict(int)  # a Counter is slower to add to
         self.turns: Counter[str] = Counter()
         self.mod_failures: Counter[str] = Counter()
         self.tokens_in = 0

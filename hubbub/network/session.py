@@ -24,6 +24,7 @@ from hubbub.protocol.codec import (
     Decoder,
     Frame,
     FrameError,
+    PlainSendResult,
     encode_error,
     encode_event,
     encode_result,
@@ -50,6 +51,9 @@ MOST_READS = 4
 whether the peer takes them."""
 LOOK_EVERY = 64 * 1024
 """Bytes of events after which a live session looks whether the peer keeps up."""
+
+_READY, _CLOSED = SessionState.READY, SessionState.CLOSED
+"""By names of their own: Python 3.11 takes long to find the member of an enumeration."""
 
 
 class SessionHost(Protocol):
@@ -87,8 +91,8 @@ class SessionHost(Protocol):
         """The next events of a session that is behind."""
         ...
 
-    def send_result(self, entry: Entry) -> bytes:
-        """What the sender of a committed entry is told, as JSON."""
+    def send_result(self, entry: Entry) -> PlainSendResult:
+        """What the sender of a committed entry is told."""
         ...
 
     def detach(self, session: Session) -> None:
@@ -175,14 +179,15 @@ class Session:
 
     def receive(self, frame: bytes) -> None:
         """One frame from the peer."""
-        if self.state is not SessionState.READY and not self._may_still(frame):
+        early = self.state is not _READY
+        if early and not self._may_still(frame):
             return
         try:
             read = self._hub.decoder.decode(frame)
         except FrameError as error:
             self._complain(error, error.ref)
             return
-        if self.state is not SessionState.READY:
+        if early:
             self._take_early(read)
         elif read.op == "call":
             self._hub.call(self, read)
@@ -195,7 +200,7 @@ class Session:
 
     def _may_still(self, frame: bytes) -> bool:
         """Whether a frame is looked at that comes before `ready`: a stranger may send little."""
-        if self.state is SessionState.CLOSED:
+        if self.state is _CLOSED:
             return False  # it was on its way when the hub closed
         self._strange_frames += 1
         if self._strange_frames > STRANGER_FRAMES:
@@ -253,7 +258,7 @@ class Session:
             self._reads = asyncio.Semaphore(MOST_READS)
         try:
             async with self._reads:
-                if self.state is SessionState.READY:
+                if self.state is _READY:
                     await answering
         finally:
             answering.close()
@@ -274,8 +279,8 @@ class Session:
 
     def lost(self) -> None:
         """The peer is gone."""
-        if self.state is not SessionState.CLOSED:
-            self.state = SessionState.CLOSED
+        if self.state is not _CLOSED:
+            self.state = _CLOSED
             self._hub.detach(self)
 
     # Frames out ---------------------------------------------------------------------------
@@ -296,18 +301,17 @@ class Session:
 
     def close(self, code: CloseCode, reason: str) -> None:
         """Close the connection after what was written."""
-        if self.state is not SessionState.CLOSED:
-            self.state = SessionState.CLOSED
+        if self.state is not _CLOSED:
+            self.state = _CLOSED
             self._hub.detach(self)
             self._outlet.close(code, reason)
 
     # Answers to writes (the log's `Waiter`) ------------------------------------------------
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
-        value = self._hub.send_result(entry)
         if entry.draft.sender_kind == "human":
             self._said.append(entry.seq)
-        self._outlet.write(encode_result(ref, value, duplicate=duplicate))
+        self._outlet.write(encode_result(ref, self._hub.send_result(entry), duplicate=duplicate))
 
     def repeated(self, ref: str, value: bytes) -> None:
         self.result(ref, value, duplicate=True)
@@ -326,7 +330,7 @@ class Session:
     def start(self, caller: Caller, cursor: int, *, behind: bool) -> None:
         """Begin the stream after `cursor`. `ready` has been written, and said who is `behind`."""
         self.caller = caller
-        self.state = SessionState.READY
+        self.state = _READY
         self._outlet.identified()
         self.last = self._read = cursor
         self._behind = behind
@@ -362,7 +366,7 @@ class Session:
 
     def drained(self) -> None:
         """The peer has read what was written: go on if the stream had to wait for that."""
-        if self.state is SessionState.READY and not self.live:
+        if self.state is _READY and not self.live:
             self._catch_up()
 
     def _catch_up(self) -> None:
@@ -383,12 +387,12 @@ class Session:
     async def _read_forward(self) -> None:
         """Write pages of the log until the window is full or the end is reached."""
         try:
-            while self.state is SessionState.READY and not self.live:
+            while self.state is _READY and not self.live:
                 room = min(self._hub.limits.unacknowledged - len(self._unacked), PAGE)
                 if room <= 0 or self._is_full():
                     return
                 page, upto, damage = await self._read_page(room)
-                if self.state is not SessionState.READY:
+                if self.state is not _READY:
                     return
                 if not self._write_page(page):
                     self._read = max(self._read, self.last)

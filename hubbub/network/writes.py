@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from msgspec import Raw
 from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import OperationError, StoreUnavailable
@@ -29,7 +30,7 @@ from hubbub.network.stored import Settled
 from hubbub.network.threads import Thread
 from hubbub.network.trace_context import Ancestor
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codec import encode_send_result
+from hubbub.protocol.codec import PlainSendResult, encode_json
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, History, Message, RequestMark
 
@@ -487,8 +488,10 @@ async def first_result(store: Store, settled: Settled) -> bytes:
     if body is None:
         raise StoreUnavailable("the first result is not readable")
     message = Message.model_validate_json(body)
-    more = {"amends": message.amends} if message.amends is not None else {}
-    return encode_send_result(message.seq, message.tseq, message.thread_id, body, more)
+    result = PlainSendResult(
+        message.id, message.seq, message.thread_id, message.tseq, Raw(body), amends=message.amends
+    )
+    return encode_json(result)
 
 
 def conflict(cid: str, first: bytes) -> OperationError:

@@ -52,6 +52,7 @@ class PlainSpeech(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen
     awaits: ClassVar[bool] = False
     silent: ClassVar[bool] = False
     mode: ClassVar[None] = None
+    is_plain: ClassVar[bool] = True
 
 
 class _SendText(PlainSpeech, kw_only=True, frozen=True):
@@ -107,7 +108,8 @@ class PlainReader:
 
     def read(self, data: bytes) -> PlainAck | PlainCall | None:
         """The frame in `data`; None if it is not a plain one, or not even a frame."""
-        if b"\\u" in data:  # might be NUL, half a character, or a colon in disguise
+        # Might be NUL, half a character, or a colon in disguise. One byte is quicker to look for.
+        if b"\\" in data and b"\\u" in data:
             return None
         try:
             frame = _frame(data)

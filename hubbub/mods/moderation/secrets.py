@@ -188,26 +188,24 @@ def may_have_secret(text: str) -> bool:
 
 
 def _may_have_known(text: str) -> bool:
-    # Written out, since every message comes by: a loop takes twice as long. A test holds this to
-    # the hints.
+    # Written out, since every message comes by: a loop takes twice as long, and a word four times
+    # as long as a character. So a word is looked for where its rarest character is, or one that its
+    # form must have besides. A test holds this to the hints.
     return (
         ("_" in text and _has("_", text))
         or ("-" in text and _has("-", text))
         or ("G" in text and _has("G", text))
-        or ("A" in text and _has("A", text))
+        or ("A" in text and (_has("A", text) or "AWS" in text or "AIza" in text))
         or (":" in text and (":AA" in text or "://" in text))
         or ("K" in text and ("AKIA" in text or "SK" in text))
-        or "AccountKey=" in text
-        or ".eyJ" in text
-        or "ya29." in text
-        or "EARER" in text
-        or "AWS" in text
-        or "AIza" in text
-        or "xox" in text
-        or "aws" in text
-        or "asic" in text
+        or ("=" in text and "AccountKey=" in text)
+        or ("J" in text and ".eyJ" in text)
+        or ("9" in text and "ya29." in text)
+        or ("R" in text and "EARER" in text)
+        or ("x" in text and "xox" in text)
+        or ("/" in text and "hooks.slack" in text)
+        or ((":" in text or "=" in text) and ("aws" in text or "asic" in text))
         or "earer" in text
-        or "hooks.slack" in text
     )
 
 
@@ -220,6 +218,8 @@ def _has(rare: str, text: str) -> bool:
 
 def _may_have_guessed(text: str) -> bool:
     small = text.lower()
+    if not (":" in text or "=" in text or "is" in small):  # nothing says what is what
+        return False
     named = (
         "key" in small
         or "token" in small

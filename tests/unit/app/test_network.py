@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hubbub.app.lifecycle import MessageSeen, NetworkUp, Stopping
+from hubbub.app.lifecycle import MessagesSeen, NetworkUp, Stopping
 from hubbub.app.network import serve
 from hubbub.client import Client, Disconnected, WebSocketTransport
 from hubbub.client.runfile import find_run_files, state_dir
@@ -64,8 +64,8 @@ async def test_programs_of_the_same_user_find_the_network_its_tokens_and_its_pag
         async with Client(WebSocketTransport(url), "bob", "human", token=run.tokens["bob"]) as bob:
             value = await bob.call("send_text_message", to="ann", text="psst")
             assert SendResult.model_validate(value).absent == ("ann",)
-        await seen.until(lambda all: any(isinstance(h, MessageSeen) for h in all))
-        message = next(h.message for h in seen.all if isinstance(h, MessageSeen))
+        await seen.until(lambda all: any(isinstance(h, MessagesSeen) for h in all))
+        message = next(h.messages[0].message for h in seen.all if isinstance(h, MessagesSeen))
         assert (message.sender_id, message.text) == ("bob", "psst")
         page, joining = await fetched(url, "/"), await fetched(url, "/join")
         assert page.startswith("HTTP/1.1 200 OK")

@@ -19,6 +19,7 @@ from hubbub.app.lifecycle import (
     AgentStarted,
     LifecycleEvent,
     MessageSeen,
+    MessagesSeen,
     NetworkUp,
     Stopping,
 )
@@ -72,7 +73,11 @@ def posted(text: str) -> MessageSeen:
     return seen(message("channel.desk", "channel", text))
 
 
-def shown(event: LifecycleEvent) -> str:
+def logged(*messages: MessageSeen) -> MessagesSeen:
+    return MessagesSeen(messages)
+
+
+def shown(event: LifecycleEvent | MessageSeen) -> str:
     line = event_line(event)
     return line.plain if line is not None else ""
 
@@ -133,8 +138,8 @@ def test_of_a_direct_message_the_view_tells_who_wrote_to_whom_and_no_word_of_it(
     )
     for view in (TerminalView, JsonView):
         out: list[str] = []
-        view(out.append)(seen(letter))
-        view(out.append, direct_texts=True)(seen(letter))
+        view(out.append)(logged(seen(letter)))
+        view(out.append, direct_texts=True)(logged(seen(letter)))
         hidden, asked_for = out
         assert "secret" not in hidden
         assert "my secret" in asked_for
@@ -150,8 +155,9 @@ def test_of_many_messages_in_a_second_the_first_are_shown_and_the_others_counted
     view = TerminalView(
         out.append, clock=lambda: now, later=lambda s, work: timers.append((s, work))
     )
-    for n in range(MOST_A_SECOND + 3):
-        view(posted(f"text {n}"))
+    view(logged(posted("the first")))
+    view(logged(*(posted(f"text {n}") for n in range(MOST_A_SECOND + 1))))
+    view(logged(posted("the last")))
     assert len(out) == MOST_A_SECOND
     [(seconds, tell)] = timers
     assert seconds == 1.0
@@ -160,9 +166,9 @@ def test_of_many_messages_in_a_second_the_first_are_shown_and_the_others_counted
     tell()
     assert out[-1] == "… 3 more messages; `hubbub messages list` shows them\n"
     now += 0.99
-    view(posted("one too many"))
+    view(logged(posted("one too many")))
     now += 0.01
-    view(posted("the next second"))
+    view(logged(posted("the next second")))
     assert out[-2] == "… 1 more message; `hubbub messages list` shows them\n"
     assert "the next second" in out[-1]
     timers[1][1]()
@@ -185,7 +191,7 @@ ALL: list[LifecycleEvent] = [
     AgentDied(("bot",), 1, 0.5),
     AgentDied(("bot",), -9, 2.0),
     AgentGivenUp(("bot",), 1, 5),
-    seen(message(text="grüße")),
+    logged(seen(message(text="grüße"))),
     Stopping("SIGINT"),
 ]
 
@@ -200,7 +206,8 @@ def test_what_happens_is_a_line_for_people_and_an_object_for_programs(
     for event in ALL:
         view(event)
     told = [json.loads(line) for line in "".join(out).splitlines()]
-    assert [each["event"] for each in told] == [event.event for event in ALL]
+    kinds = [event.event for event in ALL]
+    assert [each["event"] for each in told] == [*kinds[:7], "message", *kinds[8:]]
     assert Message.model_validate(told[7]["message"]) == message(text="grüße")
 
 
@@ -209,7 +216,7 @@ def test_without_a_terminal_lines_are_plain_never_wrapped_and_counted_when_left_
     view = TerminalView(out.append)
     view(AgentStarted(("bot",), 1))
     assert out == [], "nobody needs to see it"
-    view(posted("word " * 60))
+    view(logged(posted("word " * 60)))
     assert "\x1b" not in out[0]
     assert out[0].count("\n") == 1
     assert "17 lines" in TerminalView.gap(17)

@@ -5,15 +5,16 @@ from datetime import datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.protocol.codec import (
+    PlainSendResult,
     encode_error,
     encode_event,
     encode_message,
     encode_result,
-    encode_send_result,
     encode_shared,
     encode_wake,
 )
@@ -107,9 +108,13 @@ def test_a_send_result_is_its_model(
 ) -> None:
     thread = draft.thread_id
     body = encode_message(draft, seq, tseq, "i1", 0, NOW)
-    more = {"present": present, "absent": absent, "unresolved": unresolved, "queued": queued}
-    value = encode_send_result(seq, tseq, thread, body, {k: v for k, v in more.items() if v})
-    assert SendResult.model_validate_json(value) == SendResult(
+    plain = PlainSendResult(f"m{seq}", seq, thread, tseq, Raw(body), present, absent, queued)
+    plain.unresolved = tuple(unresolved)
+    value = json.loads(encode_result("r1", plain))["value"]
+    assert {"present", "absent", "queued", "unresolved"} & value.keys() == {
+        name for name in ("present", "absent", "queued", "unresolved") if getattr(plain, name)
+    }
+    assert SendResult.model_validate_json(json.dumps(value)) == SendResult(
         id=f"m{seq}",
         seq=seq,
         thread_id=thread,

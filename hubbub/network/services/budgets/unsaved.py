@@ -7,6 +7,7 @@ than the message. Where a day's wakes are limited, they are written with their m
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from hubbub.network.log import Change, Log
@@ -27,13 +28,12 @@ class Unsaved:
 
     def __init__(self, log: Log, now: Callable[[], float]):
         self._log, self._now = log, now
-        self._wakes: dict[tuple[str, int], int] = {}
+        self._wakes: Counter[tuple[str, int]] = Counter()
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, wakes: Sequence[tuple[str, int]]) -> None:
         """Count wakes: of this agent, in the thread with this number."""
-        for wake in wakes:
-            self._wakes[wake] = self._wakes.get(wake, 0) + 1
+        self._wakes.update(wakes)
         if wakes and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WRITE_AFTER_S, self.flush)
 
@@ -42,7 +42,7 @@ class Unsaved:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        wakes, self._wakes = self._wakes, {}
+        wakes, self._wakes = self._wakes, Counter()
         day = day_of(self._now())
         spent = [StoredSpending(day, agent, no, wakes=n) for (agent, no), n in wakes.items()]
         if not spent:
@@ -53,10 +53,7 @@ class Unsaved:
 
         def done(error: Exception | None) -> None:
             if error is not None:
-                for one in spent:
-                    self._wakes[one.agent, one.thread_no] = (
-                        self._wakes.get((one.agent, one.thread_no), 0) + one.wakes
-                    )
+                self._wakes.update(wakes)
 
         self._log.change(Change(records, done))
 

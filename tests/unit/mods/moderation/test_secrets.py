@@ -191,7 +191,7 @@ def test_no_text_with_a_secret_is_ruled_out_beforehand(text: str) -> None:
 def test_no_hint_is_left_out_of_the_look_that_all_messages_get() -> None:
     words = ("api-key", "access_key", "secret", "token", "passwd", "password", "passphrase", "pwd")
     for hint in (*chain(*secrets.HINTS.values()), *(f"{word} 1" for word in words)):
-        assert may_have_secret(f"so {hint} it is"), hint
+        assert may_have_secret(f"so {hint} it is: /"), hint
     assert not may_have_secret("so it is, Ann: the task of 9:30 in New York is done - by bob_2")
 
 
