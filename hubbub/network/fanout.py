@@ -12,7 +12,7 @@ from hubbub.network.queues import Queues
 from hubbub.network.session import Session
 from hubbub.network.state import NetworkState
 from hubbub.network.wakes import KEPT_BACK
-from hubbub.protocol.codec import PlainSendResult, encode_shared, encode_wake
+from hubbub.protocol.codec import PlainSendResult, SharedEvent, encode_wake
 
 __all__ = ["Fanout"]
 
@@ -107,7 +107,7 @@ class Fanout:
     def push(self, entry: Entry) -> None:
         """Offer a committed entry to every session that should have it."""
         seq, draft, sessions = entry.seq, entry.draft, self._sessions
-        shared = encode_shared(seq, entry.tseq, entry.body)
+        event = SharedEvent(seq, entry.tseq, entry.body)
         sender = draft.sender_id
         wakes: dict[str, bytes] = {}
         for participant, reason, reply in entry.decisions if entry.wakes else ():
@@ -121,13 +121,13 @@ class Fanout:
             if participant != sender and participant in sessions:
                 wake = wakes.get(participant, b"")
                 for session in sessions[participant]:
-                    session.offer(seq, shared, wake)
+                    session.offer(event, wake)
         # The sender's other sockets (a person's second tab) see what the first one sent.
         for session in sessions.get(sender, ()):
             if session is not entry.waiter:
-                session.offer(seq, shared, b"")
+                session.offer(event, b"")
         for session in self._observers:
-            session.offer(seq, shared, b"")
+            session.offer(event, b"")
 
     def send_ephemeral(self, participants: Iterable[str], frame: bytes, without: str = "") -> None:
         """Write an ephemeral frame to those of the participants who are connected."""

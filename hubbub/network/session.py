@@ -25,10 +25,9 @@ from hubbub.protocol.codec import (
     Frame,
     FrameError,
     PlainSendResult,
+    SharedEvent,
     encode_error,
-    encode_event,
     encode_result,
-    encode_shared,
     encode_wake,
 )
 from hubbub.protocol.codes import CloseCode, ErrorCode
@@ -336,23 +335,23 @@ class Session:
         self._behind = behind
         self._catch_up()
 
-    def offer(self, seq: int, shared: bytes, wake: bytes) -> None:
+    def offer(self, event: SharedEvent, wake: bytes) -> None:
         """Push a committed event, or leave it to the reading forward."""
         if not self.live:
             return
-        self._unlooked += len(shared)
+        self._unlooked += len(event.body)
         if len(self._unacked) >= self._hub.limits.unacknowledged or (
             self._unlooked > LOOK_EVERY and self._is_full()
         ):
             self.live = False
             self._read = self.last
             return
-        self._write_event(seq, shared, wake)
+        self._write_event(event, wake)
 
-    def _write_event(self, seq: int, shared: bytes, wake: bytes) -> None:
-        self._outlet.write(encode_event(self.last, shared, wake))
+    def _write_event(self, event: SharedEvent, wake: bytes) -> None:
+        self._outlet.write(event.frame(self.last, wake))
         self._hub.metrics.deliveries += 1
-        self.last = seq
+        self.last = seq = event.seq
         if seq > self.received:
             self._unacked.append(seq)
         if wake:
@@ -436,7 +435,6 @@ class Session:
             wake = b""
             if event.reply is not None and event.turn is not None:
                 wake = encode_wake(event.reason or "", event.reply, event.turn)
-            shared = encode_shared(event.seq, event.tseq, event.body)
-            self._unlooked += len(shared)
-            self._write_event(event.seq, shared, wake)
+            self._unlooked += len(event.body)
+            self._write_event(SharedEvent(event.seq, event.tseq, event.body), wake)
         return True

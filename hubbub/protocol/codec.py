@@ -45,13 +45,12 @@ __all__ = [
     "Frame",
     "FrameError",
     "PlainSendResult",
+    "SharedEvent",
     "TypedCall",
     "check_values",
     "encode_error",
-    "encode_event",
     "encode_message",
     "encode_result",
-    "encode_shared",
     "encode_wake",
 ]
 
@@ -426,20 +425,35 @@ def _add_purpose(message: _StoredMessage, purpose: Purpose) -> None:
             assert_never(purpose)
 
 
-def encode_shared(seq: int, tseq: int, body: bytes) -> bytes:
-    """The part of an event that is the same for all its recipients."""
-    return b'"seq":%d,"tseq":%d,"message":%b' % (seq, tseq, body)
-
-
 def encode_wake(reason: str, reply: str, turn: str) -> bytes:
     """The part of an event that is its recipient's wake."""
     # Without `!s` a member of an enumeration takes as long as all the rest.
     return f',"wake":{{"reason":"{reason!s}","reply":"{reply}","turn":"{turn}"}}'.encode()
 
 
-def encode_event(prev: int, shared: bytes, wake: bytes = b"") -> bytes:
-    """The `event` frame of one recipient."""
-    return b'{"op":"event","prev":%d,%b%b}' % (prev, shared, wake)
+class SharedEvent(Struct):
+    """A message for all who should have it. Recipients of the same message before it, as in a
+    channel, get the same frame."""
+
+    seq: int
+    tseq: int
+    body: bytes
+    _prev: int = -1
+    _wake: bytes = b""
+    _frame: bytes = b""
+
+    def frame(self, prev: int, wake: bytes = b"") -> bytes:
+        """The `event` frame of a recipient whose last event was at `prev`."""
+        if prev != self._prev or wake != self._wake:
+            self._prev, self._wake = prev, wake
+            self._frame = b'{"op":"event","prev":%d,"seq":%d,"tseq":%d,"message":%b%b}' % (
+                prev,
+                self.seq,
+                self.tseq,
+                self.body,
+                wake,
+            )
+        return self._frame
 
 
 class PlainSendResult(Struct, omit_defaults=True):

@@ -11,11 +11,10 @@ from pydantic import JsonValue
 from hubbub.errors import OperationError
 from hubbub.protocol.codec import (
     PlainSendResult,
+    SharedEvent,
     encode_error,
-    encode_event,
     encode_message,
     encode_result,
-    encode_shared,
     encode_wake,
 )
 from hubbub.protocol.frames import ErrorFrame, Event, Result, hub_frames
@@ -80,10 +79,16 @@ def test_an_event_carries_the_message_and_the_wake_of_its_recipient(
 ) -> None:
     body = encode_message(draft, seq, 3, "i1", 0, NOW)
     spliced = (encode_wake(wake.reason, wake.reply, wake.turn),) if wake else ()
-    frame = encode_event(prev, encode_shared(seq, 3, body), *spliced)
-    assert hub_frames.validate_json(frame) == Event(
-        seq=seq, prev=prev, tseq=3, message=expected(draft, seq, 3, 0), wake=wake
-    )
+    shared = SharedEvent(seq, 3, body)
+    for before, wakes in ((prev, ()), (prev, spliced), (prev, spliced), (prev + 1, spliced)):
+        assert hub_frames.validate_json(shared.frame(before, *wakes)) == Event(
+            seq=seq,
+            prev=before,
+            tseq=3,
+            message=expected(draft, seq, 3, 0),
+            wake=wake if wakes else None,
+        )
+    assert shared.frame(prev + 1, *spliced) is shared.frame(prev + 1, *spliced)
 
 
 @given(hostile_text().filter(lambda text: 1 <= len(text) <= 64), json_values(), st.booleans())
