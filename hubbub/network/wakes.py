@@ -194,10 +194,18 @@ RULES = (
 """Who wakes."""
 
 _RULES = {(rule.place, rule.by_person, rule.policy): rule for rule in RULES}
+# Looked up for very many messages: a member of an enumeration takes Python 3.11 as long as a call.
 _REPLY: Mapping[bool, ReplyNeed] = {
     person: _RULES[Place.DIRECT, person, None].reply or "optional" for person in (True, False)
 }
-"""What a direct message asks for: looked up for very many."""
+_IN_REPLIES = {person: _RULES[Place.REPLIES, person, None] for person in (True, False)}
+_IN_CHANNELS = {person: _RULES[Place.CHANNEL, person, None] for person in (True, False)}
+_BROADCAST = {
+    (person, policy): rule
+    for (place, person, policy), rule in _RULES.items()
+    if place is Place.BROADCAST
+}
+_EVERYBODY, _LAST_SPEAKER = Whom.EVERYBODY, Whom.LAST_SPEAKER
 
 
 class Decision(NamedTuple):
@@ -243,10 +251,10 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
     rule = _rule(facts, policy)
     reply = rule.mentioned or rule.reply
     named = {p: _decision(p, Reason.MENTION, reply) for p in facts.mentions}
-    if rule.whom is Whom.EVERYBODY:
+    if rule.whom is _EVERYBODY:
         for agent in facts.agents & facts.audience:
             named.setdefault(agent, _decision(agent, Reason.BROADCAST, rule.reply))
-    elif rule.whom is Whom.LAST_SPEAKER and not named:
+    elif rule.whom is _LAST_SPEAKER and not named:
         last = facts.last_agent
         if last is not None and last in facts.agents and last in facts.audience:
             named[last] = _decision(last, Reason.LAST_SPEAKER, rule.reply)
@@ -262,10 +270,10 @@ def _rule(facts: Facts, policy: WakePolicy) -> Rule:
     """The rule for a message that is not direct."""
     person = facts.sender_kind == "human"
     if facts.in_reply_thread:
-        return _RULES[Place.REPLIES, person, None]
+        return _IN_REPLIES[person]
     if facts.type == "broadcast":
-        return _RULES[Place.BROADCAST, person, policy.broadcast]
-    return _RULES[Place.CHANNEL, person, None]
+        return _BROADCAST[person, policy.broadcast]
+    return _IN_CHANNELS[person]
 
 
 @lru_cache(maxsize=4096)
