@@ -81,6 +81,9 @@ test("a message reads as text, and begins with its first words", () => {
   equal(textOf({ content: { a: 1 } }), '{"a":1}');
   equal(textOf({ content: { a: 1 }, text_representation: "one" }), "one");
   equal(firstWords({ content: "**Hello**\n\n- a\u202eb" }, 40), "Hello - a\\u202eb");
+  equal(firstWords({ content: "Is **Jupiter**, or *`Io`*? 2*3 of `send_text_message`: [see](https://a.example)" }, 80),
+    "Is Jupiter, or Io? 2*3 of send_text_message: see");
+  equal(firstWords({ content: "## So far\n> quoted\n\n| a | b |\n|---|--:|\n| 1 | 2 |" }, 80), "So far quoted | a | b | | 1 | 2 |");
   equal(firstWords({ content: "one two three" }, 8), "one two…");
 });
 

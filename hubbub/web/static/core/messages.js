@@ -8,10 +8,18 @@ export function textOf({ content, text_representation, amended }) {
   return typeof content === "string" ? content : JSON.stringify(content);
 }
 
+// Markdown at the beginning of a line, rulers of tables, and marks around words.
+const MARKS = new RegExp([
+  /^[ \t]*(?:#{1,6}|>)[ \t]+/, /^[ \t|:-]*--[ \t|:-]*$/, /`/,
+  /(?<![\p{L}\p{N}])[*_~]{1,3}(?=\S)/, /(?<=\S)[*_~]{1,3}(?![\p{L}\p{N}])/,
+].map(({ source }) => source).join("|"), "gmu");
+const LINK = /\[([^\]\n]*)\]\([^)\s]*\)/g;
+
 /** The beginning of a message in one line of at most `most` characters. */
 export function firstWords(message, most) {
   // A message may have 64 KiB: only what can be shown is looked at.
-  const line = visible(textOf(message).slice(0, most * 4)).replace(/[\s*_`#>]+/g, " ").trim();
+  const line = visible(textOf(message).slice(0, most * 4))
+    .replace(LINK, "$1").replace(MARKS, "").replace(/\s+/g, " ").trim();
   return line.length > most ? `${line.slice(0, most - 1).trimEnd()}…` : line;
 }
 
