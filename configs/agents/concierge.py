@@ -65,7 +65,7 @@ class Said:
     text: str
 
     def __str__(self) -> str:
-        return f"  {self.who}: {self.text}"
+        return f"- {self.who}: {self.text}"
 
 
 class Concierge(Agent):
@@ -109,13 +109,15 @@ class Concierge(Agent):
                 return f"{said.who} says: {said.text}"
             if message.sender_kind != "human":
                 return None  # two agents that explain themselves to each other help nobody
+            names = {p.id: p.card.name for p in others}
+            guest = names.get(message.sender_id) or message.sender_id
             others = [p for p in others if p.id != message.sender_id]
             if is_hello(message.text):
-                return welcome(self.name, message.sender_id, others)
+                return welcome(self.name, guest, others)
             if is_thanks(question):
                 return WELCOME
             if not words_of(question):
-                return welcome(self.name, message.sender_id, others)
+                return welcome(self.name, guest, others)
             if _WHO.search(question):
                 return introductions(self.name, question, others)
             return await self._pass_on(question, others)
@@ -229,7 +231,7 @@ def welcome(me: str, guest: str, others: Sequence[Participant]) -> str:
     agents = [p for p in others if p.kind == "agent"]
     if not agents:
         return f"Hello, {guest}! I am {me}, and no other agent is here yet."
-    lines = [f"- {_introduction(p).strip()}" for p in agents[:MOST_LISTED]]
+    lines = [_introduction(p) for p in agents[:MOST_LISTED]]
     if len(agents) > MOST_LISTED:
         lines.append(f"- {len(agents) - MOST_LISTED} more")
     lines.append(f"- {me}, that is me: who can do what, and whatever needs several of us")
@@ -242,4 +244,4 @@ def _introduction(participant: Participant) -> str:
     skills = f" ({', '.join(card.skills)})" if card.skills else ""
     away = "" if participant.present else ", away at the moment"
     what = card.description or f"a {participant.kind}"
-    return f"  {participant.id}{away}: {what}{skills}"
+    return f"- {participant.id}{away}: {what}{skills}"

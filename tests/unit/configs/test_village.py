@@ -45,9 +45,9 @@ async def test_two_agents_answer_together_and_the_way_is_shown(village: Village)
     ann = await village.person("ann")
     lines = (await in_general(ann, "concierge", JUPITER_AND_SATURN)).splitlines()
     assert lines[0] == "≈ 163,743.74 miles"
-    assert lines[2].startswith("  librarian: The diameter of Jupiter is 142,984 km.")
-    assert lines[3].startswith("  librarian: The diameter of Saturn is 120,536 km.")
-    assert lines[4].startswith("  calculator: (142,984 km) + (120,536 km) in miles ≈ 163,743.74")
+    assert lines[2].startswith("- librarian: The diameter of Jupiter is 142,984 km.")
+    assert lines[3].startswith("- librarian: The diameter of Saturn is 120,536 km.")
+    assert lines[4].startswith("- calculator: (142,984 km) + (120,536 km) in miles ≈ 163,743.74")
     for question, start in {
         "what is the height of K2?": "librarian says: The height of K2 is 8,611 m.",
         "the height of K2 in feet": "≈ 28,251.312 feet",
@@ -58,7 +58,7 @@ async def test_two_agents_answer_together_and_the_way_is_shown(village: Village)
         "the average of the height of K2, the height of Denali and 5,000 m": "≈ 6600.3333 m",
         "what is 6 * 7?": "calculator says: 6 * 7 = 42",
         "who discovered Pluto?": "librarian says: Pluto was discovered in 1930",
-        "who can calculate?": "This may help:\n  calculator: Calculates and converts units",
+        "who can calculate?": "This may help:\n- calculator: Calculates and converts units",
         "hello": "Hello, ann! You can ask:\n- calculator: ",
         "who is here?": "I am concierge; besides you and me there are:",
         "the diameter of Nibiru plus the diameter of Mars in km": "I have no answer: librarian has "
@@ -92,6 +92,8 @@ async def test_who_greets_or_asks_who_is_there_is_told_without_waking_anybody(
     await ann.posts("general", "@concierge who is here?")
     told = await ann.hears("concierge", lambda m: m.type == "channel")
     assert ("calculator: Calculates" in told.text, told.mentions) == (True, ())
+    zoe = await village.person("zoe", "human", Card(name="Zoë Ü"))
+    assert (await zoe.asks("concierge", "hello")).startswith("Hello, Zoë Ü! You can ask:")
     await village.person("ben")
     told_directly = await ann.asks("concierge", "who is here?")
     assert ("ben: a human" in told_directly, "ann" in told_directly) == (True, False)
