@@ -439,8 +439,8 @@ class ApprovalService(Service):
     def _announce(self, approval: Approval) -> None:
         """One notice where the turn works. It says nothing of the arguments: others read it too."""
         whom = approval.approvers or owners_of(self.kernel.file)
-        waits = f"It waits for {' or '.join(whom)}" if whom else "It waits for an owner"
-        text = f"{approval.agent} asks to run {approval.tool}. {waits}; see approvals."
+        who = " or ".join(whom) if whom else "an owner"
+        text = f"{approval.agent} asks to run {approval.tool}. Needs approval by {who}."
         details: dict[str, JsonValue] = {
             "code": "approval",
             "approval": approval.id,
