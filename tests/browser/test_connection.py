@@ -104,7 +104,7 @@ async def test_a_hub_with_another_log_leaves_nothing_of_the_old_one(desks: Desks
         await desk.is_joined()
         await expect(desk.main).not_to_contain_text("of the old log")
         await desk.visit("thread", GENERAL)
-        await expect(desk.main).to_contain_text("No messages in #general yet.")
+        await expect(desk.main).to_contain_text("No messages in #general yet")
         await desk.says("of the new log")
         assert [message.id for message in await desk.messages()] == ["m1"]
         await desks.leave()

@@ -269,3 +269,15 @@ async def test_a_link_to_a_message_leads_there_however_often(desks: Desks, room:
         await expect(desk.message("the very first")).to_be_in_viewport()
         await desk.to_the_end()
         await expect(desk.message("the very first")).not_to_be_in_viewport()
+
+
+async def test_an_empty_conversation_says_what_one_could_begin_with(
+    desks: Desks, newsroom: Room
+) -> None:
+    desk = await desks.sit(newsroom, "ann", "channel.desk")
+    await expect(desk.main).to_contain_text("No messages in #desk yet")
+    await desk.main.get_by_role("button", name="Ask editor").click()
+    await expect(desk.composer).to_have_value("@editor ")
+    await desk.visit("thread", "dm.ann.editor")
+    await desk.main.get_by_role("button", name="How large is Jupiter?").click()
+    await desk.sees("139,822 km")

@@ -29,7 +29,7 @@ async def test_a_way_that_is_chosen_goes_with_the_next_message_only_while_there_
             await chooses(desk, way.capitalize())
             await desk.says(f"first with {way}")
             assert (await clerk.hears(f"first with {way}")).mode == way
-            await expect(mode(desk)).to_have_text("Agent's default")
+            await expect(mode(desk)).to_have_text("Deliver as usual")
             await desk.says(f"then without {way}")
             assert (await clerk.hears(f"then without {way}")).mode is None
         await desk.write("/steer look into the cellar")

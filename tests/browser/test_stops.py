@@ -96,14 +96,14 @@ async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_th
 
         bob = await desks.sit(room, "bob")
         await bob.visit("control")
-        await expect(bob.main).to_contain_text("Agents may work")
+        await expect(bob.main).to_contain_text("Nothing is stopped")
         await stops(desk, "All agents", "lunch")
         await bob.page.get_by_role("link", name="Stops and takeovers").click()
         await expect(bob.main.get_by_role("region", name="Stopped")).to_contain_text("lunch")
         await expect(desk.banner("All agents are stopped")).to_be_visible()
         await bob.main.get_by_role("button", name="Resume").click()
         await expect(desk.banner("All agents are stopped")).to_have_count(0)
-        await expect(bob.main).to_contain_text("Agents may work")
+        await expect(bob.main).to_contain_text("Nothing is stopped")
 
 
 async def test_a_thread_that_the_breaker_has_stopped_is_released(desks: Desks) -> None:

@@ -183,7 +183,7 @@ async def test_a_turn_can_be_tried_with_another_prompt_or_model(desks: Desks) ->
         answer = desk.details.get_by_role("region", name="Tried, large")
         await expect(answer).to_contain_text('"text": "ahoy"')
         await expect(answer).to_contain_text("Not run")
-        await desk.details.get_by_role("link", name="More room").click()
+        await desk.details.get_by_role("link", name="Open as a page").click()
         form = desk.main.locator("form").filter(has_text="System prompt")
         await expect(form.get_by_label("System prompt")).to_have_value("You are a pirate.")
         recorded = desk.main.get_by_role("region", name="As recorded, default")

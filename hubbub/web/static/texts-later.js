@@ -73,8 +73,8 @@ export const later = {
   },
   held: {
     nothing: {
-      title: "Agents may work",
-      text: "Nothing is stopped or paused, and every agent speaks for itself.",
+      title: "Nothing is stopped",
+      text: "All agents may work, and each speaks for itself.",
     },
     stopped: "Stopped",
     breakers: "Paused by the breaker",
@@ -108,7 +108,7 @@ export const later = {
   modes: {
     label: "How your next message reaches agents at work",
     short: {
-      none: "Agent's default", queue: "Wait for the next turn", steer: "Into this turn",
+      none: "Deliver as usual", queue: "Wait for the next turn", steer: "Into this turn",
       interrupt: "Interrupt",
     },
     long: {
@@ -156,7 +156,7 @@ export const later = {
     states: { running: "Running", restarting: "Restarting", stopped: "Stopped", given_up: "Given up" },
     turns: (n) => `${several(n, "turn", "turns")} today`,
     failed: (n) => `${n} failed`,
-    since: (time) => `running since ${time}`,
+    since: (time) => `since ${time}`,
     start: "Start",
     stop: "Stop",
     restart: "Restart",
@@ -224,6 +224,7 @@ export const later = {
     nothing: "Nothing spent.",
     nothingYet: "What models read and write is counted here, with its price where one is set.",
     costs: "Costs",
+    noModels: "No model was called. Agents whose code is Python cost nothing here.",
     noPrice: "no price",
     setPrice: "Set a price for the models in the network's file to see money here: price: {input: …, output: …}, in dollars for a million tokens.",
     byDay: "Day by day",

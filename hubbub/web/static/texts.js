@@ -5,7 +5,7 @@ export const t = {
   details: "Details",
   close: "Close",
   nothingHere: "There is nothing to show here.",
-  chooseThread: "Choose a thread on the left, or press Ctrl K.",
+  nowhere: { title: "There is no such page", text: "The link may be old, or have a typo.", home: "Go home" },
   retryNow: "Try now",
   skip: "Skip to the conversation",
   back: "Back",
@@ -173,6 +173,7 @@ export const t = {
     spent: "Spent here today",
     tokens: (n) => `${n} tokens`,
     held: "Stops and takeovers",
+    heldWord: "on hold",
     costs: "Costs",
     modes: {
       queue: "Send it to the next turn",
@@ -247,8 +248,13 @@ export const t = {
     writes: (sender) => `${sender} is writing`,
     writing: "writing…",
     works: (sender) => `${sender} is at work`,
-    empty: (isReply, title) =>
-      isReply ? "No replies yet. Write the first one below." : `No messages in ${title} yet.`,
+    nothing: {
+      reply: () => "No replies yet",
+      channel: (title) => `No messages in ${title} yet`,
+      direct: (title) => `No messages with ${title} yet`,
+      other: () => "No messages yet",
+      agents: "Agents here answer when they are mentioned with @.",
+    },
     noThread: (id) => `There is no thread ${id ? `“${id}”` : "without a name"}.`,
     looking: (id) => `Looking for ${id}…`,
     parent: "Original message",
@@ -435,6 +441,7 @@ export const t = {
   graph: {
     title: "The network",
     open: "Show the network",
+    word: "Network",
     shownAs: "Shown as",
     asPicture: "Picture",
     asList: "List",

@@ -2,6 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef } from "./ui.js";
 import { ConnectionState } from "./connection.js";
 import { focusView, returnFocus } from "./focus.js";
+import { Empty } from "../parts/empty.js";
 import { Icon } from "../parts/icon.js";
 import { t } from "../texts.js";
 
@@ -9,7 +10,7 @@ import { t } from "../texts.js";
 export function Desk({ app }) {
   const { view, args, open } = app.route.value;
   const found = app.add.views.find((each) => each.name === view);
-  const narrow = view && found ? "middle" : "left";
+  const narrow = view ? "middle" : "left";
   const epoch = app.state.epoch.value; // in another log nothing that is shown counts
   useLayoutEffect(() => focusView(), [view, args.join("/"), epoch]);
   return html`
@@ -26,7 +27,8 @@ export function Desk({ app }) {
       <main class="middle" id="middle" tabindex="-1">
         ${found
           ? html`<${found.view} key=${`${found.name} ${epoch}`} app=${app} args=${args} />`
-          : html`<div class="empty"><p>${t.chooseThread}</p></div>`}
+          : html`<${Empty} icon="compass" title=${t.nowhere.title} text=${t.nowhere.text}>
+              <a class="button" href="#/">${t.nowhere.home}</a><//>`}
       </main>
       ${open && html`<${Panel} key=${`${open.kind}:${open.id} ${epoch}`} app=${app} ...${open} />`}
       ${app.add.layers.items.value.map((part) => html`<${part.view} key=${part.key} app=${app} />`)}

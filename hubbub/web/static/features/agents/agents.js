@@ -4,6 +4,7 @@ import { count, dollars } from "../../core/numbers.js";
 import { timeOf } from "../../core/time.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
+import { AgentViews } from "../../parts/agent-views.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
@@ -28,8 +29,7 @@ export function Agents({ app }) {
     <header class="title"><h1 tabindex="-1" data-focus>${t.agents.title}</h1>
       <div class="tools"><a class="button primary" href=${app.router.href("agent", [])}><${Icon} name="plus" size=${16} />${t.agents.make}</a></div></header>
     <div class="page agents-page">
-      <p class="agent-links"><a href=${app.router.href("models", [])}>${t.agents.models}</a>
-        <a href=${app.router.href("costs", [])}>${t.control.costs}</a></p>
+      <${AgentViews} app=${app} />
       ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
       <ul>${agents.map(({ id }) => html`<${Agent} key=${id} app=${app} id=${id} about=${value?.found.get(id) ?? {}}
         edit=${value?.editable.has(id)} again=${() => again((n) => n + 1)} />`)}</ul>

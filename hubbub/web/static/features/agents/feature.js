@@ -23,5 +23,5 @@ export default function agents(app) {
 }
 
 /** On the left, for those who run them. */
-const Line = toView("agents", "agent", title);
+const Line = toView("agents", "agent", title, ["agent", "models", "costs", "turns", "turn", "control"]);
 const ForOwners = ({ app }) => app.state.owner.value && html`<${Line} app=${app} />`;

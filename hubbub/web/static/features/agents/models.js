@@ -1,6 +1,7 @@
 // `#/models`: the models of the network, what they cost, and whether they answer.
 import { count, dollars } from "../../core/numbers.js";
 import { html, useEffect, useState } from "../../core/ui.js";
+import { AgentViews } from "../../parts/agent-views.js";
 import { Empty } from "../../parts/empty.js";
 import { words } from "./texts.js";
 
@@ -27,8 +28,10 @@ export function Models({ app }) {
     <header class="title"><h1 tabindex="-1" data-focus>${words.models}</h1>
       <div class="tools">${models?.length > 1 && html`<button type="button" onClick=${testAll}>${words.testAll}</button>`}</div></header>
     <div class="page agents-page">
+      <${AgentViews} app=${app} />
       ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
-      ${models && !models.length && html`<${Empty} icon="agent" title=${words.none} text=${words.noneHint} />`}
+      ${models && !models.length && html`<${Empty} icon="agent" title=${words.none} text=${words.noneHint}>
+        <p><code>hubbub network doctor</code></p><//>`}
       <ul>${models?.map((model) => html`<${Model} key=${model.name} model=${model} answer=${answers[model.name]}
         test=${() => test(model)} />`)}</ul>
     </div>`;

@@ -2,6 +2,7 @@
 import { count, dollars } from "../../core/numbers.js";
 import { dayName } from "../../core/time.js";
 import { html, useState } from "../../core/ui.js";
+import { AgentViews } from "../../parts/agent-views.js";
 import { Empty } from "../../parts/empty.js";
 import { doings, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
@@ -21,6 +22,7 @@ export function Costs({ app }) {
     <header class="title"><h1 tabindex="-1" data-focus>${words.costs}</h1>
       <div class="tools"><${Spans} days=${days} choose=${setDays} /></div></header>
     <div class="page spending costs">
+      <${AgentViews} app=${app} />
       ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
       ${value && (value.rows.length ? html`<${All} app=${app} value=${value} days=${days} />`
         : html`<${Empty} icon="poll" title=${words.nothing} text=${words.nothingYet} />`)}
@@ -30,12 +32,13 @@ export function Costs({ app }) {
 
 function All({ app, value, days }) {
   const { usd, tokens_in, tokens_out } = value.total;
+  const spends = usd + tokens_in + tokens_out > 0;
   return html`
-    <p class="totals"><b>${usd ? dollars(usd) : words.noPrice}</b> · ${words.tokensIn(count(tokens_in), count(tokens_out))}</p>
-    ${tokens_in + tokens_out > 0 && !usd && html`<p class="note">${words.setPrice}
+    <p class="totals">${spends ? html`<b>${usd ? dollars(usd) : words.noPrice}</b> · ${words.tokensIn(count(tokens_in), count(tokens_out))}` : words.noModels}</p>
+    ${spends && !usd && html`<p class="note">${words.setPrice}
       <a href=${app.router.href("models", [])}>${t.agents.models}</a></p>`}
     <${Today} today=${value.today ?? []} />
-    ${days > 1 && html`<${Chart} rows=${summed(value.rows, "day")} days=${days} />`}
+    ${spends && days > 1 && html`<${Chart} rows=${summed(value.rows, "day")} days=${days} />`}
     <${Table} app=${app} rows=${summed(value.rows, "agent")} total=${value.total} of=${words.agent} most=${MOST} />
     ${named(value.models).length > 0 && html`<${Table} app=${app} rows=${named(value.models)} total=${value.total} of=${words.model} most=${MOST} />`}
     ${named(value.people).length > 0 && html`<${Table} app=${app} rows=${named(value.people)} total=${value.total} of=${words.person} most=${MOST} />`}

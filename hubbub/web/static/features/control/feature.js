@@ -172,7 +172,7 @@ function Held({ app }) {
   const n = stops.value.length + breakers.value.length + takeovers.value.length;
   if (!n) return null;
   return html`<a class="button danger small" href=${app.router.href("control")} title=${t.control.held}
-    aria-label=${`${t.control.held}: ${n}`}><${Icon} name="stop" size=${14} />${n}</a>`;
+    aria-label=${`${t.control.held}: ${n}`}><${Icon} name="stop" size=${14} />${n}<span class="word">${t.control.heldWord}</span></a>`;
 }
 
 /** In a thread's head: what turns there have cost today, or read and written where nothing has a price. */

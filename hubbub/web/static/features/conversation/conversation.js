@@ -12,6 +12,7 @@ import { Activity, Presence, presenceOf } from "../../parts/presence.js";
 import { t } from "../../texts.js";
 import { Body } from "./body.js";
 import { Log } from "./log.js";
+import { Nothing } from "./nothing.js";
 
 export function Conversation({ app, id, at, shown }) {
   const thread = app.state.threads.value.get(id);
@@ -27,7 +28,7 @@ export function Conversation({ app, id, at, shown }) {
   return html`
     <${Header} app=${app} thread=${thread} />
     ${thread.parent && html`<${Parent} app=${app} thread=${thread} />`}
-    ${isEmpty && html`<div class="empty"><p>${t.conversation.empty(thread.parent !== null, title)}</p></div>`}
+    ${isEmpty && html`<${Nothing} app=${app} thread=${thread} />`}
     <${Log} key=${thread} app=${app} thread=${thread} title=${title} at=${at} shown=${shown} />
     <div class="foot">
       ${["notes", "foot"].map((slot) => app.add[slot].items.value.map(
@@ -86,7 +87,8 @@ function Header({ app, thread }) {
 function More({ app, thread }) {
   const offered = () => app.add.threadMenu.offered({ thread: thread.id, message: null, text: "" });
   if (!offered().length) return null;
-  return html`<${Menu} label=${t.conversation.moreOfThread} items=${offered} className="icon" />`;
+  return html`<${Menu} label=${t.conversation.moreOfThread} items=${offered} className="icon">
+    <${Icon} name="more" /><span class="word">${t.conversation.more}</span><//>`;
 }
 
 /** From replies back to the message that they belong to. */

@@ -18,6 +18,6 @@ export default function graph(app) {
 function ToNetwork({ app }) {
   return html`
     <a class="icon" href=${app.router.href("network")} aria-label=${t.graph.open} title=${t.graph.open}
-      aria-current=${app.route.value.view === "network" ? "page" : null}><${Icon} name="graph" /></a>
+      aria-current=${app.route.value.view === "network" ? "page" : null}><${Icon} name="graph" /><span class="word">${t.graph.word}</span></a>
   `;
 }

@@ -28,8 +28,9 @@ export function Took({ app, message }) {
     <a href=${app.router.href("interaction", [id])} title=${t.interaction.open}>
       <${Icon} name="sequence" size=${14} />${found ? inWords(found) : t.interaction.asDiagram}</a>
     ${turn && html`<button type="button" class="plain" title=${t.turns.open}
-      onClick=${() => app.open("turn", turn)}><${Icon} name="turn" size=${14} />${t.panelTitles.turn}</button>
-      <a href=${app.router.href("turn", [turn, "try"])}>${t.turns.tryAgain}</a>`}
+      onClick=${() => app.open("turn", turn)}><${Icon} name="list" size=${14} /><span class="if-room">${t.panelTitles.turn}</span></button>
+      ${found?.tokensIn > 0 && html`<a href=${app.router.href("turn", [turn, "try"])} title=${t.turns.tryAgain}>
+        <${Icon} name="turn" size=${14} /><span class="if-room">${t.turns.tryAgain}</span></a>`}`}
   </p>`;
 }
 

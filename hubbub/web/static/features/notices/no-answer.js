@@ -33,7 +33,7 @@ export function NoAnswer({ app, message: { content, text_representation: text } 
         ${mine && agents.map((id) => html`<button type="button" class="small" key=${id}
           onClick=${() => ask(app, asked, id)}>${code === "silence" ? t.wakes.ask(id) : words.again}</button>`)}
         ${turn && isOwner && html`<button type="button" class="small" onClick=${() => app.open("turn", turn)}>
-          <${Icon} name="turn" size=${14} />${words.turn}</button>`}
+          <${Icon} name="list" size=${14} />${words.turn}</button>`}
       </div>
       ${isFailure && reason && html`<details class="folded"><summary>${words.details}</summary>
         <p dir="auto">${visible(text)}</p></details>`}

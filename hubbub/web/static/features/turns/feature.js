@@ -17,7 +17,7 @@ export default function turns(app) {
   app.add.panels.add({ kind: "turn", id: "turn", order: 10, view: TurnPanel });
   app.add.panels.add({ kind: "participant", id: "latest-turns", order: 60, view: LatestTurns });
   const open = {
-    title: t.turns.open, icon: "turn", when: ({ message }) => message !== null && turnOf(message) !== null,
+    title: t.turns.open, icon: "list", when: ({ message }) => message !== null && turnOf(message) !== null,
     run: ({ message }) => app.open("turn", turnOf(message)),
   };
   app.add.commands.add({ ...open, id: "turn.open", group: t.conversation.group, keys: "i" });
@@ -36,7 +36,7 @@ export default function turns(app) {
     title: t.turns.makeCase, icon: "copy", order: 42, when, run: ({ message }) => (about.value = message),
   });
   app.add.commands.add({
-    id: "turns.list", title: t.turns.list, group: t.groups.going, icon: "turn", keys: "g t",
+    id: "turns.list", title: t.turns.list, group: t.groups.going, icon: "list", keys: "g t",
     when: () => app.state.owner.peek(),
     run: () => app.router.go("turns"),
   });

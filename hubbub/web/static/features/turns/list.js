@@ -3,6 +3,7 @@ import { count, dollars } from "../../core/numbers.js";
 import { visible } from "../../core/markdown.js";
 import { duration } from "../../core/time.js";
 import { html, useState } from "../../core/ui.js";
+import { AgentViews } from "../../parts/agent-views.js";
 import { Moment } from "../../parts/moment.js";
 import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
@@ -22,6 +23,7 @@ export function TurnList({ app, agent }) {
       <${Filter} app=${app} agent=${agent} />
     </header>
     <div class="page turn-list">
+      <${AgentViews} app=${app} />
       ${!app.state.owner.value && html`<p class="quiet">${words.ownersOnly}</p>`}
       ${error && html`<p class="problem" role="alert">${error.message}</p>`}
       ${turns && !turns.length && html`<p class="quiet">${words.none}</p>`}
@@ -77,9 +79,9 @@ function Row({ app, turn }) {
         ${count(turn.steps)}<span class="unit" aria-hidden="true"> ${words.stepsUnit(turn.steps)}</span>
       </td>
       <td role="cell" class="number">
-        ${tokens ? words.tokens(count(turn.tokens_in), count(turn.tokens_out)) : ""}
+        ${tokens ? words.tokens(count(turn.tokens_in), count(turn.tokens_out)) : "–"}
       </td>
-      <td role="cell" class="number">${dollars(turn.cost_usd)}</td>
+      <td role="cell" class="number">${dollars(turn.cost_usd) || "–"}</td>
     </tr>
   `;
 }

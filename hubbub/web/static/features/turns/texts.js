@@ -5,7 +5,7 @@ export const words = {
   none: "No turns recorded yet.",
   ofWhom: "Turns of",
   ofAll: "All agents",
-  moreRoom: "More room",
+  moreRoom: "Open as a page",
   loading: "Reading the record…",
   unknown: "There is no record of this turn: it has not started yet, or never existed.",
   ownersOnly: "Only owners of the network can see what agents do in their turns.",
