@@ -127,7 +127,7 @@ async def test_the_board_follows_what_others_do_and_what_one_writes_stays(
     await desk.visit("thread", "channel.general")
     link = desk.conversation.get_by_role("link", name="t1", exact=True)
     await link.hover()
-    await expect(link).to_have_attribute("title", "first · done · bob")
+    await expect(desk.page.get_by_role("tooltip")).to_have_text("firstt1 · done · bob")
 
 
 async def test_cards_are_reached_by_arrows_and_dragged_and_boards_are_listed(

@@ -1,6 +1,5 @@
 // A text as people read it: Markdown, code with colours and a button to copy it, references that
 // lead somewhere. Long texts are folded.
-import { firstWords } from "../core/messages.js";
 import { count } from "../core/numbers.js";
 import { folded, pieces } from "../core/pieces.js";
 import { prosesOf } from "../core/proses.js";
@@ -14,8 +13,9 @@ export function Prose({ app, text, whole = false }) {
   const short = useMemo(() => (whole ? null : folded(text)), [text, whole]);
   const shown = useMemo(() => (all || short === null ? pieces(text) : [short]), [text, all, whole]);
   const click = (event) => follow(app, event);
+  const point = (event) => describe(app, event);
   return html`
-    <div class="prose" dir="auto" onClick=${click} onPointerOver=${(event) => describe(app, event.target)}>
+    <div class="prose" dir="auto" onClick=${click} onPointerOver=${point} onFocusIn=${point}>
       ${shown.map((piece, n) => html`<${Piece} key=${n} app=${app} text=${piece} />`)}
     </div>
     ${short !== null && html`<button type="button" class="plain small show-all" aria-expanded=${all}
@@ -55,33 +55,11 @@ function Piece({ app, text }) {
     : html`<div class="piece plain" key="written">${text}</div>`;
 }
 
-/** By kind of panel: what is asked of the hub, and its answer in one line. */
-const ABOUT = {
-  document: [(id) => ["read_document", { id, last: 1 }], ({ document: { title } }) => [title]],
-  file: [(id) => ["file_info", { id }], ({ name }) => [name]],
-  task: [(task) => ["read_task", { task, limit: 1 }], ({ task: { title, state, owner } }) => [title, state, owner]],
-  turn: [(id) => ["read_turn", { id }], ({ agent, end }) => [agent, t.outcomes[end?.outcome ?? "running"], end?.reason]],
-};
-
 /** What a reference means, for who points at it. */
-async function describe(app, target) {
-  const { goto: message, participant, panel } = target.dataset;
-  if (target.title || !(message || participant || ABOUT[panel])) return;
-  if (panel) {
-    const [asked, says] = ABOUT[panel];
-    target.title = target.textContent;
-    const found = await app.client.call(...asked(target.textContent)).catch(() => null);
-    target.title = found ? says(found).filter(Boolean).join(" · ") : t.messageLink.unreadable;
-    return;
-  }
-  if (participant) {
-    const description = app.state.participant(participant)?.card?.description;
-    target.title = [app.state.nameOf(participant), description].filter(Boolean).join(": ");
-    return;
-  }
-  target.title = message;
-  const found = await app.message(message).catch(() => null);
-  target.title = found ? `${app.state.nameOf(found.sender_id)}: ${firstWords(found, 200)}` : t.messageLink.unreadable;
+async function describe(app, { target }) {
+  const link = target.closest("[data-goto], [data-participant], [data-panel]");
+  const card = link && (await import("./hover-card.js").catch(() => null)); // the hub may be away
+  if (link?.matches(":hover, :focus")) card?.show(app, link);
 }
 
 function follow(app, event) {
