@@ -67,6 +67,7 @@ check: $(VENV)/.installed-dev ## style, types, layers, dependencies
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/deptry .
+	@$(BIN)/python -m tests.e2e.support.page_types
 
 bench: $(VENV)/.installed-dev ## measure against a minimal relay, side by side in one run
 	@$(BIN)/python -m benchmarks

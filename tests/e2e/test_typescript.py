@@ -21,6 +21,7 @@ from tests.e2e.support.agents import all_present
 from tests.e2e.support.config_network import run_config
 from tests.e2e.support.hubs import running_hub
 from tests.e2e.support.node import SDK, TYPESCRIPT, node, running_program
+from tests.e2e.support.page_types import problems
 from tests.unit.configs.people import Person
 
 pytestmark = [
@@ -283,6 +284,12 @@ async def _run(folder: Path, *words: str) -> tuple[int, str]:
     out, _ = await process.communicate()
     assert process.returncode is not None
     return process.returncode, out.decode()
+
+
+@pytest.mark.npm
+@pytest.mark.skipif(not TYPESCRIPT.there(), reason=TYPESCRIPT.missing)
+def test_the_types_that_the_modules_of_the_page_name_hold() -> None:
+    assert problems() == []
 
 
 @pytest.mark.npm

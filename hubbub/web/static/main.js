@@ -8,7 +8,7 @@ import { FEATURES, OFFERED } from "./features/index.js";
 import { rejoin } from "./features/join/feature.js";
 import { Join } from "./features/join/join.js";
 
-const about = JSON.parse(document.querySelector("meta[name=hubbub]").content);
+const about = JSON.parse(document.querySelector("meta[name=hubbub]").getAttribute("content"));
 const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}`;
 const app = new App({ about, url, storage: new Storage(`hubbub:${about.network}:`) });
 

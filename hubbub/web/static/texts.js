@@ -249,10 +249,10 @@ export const t = {
     writing: "writing…",
     works: (sender) => `${sender} is at work`,
     nothing: {
-      reply: () => "No replies yet",
+      reply: (title) => "No replies yet",
       channel: (title) => `No messages in ${title} yet`,
       direct: (title) => `No messages with ${title} yet`,
-      other: () => "No messages yet",
+      other: (title) => "No messages yet",
       agents: "Agents here answer when they are mentioned with @.",
     },
     noThread: (id) => `There is no thread ${id ? `“${id}”` : "without a name"}.`,

@@ -16,12 +16,14 @@ const MOST_THREADS = 1000;
 
 export class App {
   /**
-   * @param about  {network, auth: "open" | "tokens", humans: [...]}
-   * @param {string} url  Of the WebSocket.
-   * @param {import("./storage.js").Storage} storage
+   * @param {object} options
+   * @param options.about  What the page says: `network`, `auth` ("open" or "tokens"), `humans`.
+   * @param {string} options.url  Of the WebSocket.
+   * @param {import("./storage.js").Storage} options.storage
    */
   constructor({ about, url, storage }) {
-    Object.assign(this, { about, storage });
+    this.about = about;
+    this.storage = storage;
     this.add = new Registry();
     this.state = new State();
     this.client = new Client(url, this.listener());
@@ -296,7 +298,7 @@ export class App {
   /** What a command is about. */
   context() {
     const focused = this.focused.peek();
-    return { thread: this.here.peek(), message: focused?.message ?? null, text: "" };
+    return { thread: /** @type {any} */ (this.here).peek(), message: focused?.message ?? null, text: "" };
   }
 
   /** Run a command by its id. */

@@ -5,7 +5,8 @@ const FRAME_MS = 8;
 
 export class Budget {
   constructor({ clock = () => performance.now(), nextFrame = (then) => requestAnimationFrame(then) } = {}) {
-    Object.assign(this, { clock, nextFrame });
+    this.clock = clock;
+    this.nextFrame = nextFrame;
     this.spent = 0;
     this.waiting = new Set();
     this.counting = false;

@@ -11,7 +11,11 @@ export class Control {
     this.state = state;
     this.modes = signal(new Map()); // thread -> how the next word shall reach who works there
     this.voices = signal(new Map()); // thread -> who speaks there, where it is not the first choice
-    this.forget();
+    this.stops = signal([]);
+    this.breakers = signal([]);
+    this.takeovers = signal([]);
+    this.approvals = signal(new Map());
+    this.overheard = signal([]);
     /** Approvals that the reader may decide, the oldest first. */
     this.waiting = computed(() =>
       [...this.approvals.value.values()]
@@ -21,11 +25,8 @@ export class Control {
   }
 
   forget() {
-    const empty = { stops: [], breakers: [], takeovers: [], approvals: new Map(), overheard: [] };
-    for (const [name, value] of Object.entries(empty)) {
-      if (this[name]) this[name].value = value;
-      else this[name] = signal(value);
-    }
+    for (const list of [this.stops, this.breakers, this.takeovers, this.overheard]) list.value = [];
+    this.approvals.value = new Map();
   }
 
   /** Ask the hub for all of it; what it does not let the reader ask is nothing. */

@@ -10,6 +10,7 @@ const fingers = () => matchMedia("(pointer: coarse)").matches;
 export function focusView(toTheTop = false) {
   const middle = document.getElementById("middle");
   if (!middle || document.querySelector("dialog[open]")) return;
+  /** @type {HTMLElement | null} */
   const place = middle.querySelector("[data-focus]") ?? middle.querySelector("textarea[name=text]");
   const target = toTheTop || (fingers() && place?.tagName === "TEXTAREA") ? middle : (place ?? middle);
   target.focus({ preventScroll: true });

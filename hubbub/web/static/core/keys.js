@@ -3,7 +3,7 @@
 const SEQUENCE_MS = 2000; // between two strokes: whoever looks for the second key needs a moment
 const CODE = /^(?:Key|Digit)([A-Z0-9])$/;
 const SYMBOLS = { BracketLeft: "[", BracketRight: "]", Slash: "/", Comma: ",", Period: ".", Backslash: "\\" };
-const MAC = /mac|iphone|ipad/i.test(navigator.userAgentData?.platform ?? navigator.platform ?? "");
+const MAC = /mac|iphone|ipad/i.test(navigator["userAgentData"]?.platform ?? navigator.platform ?? "");
 
 /**
  * The names a stroke may go by, the likeliest first: modifiers in a fixed order, then the key, as
@@ -58,7 +58,8 @@ export function shownKeys(keys, mac = MAC) {
 export class Keys {
   /** @param commands  The slot of commands; `context()` gives what they run with. */
   constructor(commands, context, target = document) {
-    Object.assign(this, { commands, context });
+    this.commands = commands;
+    this.context = context;
     this.first = [];
     this.at = 0;
     target.addEventListener("keydown", (event) => this.pressed(event));

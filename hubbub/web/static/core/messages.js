@@ -11,7 +11,7 @@ export function textOf({ content, text_representation, amended }) {
 // Markdown at the beginning of a line, rulers of tables, and marks around words.
 const MARKS = new RegExp([
   /^[ \t]*(?:#{1,6}|>)[ \t]+/, /^[ \t|:-]*--[ \t|:-]*$/, /`/,
-  /(?<![\p{L}\p{N}])[*_~]{1,3}(?=\S)/, /(?<=\S)[*_~]{1,3}(?![\p{L}\p{N}])/,
+  /(?<![\p{L}\p{N}])[*_~]{1,3}(?=\S)/u, /(?<=\S)[*_~]{1,3}(?![\p{L}\p{N}])/u,
 ].map(({ source }) => source).join("|"), "gmu");
 const LINK = /\[([^\]\n]*)\]\([^)\s]*\)/g;
 

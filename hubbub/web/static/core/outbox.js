@@ -9,7 +9,9 @@ export class Outbox {
    * @param {{changed, stored}} listener  Told of every change, and of what came of an entry.
    */
   constructor(storage, write, listener) {
-    Object.assign(this, { storage, write, listener });
+    this.storage = storage;
+    this.write = write;
+    this.listener = listener;
     this.entries = new Map(); // cid -> entry
     this.delivering = new Set(); // threads that an entry is on its way to
   }

@@ -13,9 +13,9 @@ const NOT_IN = "a, code, pre, button";
  */
 export function linkReferences(root, names) {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  const texts = [];
+  const texts = /** @type {Text[]} */ ([]);
   while (walker.nextNode()) {
-    const { currentNode: node } = walker;
+    const node = /** @type {Text} */ (walker.currentNode);
     if (/[@#mdtf]/.test(node.data) && !node.parentElement?.closest(NOT_IN)) texts.push(node);
   }
   let left = MOST;
@@ -33,7 +33,7 @@ export function linkReferences(root, names) {
   }
 }
 
-function reference([, sign, name, id], names) {
+function reference(/** @type {string[]} */ [, sign, name, id], names) {
   if (/^m\d/.test(id)) return link(id, `#/message/${id}`, { goto: id });
   if (id) {
     const kind = names.panelOf(id);

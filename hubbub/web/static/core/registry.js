@@ -5,6 +5,7 @@ import { signal } from "../vendor/signals.js";
 /** An ordered list that can be added to at any time; `items` is a signal. */
 export class Slot {
   /** @param added  Told how to take back each thing that is added. */
+  /** @param {(back: () => void) => void} added  Told of each item, with what takes it back. */
   constructor(added = () => {}) {
     this.items = signal([]);
     this.count = 0;

@@ -12,7 +12,7 @@ export class Router {
       this.route.value = parse(window_.location.hash);
     });
     window_.addEventListener("click", (event) => {
-      const hash = event.target.closest?.("a")?.hash;
+      const hash = /** @type {Element} */ (event.target).closest?.("a")?.hash;
       if (hash && !event.defaultPrevented) this.asked(parse(hash));
     });
   }

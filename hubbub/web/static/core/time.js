@@ -18,7 +18,7 @@ export function dayOf(iso) {
 export function dayName(iso, today = new Date()) {
   const date = new Date(iso);
   const midnight = (d) => new Date(d.getFullYear(), d.getMonth(), d.getDate());
-  const days = Math.round((midnight(today) - midnight(date)) / 86_400_000);
+  const days = Math.round((midnight(today).getTime() - midnight(date).getTime()) / 86_400_000);
   if (days === 0) return "Today";
   if (days === 1) return "Yesterday";
   return date.getFullYear() === today.getFullYear() ? day.format(date) : dayAndYear.format(date);

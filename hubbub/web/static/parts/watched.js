@@ -8,8 +8,12 @@ const NOTHING = { value: null, error: null };
 /**
  * What `read` resolves to, read anew every two seconds while `goesOn(value, error)`, and soon after
  * one of `signs()` is another: a function that reads signals and gives a list.
- * @param {string} key  What it is about: another one starts from nothing.
- * @param {number} after  Milliseconds until the first look.
+ * @param {() => Promise<any>} read
+ * @param {object} options
+ * @param {string} options.key  What it is about: another one starts from nothing.
+ * @param {(value, error) => any} options.goesOn
+ * @param {() => any[]} options.signs
+ * @param {number} [options.after]  Milliseconds until the first look.
  * @returns {{value, error}}  Both null at first.
  */
 export function useWatched(read, { key, goesOn, signs, after = 0 }) {

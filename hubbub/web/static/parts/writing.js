@@ -14,6 +14,7 @@ export function fit(field, part = 0.4) {
 
 /** Somebody's name, into the composer that is open. */
 export function mention(id) {
+  /** @type {HTMLTextAreaElement | null} */
   const composer = document.querySelector("textarea[name=text]");
   if (!composer) return;
   const gap = composer.value && !/\s$/.test(composer.value) ? " " : "";

@@ -31,12 +31,14 @@ export function Agents({ app }) {
     <div class="page agents-page">
       <${AgentViews} app=${app} />
       ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
-      <ul>${agents.map(({ id }) => html`<${Agent} key=${id} app=${app} id=${id} about=${value?.found.get(id) ?? {}}
+      <ul>${agents.map(({ id }) => html`<${Agent} key=${id} app=${app} id=${id} about=${value?.found.get(id) ?? NOTHING}
         edit=${value?.editable.has(id)} again=${() => again((n) => n + 1)} />`)}</ul>
       ${!agents.length && html`<${Empty} icon="agent" title=${words.none} />`}
     </div>
   `;
 }
+
+const NOTHING = { failed: 0, sums: /** @type {Record<string, number>} */ ({}) };
 
 /** {found: Map of agent to {process, model, failed, sums}, editable: Set of agents that can be changed here}. */
 async function look(app) {
@@ -44,7 +46,7 @@ async function look(app) {
   const { turns } = await app.client.call("list_turns", { limit: TURNS });
   const { rows } = await app.client.call("read_spending", { days: 1 });
   const found = new Map();
-  const of = (agent) => found.get(agent) ?? found.set(agent, { failed: 0, sums: {} }).get(agent);
+  const of = (agent) => found.get(agent) ?? found.set(agent, { ...NOTHING, sums: {} }).get(agent);
   for (const process of processes) of(process.agent).process = process;
   const today = new Date().toISOString().slice(0, 10);
   for (const { agent, model, outcome, started_at: at } of turns) {
@@ -58,7 +60,7 @@ async function look(app) {
   return { found, editable: new Set(agents) };
 }
 
-function Agent({ app, id, about: { process, model, failed = 0, sums = {} }, edit, again }) {
+function Agent({ app, id, about: { process, model, failed, sums }, edit, again }) {
   const { present, down, card } = app.state.participant(id);
   const facts = [
     model, words.turns(sums.turns ?? 0), sums.usd ? dollars(sums.usd) : null,

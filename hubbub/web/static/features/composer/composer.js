@@ -9,7 +9,7 @@ import { commandIn, completed, fitting, unescaped, wordAt } from "./completion.j
 
 const TYPING_EVERY_MS = 4000;
 
-/** @param desk  {drafts, composer}: where this puts itself for the feature's commands. */
+/** @param desk  `drafts` and `composer`: where this puts itself for the feature's commands. */
 export function Composer({ app, thread, desk }) {
   const field = useRef(null);
   const [draft, setDraft] = useState(() => desk.drafts.read(thread.id));
@@ -193,7 +193,7 @@ function CompletionList({ app, items, active, choose }) {
 // The list of completions at the word that is being written.
 
 /**
- * @param place  {text, caret}; `change(text, caret)` puts a completed text in.
+ * `place` has `text` and `caret`; `change(text, caret)` puts a completed text in.
  * @returns {{items, active, choose, key}}  `key(event)` tells whether it has taken the stroke.
  */
 function useCompletion({ app, thread, place, change }) {

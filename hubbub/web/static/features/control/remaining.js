@@ -8,7 +8,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const LONGEST = 6 * HOUR; // a timer may not run for weeks
-/** [from this much on, in units of, words] */
+/** @type {[number, number, string][]} From this much on, in units of, words. */
 const STEPS = [
   [2 * DAY, DAY, "days"], [2 * HOUR, HOUR, "hours"], [1.5 * MINUTE, MINUTE, "minutes"], [0, SECOND, "seconds"],
 ];

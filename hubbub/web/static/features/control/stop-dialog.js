@@ -6,7 +6,7 @@ import { later } from "../../texts-later.js";
 
 const words = later.stop;
 
-/** @param about  {thread, turn, agent, reason}, as far as somebody has pointed at something. */
+/** `about` has thread, turn, agent and reason, as far as somebody has pointed at something. */
 export function StopDialog({ app, about, close }) {
   const choices = useMemo(() => choicesOf(app, about), [about]);
   const [at, setAt] = useState(0);

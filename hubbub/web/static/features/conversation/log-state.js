@@ -9,7 +9,8 @@ const SEEN_PX = 36; // of a message that are on the screen when it counts as see
 
 export class LogState {
   constructor(app, thread) {
-    Object.assign(this, { app, thread });
+    this.app = app;
+    this.thread = thread;
     const read = thread.read.peek();
     this.newFrom = signal(thread.head.peek() > read ? read + 1 : 0); // 0: no divider
     this.focus = signal(0); // position of the focused message

@@ -158,7 +158,7 @@ function giveFocus(log, element) {
   const target = element.querySelector(`[aria-posinset="${log.focus.peek()}"]`);
   if (!target) return;
   log.wantsFocus = false;
-  if (document.activeElement?.value) return; // somebody writes: the keyboard stays there
+  if (document.activeElement?.["value"]) return; // somebody writes: the keyboard stays there
   target.focus({ preventScroll: true });
   if (!log.app.focused.peek()) log.setFocus(log.focus.peek());
 }

@@ -18,7 +18,7 @@ export function Nothing({ app, thread }) {
   const [one] = agents;
   const examples = kind === "direct" && agents.length === 1 ? (one.card?.examples ?? []).slice(0, MOST) : [];
   const text = examples.length ? one.card.description : kind === "channel" && agents.length > 0 ? words.agents : null;
-  return html`<${Empty} icon=${thread.parent ? "reply" : iconOfThread(kind)} title=${words[kind]?.(title) ?? words.other(title)}
+  return html`<${Empty} icon=${thread.parent ? "reply" : iconOfThread(kind)} title=${(words[kind] ?? words.other)(title)}
     text=${text}>
     <div class="buttons">
       ${examples.map((example) => html`<button type="button" key=${example} dir="auto"

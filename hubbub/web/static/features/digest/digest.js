@@ -118,7 +118,7 @@ const SINCES = {
 };
 
 /**
- * @param {string} since  A name of SINCES; `limit`: threads at most; `times`: another one asks again.
+ * `since` is a name of SINCES; `limit`: threads at most; `times`: another one asks again.
  * @returns {{value, problem}}  Null at first. What was there stays until the next has come.
  */
 function useDigest(app, { since, limit, times }) {

@@ -6,7 +6,8 @@ const KEEP_AFTER_MS = 250;
 /** One document's: {base, text, note}, `base` being the version that it began with. */
 export class Draft {
   constructor(app, id) {
-    Object.assign(this, { storage: app.mine.within("document"), id });
+    this.storage = app.mine.within("document");
+    this.id = id;
     this.timer = 0;
     this.unkept = null;
     this.keep = this.keep.bind(this);

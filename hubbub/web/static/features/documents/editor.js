@@ -138,7 +138,7 @@ function Text({ title, value, busy, change, save }) {
 const text = words.conflict;
 const CHOICES = ["theirs", "mine", "both"];
 
-/** @param conflict  {parts, version}: of merge, and the version that stands now. */
+/** `conflict` has the parts of merge, and the version that stands now. */
 function Conflicts({ conflict: { parts, version }, take }) {
   const places = parts.filter(({ conflict }) => conflict);
   const [choices, setChoices] = useState(() => places.map(() => "mine"));

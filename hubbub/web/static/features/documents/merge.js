@@ -3,7 +3,7 @@
 import { diffLines } from "../../parts/diff.js";
 
 /**
- * @returns {({lines: string[]} | {conflict: {was: string[], theirs: string[], mine: string[]}})[]}
+ * @returns {{lines?: string[], conflict?: {was: string[], theirs: string[], mine: string[]}}[]}
  *   The parts of the result, in order.
  */
 export function merge(base, theirs, mine) {

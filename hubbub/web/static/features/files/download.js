@@ -6,7 +6,7 @@ import { percent } from "./size.js";
 import { words } from "./texts.js";
 import { download, keep } from "./transfer.js";
 
-/** @param {boolean} [told]  Whether the button says what it does in words. */
+/** `told`: whether the button says what it does in words. */
 export function Download({ app, id, name, told = false }) {
   const [done, setDone] = useState(null); // per cent, while it comes
   const [problem, setProblem] = useState(null);

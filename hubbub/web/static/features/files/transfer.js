@@ -35,6 +35,9 @@ async function uploadOnce(client, { name, blob, id }, told) {
 
 /**
  * Fetch a file. `got(bytes, size)` is told how far it is, `isOver()` stops it.
+ * @param client
+ * @param {string} id
+ * @param {{got?: (bytes: number, size: number) => void, isOver?: () => boolean}} [options]
  * @returns A Blob without a type; null if it was stopped.
  */
 export async function download(client, id, { got = () => {}, isOver = () => false } = {}) {

@@ -9,7 +9,8 @@ const NONE = [];
 
 export class Tray {
   constructor(app, blobs = new Blobs()) {
-    Object.assign(this, { app, blobs });
+    this.app = app;
+    this.blobs = blobs;
     this.all = signal(new Map()); // thread -> [{key, name, size, state, sent, upload, file, type, problem}]
     this.storage = null;
     this.uploading = false;

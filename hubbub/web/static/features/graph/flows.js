@@ -47,7 +47,7 @@ export function edgesOf(flow, now) {
 
 /**
  * The faint edges between channels and their members. Those of large channels would hide the rest.
- * @returns {{key, ends: [string, string]}[]}
+ * @returns {{key: string, ends: string[]}[]}
  */
 export function membershipsOf(channels) {
   const found = [];

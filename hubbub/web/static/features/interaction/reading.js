@@ -3,7 +3,7 @@ const MOST_PAGES = 20; // at a time: the log behind an old interaction may be lo
 
 /**
  * At least `most` messages, if there are so many.
- * @returns {{messages, wakes, turns, hidden, more}}  `hidden` counts messages one may not read. Owners
+ * Gives {messages, wakes, turns, hidden, more}. `hidden` counts messages one may not read. Owners
  *   find these among the messages all the same, as envelopes: `closed`, and without any content.
  */
 export async function readInteraction(client, id, most) {

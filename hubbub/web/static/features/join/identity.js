@@ -10,7 +10,8 @@ const LEFT = "left"; // {name, at} of the last who left: other tabs hear of it
 export class Identity {
   /** @param {Storage} storage  Of all tabs. `tab`: of this one. */
   constructor(storage, tab = new Storage(storage.prefix, sessionBacking())) {
-    Object.assign(this, { storage, tab });
+    this.storage = storage;
+    this.tab = tab;
   }
 
   /** {name, token} to join with at once, or null. */

@@ -9,7 +9,7 @@ import { t } from "../../texts.js";
 
 const words = later.noAnswer;
 const OWN_WORDS = new Set(["finished", "cancelled", "budget_exhausted"]); // whose reason is for people
-/** What the reasons of models' errors have in them. */
+/** @type {[string, RegExp][]}  What the reasons of models' errors have in them. */
 const CAUSES = [
   ["key", /refused the API key|\b40[13]\b/i], ["model", /has no model|\b404\b/i],
   ["quota", /too many requests|quota|\b429\b/i], ["late", /did not answer within|timed? ?out/i],

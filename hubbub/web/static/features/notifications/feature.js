@@ -48,7 +48,9 @@ function titleFor(app) {
 }
 
 /** The icon with a dot, or without. */
-function showDot(shown, link = document.querySelector("link[rel=icon]")) {
+function showDot(shown) {
+  /** @type {HTMLLinkElement} */
+  const link = document.querySelector("link[rel=icon]");
   const wanted = link.href.replace(/icon(?:-dot)?\.svg$/, shown ? "icon-dot.svg" : "icon.svg");
   if (link.href !== wanted) link.href = wanted;
 }

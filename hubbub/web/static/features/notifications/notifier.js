@@ -9,7 +9,10 @@ const CLAIM_MS = 60_000; // how long a message stays claimed: longer than it tak
 
 export class Notifier {
   constructor(app, { Notification = window.Notification, locks = navigator.locks, page = document } = {}) {
-    Object.assign(this, { app, Notification, locks, page });
+    this.app = app;
+    this.Notification = Notification;
+    this.locks = locks;
+    this.page = page;
     this.wanted = signal(app.storage.get("notify", true));
     this.permission = signal(Notification?.permission ?? "unsupported");
   }
@@ -57,7 +60,7 @@ export class Notifier {
     const { sender_id: sender } = message;
     const title = message.type === "direct" ? sender : t.notifications.from(sender, where);
     const shown = new this.Notification(title, {
-      body: firstWords(message, 160), tag: message.id, icon: document.querySelector("link[rel=icon]").href,
+      body: firstWords(message, 160), tag: message.id, icon: document.querySelector("link[rel=icon]").getAttribute("href"),
     });
     shown.onclick = () => {
       window.focus();

@@ -88,5 +88,5 @@ function changesOf({ title, description, due, before, priority, labels, depends,
 /** As a field of a form has it: 2026-11-22T14:30, where one is. */
 function localTime(iso) {
   const at = new Date(iso);
-  return new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

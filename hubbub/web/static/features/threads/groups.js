@@ -65,7 +65,7 @@ export function fewer(threads, most, here) {
 }
 
 /** The thread `step` after `here` (before it, if negative), round and round; null if there is none. */
-export function neighbour(threads, here, step, wanted = () => true) {
+export function neighbour(threads, here, step, wanted = (thread) => true) {
   const start = threads.findIndex((thread) => thread.id === here);
   const count = threads.length;
   for (let n = 1; n <= count; n++) {

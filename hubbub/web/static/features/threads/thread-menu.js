@@ -4,13 +4,13 @@ import { t } from "../../texts.js";
 
 export function menuOf(app, column, thread) {
   const others = membersOf(thread.id).filter((member) => member !== app.state.me.peek());
-  const items = [
+  const items = /** @type {any[]} */ ([
     {
       title: t.sidebar.markRead, icon: "check",
       run: () => app.readUpTo(thread.id, thread.head.peek()),
     },
     { title: t.sidebar.details, icon: "info", run: () => app.open("thread", thread.id) },
-  ];
+  ]);
   const folded = column.folded.peek().has(thread.id);
   if (folded || column.repliesUnder(thread.id).peek().length) {
     items.push({

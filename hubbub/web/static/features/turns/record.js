@@ -5,7 +5,7 @@
 
 /**
  * The turn's model calls and tool calls in order.
- * @returns {{rows: {kind: "model" | "handler" | "tool", name, step, start, end, error}[], total}}
+ * @returns {{rows: {kind: string, name, step, start, end, error}[], total}}
  *   Times in ms. `total` is what the whole width of a chart stands for, at least 1; `end` is null for
  *   what has not ended, and of a tool that never ran `start` is null as well.
  */
