@@ -2,7 +2,7 @@
 // events after a `ready` gives the same as a `ready` that came after them.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { Control } from "./control.js";
-import { parentOf, rootOf, seqOf, titleOf } from "./ids.js";
+import { parentOf, rootOf, titleOf } from "./ids.js";
 import { agentOf, turnOf } from "./messages.js";
 import { called } from "./names.js";
 import { Thread } from "./thread.js";
@@ -246,11 +246,6 @@ export class State {
   on_read({ thread_id, data }) {
     const thread = this.thread(thread_id);
     thread.read.value = Math.max(thread.marking ?? 0, data.upto);
-  }
-
-  /** Whether `participant` is known to have the message, by what was heard since this page opened. */
-  hasReached(participant, message) {
-    return (this.delivered.value.get(participant) ?? 0) >= (seqOf(message) ?? Infinity);
   }
 }
 

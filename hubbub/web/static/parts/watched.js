@@ -6,17 +6,17 @@ const MOST_OFTEN_MS = 300;
 const NOTHING = { value: null, error: null };
 
 /**
- * What `read` resolves to, read anew every two seconds while `goesOn(value, error)`, and soon after
+ * What `read` resolves to, read anew every two seconds while `goesOn(value, error)` if given, and soon after
  * one of `signs()` is another: a function that reads signals and gives a list.
  * @param {() => Promise<any>} read
  * @param {object} options
  * @param {string} options.key  What it is about: another one starts from nothing.
- * @param {(value, error) => any} options.goesOn
+ * @param {(value, error) => any} [options.goesOn]
  * @param {() => any[]} options.signs
  * @param {number} [options.after]  Milliseconds until the first look.
  * @returns {{value, error}}  Both null at first.
  */
-export function useWatched(read, { key, goesOn, signs, after = 0 }) {
+export function useWatched(read, { key, goesOn = () => false, signs, after = 0 }) {
   const [state, setState] = useState({ ...NOTHING, of: key });
   useEffect(() => {
     const watch = new Watch(

@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 export function Costs({ app }) {
   const [days, setDays] = useState(7);
   const { value, error } = useWatched(() => app.client.call("read_spending", { days, turns: true }), {
-    key: `${days}`, signs: () => doings(app, null), goesOn: () => false,
+    key: `${days}`, signs: () => doings(app, null),
   });
   return html`
     <header class="title"><h1 tabindex="-1" data-focus>${words.costs}</h1>

@@ -179,7 +179,7 @@ function Held({ app }) {
 function Spent({ app, thread }) {
   const spends = () => kindOf(thread.root) !== "direct" || agentIn(app, thread.id) !== null;
   const { value } = useWatched(async () => spends() && app.client.call("read_spending", { thread: thread.id }), {
-    key: thread.id, goesOn: () => false, after: 300,
+    key: thread.id, after: 300,
     signs: () => [app.state.arrived.value?.thread_id === thread.id && app.state.arrived.value, ...doings(app, null)],
   });
   const { usd = 0, tokens_in: read = 0, tokens_out: written = 0 } = value?.total ?? {};

@@ -16,7 +16,7 @@ export function Spending({ app, agent = null, thread = null }) {
   const { value } = useWatched(() => app.client.call("read_spending", { ...about, days }), {
     key: `${agent} ${thread} ${days}`,
     signs: () => doings(app, agent && [agent]),
-    goesOn: () => false,
+    
   });
   if (!value) return null;
   const rows = summed(value.rows, agent ? "thread_id" : "agent");

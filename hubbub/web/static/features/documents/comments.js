@@ -17,7 +17,7 @@ export function Comments({ app, id, news, text, isLatest }) {
   const [problem, setProblem] = useState(null);
   const read = () => app.client.call("read_document_comments", { id, resolved, limit: most });
   const { value, error } = useWatched(read, {
-    key: `${id} ${most} ${resolved}`, signs: () => news.signs(id), goesOn: () => false,
+    key: `${id} ${most} ${resolved}`, signs: () => news.signs(id),
   });
   const comments = value?.comments ?? [];
   const resolve = (comment) =>

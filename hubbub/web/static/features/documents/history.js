@@ -13,7 +13,7 @@ const PAGE = 50;
 export function History({ app, id, news }) {
   const [most, setMost] = useState(PAGE);
   const { value, error } = useWatched(() => listed(app.client, "document_history", { name: "versions", key: "version", id, most }), {
-    key: `${id} ${most}`, signs: () => news.signs(id), goesOn: () => false,
+    key: `${id} ${most}`, signs: () => news.signs(id),
   });
   return html`
     <${Title} app=${app} id=${id} found=${value} />

@@ -2,9 +2,9 @@
 import { visible } from "../../core/markdown.js";
 import { listed } from "../../core/pages.js";
 import { html, useMemo, useState } from "../../core/ui.js";
-import { Empty, Loading } from "../../parts/empty.js";
 import { FormDialog } from "../../parts/form-dialog.js";
 import { Icon } from "../../parts/icon.js";
+import { Listing } from "../../parts/listing.js";
 import { Moment } from "../../parts/moment.js";
 import { ThreadChoice, threadsOf } from "../../parts/thread-choice.js";
 import { useWatched } from "../../parts/watched.js";
@@ -15,27 +15,18 @@ const PAGE = 50;
 export function List({ app, args: [thread = null], news }) {
   const [most, setMost] = useState(PAGE);
   const [creating, setCreating] = useState(false);
-  const { value, error } = useWatched(() => listed(app.client, "list_documents", { name: "documents", most, ...(thread && { thread }) }), {
-    key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
+  const found = useWatched(() => listed(app.client, "list_documents", { name: "documents", most, ...(thread && { thread }) }), {
+    key: `${thread} ${most}`, signs: () => news.signs(),
   });
-  const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
+  const all = found.value?.documents ?? [];
   return html`
-    <header class="title"><h1 class="cut" tabindex="-1" data-focus>${title}</h1>
-      <div class="tools">
-        ${thread && html`<a class="button plain" href=${app.router.href("documents")}>${words.all}</a>`}
-        ${app.client.may("create_document") && html`<button type="button" class="primary"
-          onClick=${() => setCreating(true)}><${Icon} name="plus" size=${16} />${words.create}</button>`}
-      </div>
-    </header>
-    <div class="page documents">
-      <${Loading} found=${{ value, error }} />
-      ${value?.documents.length === 0 && html`<${Empty} icon="document" title=${words.empty.title} text=${words.empty.text} />`}
-      ${value?.documents.length > 0 && html`<ul aria-label=${words.list}>
-        ${value.documents.map((each) => html`<${Item} key=${each.id} app=${app} document=${each} />`)}
+    <${Listing} app=${app} name="documents" icon="document" words=${words} thread=${thread} found=${found}
+      isEmpty=${found.value && !all.length} more=${found.value?.more && (() => setMost(most + PAGE))}
+      create=${app.client.may("create_document") && (() => setCreating(true))}>
+      ${all.length > 0 && html`<ul aria-label=${words.list}>
+        ${all.map((each) => html`<${Item} key=${each.id} app=${app} document=${each} />`)}
       </ul>`}
-      ${value?.more &&
-      html`<button type="button" class="plain" onClick=${() => setMost(most + PAGE)}>${words.older}</button>`}
-    </div>
+    <//>
     ${creating && html`<${Create} app=${app} thread=${thread} close=${() => setCreating(false)} />`}
   `;
 }

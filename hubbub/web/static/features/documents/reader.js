@@ -13,7 +13,7 @@ import { words } from "./texts.js";
 
 export function Reader({ app, id, version, news }) {
   const { value, error } = useWatched(() => readWithAuthor(app.client, id, version), {
-    key: `${id} ${version}`, signs: () => news.signs(id), goesOn: () => false,
+    key: `${id} ${version}`, signs: () => news.signs(id),
   });
   return html`
     <${Title} app=${app} id=${id} found=${value} />

@@ -2,8 +2,8 @@
 import { visible } from "../../core/markdown.js";
 import { listed } from "../../core/pages.js";
 import { html, useState } from "../../core/ui.js";
-import { Empty, Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
+import { Listing } from "../../parts/listing.js";
 import { Moment } from "../../parts/moment.js";
 import { useWatched } from "../../parts/watched.js";
 import { Download } from "./download.js";
@@ -14,24 +14,17 @@ const PAGE = 50;
 
 export function List({ app, args: [thread = null], news }) {
   const [most, setMost] = useState(PAGE);
-  const { value, error } = useWatched(() => listed(app.client, "list_files", { name: "files", most, ...(thread && { thread }) }), {
-    key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
+  const found = useWatched(() => listed(app.client, "list_files", { name: "files", most, ...(thread && { thread }) }), {
+    key: `${thread} ${most}`, signs: () => news.signs(),
   });
-  const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
+  const all = found.value?.files ?? [];
   return html`
-    <header class="title"><h1 class="cut" tabindex="-1" data-focus>${title}</h1>
-      ${thread && html`<div class="tools">
-        <a class="button plain" href=${app.router.href("files")}>${words.all}</a></div>`}
-    </header>
-    <div class="page files">
-      <${Loading} found=${{ value, error }} />
-      ${value?.files.length === 0 && html`<${Empty} icon="clip" title=${words.empty.title} text=${words.empty.text} />`}
-      ${value?.files.length > 0 && html`<ul aria-label=${words.list}>
-        ${value.files.map((file) => html`<${Item} key=${file.id} app=${app} file=${file} />`)}
+    <${Listing} app=${app} name="files" icon="clip" words=${words} thread=${thread} found=${found}
+      isEmpty=${found.value && !all.length} more=${found.value?.more && (() => setMost(most + PAGE))}>
+      ${all.length > 0 && html`<ul aria-label=${words.list}>
+        ${all.map((file) => html`<${Item} key=${file.id} app=${app} file=${file} />`)}
       </ul>`}
-      ${value?.more &&
-      html`<button type="button" class="plain" onClick=${() => setMost(most + PAGE)}>${words.older}</button>`}
-    </div>
+    <//>
   `;
 }
 

@@ -14,7 +14,7 @@ import { words } from "./texts.js";
 export function FilePanel({ app, id, news, show }) {
   const [removing, setRemoving] = useState(false);
   const { value: file, error } = useWatched(() => app.client.call("file_info", { id }), {
-    key: id, signs: () => news.signs(id), goesOn: () => false,
+    key: id, signs: () => news.signs(id),
   });
   if (error) return html`<p class="note danger" role="alert">${error.message}</p>`;
   if (!file) return html`<p class="quiet" role="status">${t.loading}</p>`;

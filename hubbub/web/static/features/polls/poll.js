@@ -12,7 +12,7 @@ export function Poll({ app, id, news }) {
   const [problem, setProblem] = useState(null);
   const [busy, setBusy] = useState(false);
   const { value: read, error } = useWatched(() => app.client.call("read_poll", { poll: id }), {
-    key: id, signs: () => news.signs(id), goesOn: () => false,
+    key: id, signs: () => news.signs(id),
   });
   if (error) return html`<p class="note danger" role="alert">${error.message}</p>`;
   if (!read) return html`<p class="quiet" role="status">${words.loading}</p>`;

@@ -1,7 +1,6 @@
 // `#/polls`: all polls; `#/polls/<thread>`: those of one thread.
 import { html, useState } from "../../core/ui.js";
-import { Empty, Loading } from "../../parts/empty.js";
-import { Icon } from "../../parts/icon.js";
+import { Listing } from "../../parts/listing.js";
 import { useWatched } from "../../parts/watched.js";
 import { Poll } from "./poll.js";
 import { words } from "./texts.js";
@@ -18,27 +17,17 @@ export function Polls({ app, args: [thread = null], news, create }) {
     );
     return { open, closed };
   };
-  const { value, error } = useWatched(read, {
-    key: `${thread} ${most}`, signs: () => news.signs(), goesOn: () => false,
-  });
-  const isEmpty = value && !value.open.polls.length && !value.closed.polls.length;
-  const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
+  const found = useWatched(read, { key: `${thread} ${most}`, signs: () => news.signs() });
+  const { value } = found;
+  const more = value && (value.open.more || value.closed.more) && most < MOST;
   return html`
-    <header class="title"><h1 class="cut" tabindex="-1" data-focus>${title}</h1>
-      <div class="tools">
-        ${thread && html`<a class="button plain" href=${app.router.href("polls")}>${words.all}</a>`}
-        ${app.client.may("create_poll") && html`<button type="button" class="primary" onClick=${() => create({ thread })}>
-          <${Icon} name="plus" size=${16} />${words.create}</button>`}
-      </div>
-    </header>
-    <div class="page polls">
-      <${Loading} found=${{ value, error }} />
-      ${isEmpty && html`<${Empty} icon="poll" title=${words.empty.title} text=${words.empty.text} />`}
+    <${Listing} app=${app} name="polls" icon="poll" words=${words} thread=${thread} found=${found}
+      isEmpty=${value && !value.open.polls.length && !value.closed.polls.length}
+      more=${more && (() => setMost(Math.min(MOST, most + PAGE)))}
+      create=${app.client.may("create_poll") && (() => create({ thread }))}>
       ${value && ["open", "closed"].map((state) => html`<${Group} key=${state} app=${app} news=${news}
         title=${words.states[state]} polls=${value[state].polls} where=${thread === null} />`)}
-      ${value && (value.open.more || value.closed.more) && most < MOST &&
-      html`<button type="button" class="plain" onClick=${() => setMost(Math.min(MOST, most + PAGE))}>${words.older}</button>`}
-    </div>
+    <//>
   `;
 }
 

@@ -9,7 +9,7 @@ const MOST = 4; // agents that are offered
 
 export function Unasked({ app, message }) {
   const { value } = useWatched(() => app.client.call("read_receipts", { id: message.id }), {
-    key: message.id, after: AFTER_MS, signs: () => doings(app, null), goesOn: () => false,
+    key: message.id, after: AFTER_MS, signs: () => doings(app, null),
   });
   const agents = value?.receipts.filter(({ kind }) => kind === "agent") ?? [];
   if (!agents.length || agents.some(({ woken }) => woken)) return null;

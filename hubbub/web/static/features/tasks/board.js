@@ -20,7 +20,7 @@ export function Board({ app, news, thread, board }) {
   const [making, setMaking] = useState(null); // "task" or "board"
   const about = board ? { board } : { thread };
   const { value, error } = useWatched(() => columns(app.client, thread, about, most), {
-    key: `${thread} ${board} ${most}`, signs: () => news.signs(), goesOn: () => false,
+    key: `${thread} ${board} ${most}`, signs: () => news.signs(),
   });
   return html`
     <${Head} app=${app} thread=${thread} make=${setMaking} />

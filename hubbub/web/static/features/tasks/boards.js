@@ -1,8 +1,8 @@
 // `#/tasks`: what the reader does, and all boards.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
-import { Empty, Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
+import { Listing } from "../../parts/listing.js";
 import { useWatched } from "../../parts/watched.js";
 import { Card } from "./card.js";
 import { words } from "./texts.js";
@@ -12,26 +12,21 @@ const MOST = 200; // the hub lists no more at once
 
 export function Boards({ app, news }) {
   const [most, setMost] = useState(PAGE);
-  const { value, error } = useWatched(() => overview(app, most), {
-    key: `${most}`, signs: () => news.signs(), goesOn: () => false,
-  });
+  const found = useWatched(() => overview(app, most), { key: `${most}`, signs: () => news.signs() });
+  const { boards = [], mine = [], more } = found.value ?? {};
   return html`
-    <header class="title"><h1 class="cut" tabindex="-1" data-focus>${words.title}</h1></header>
-    <div class="page tasks">
-      <${Loading} found=${{ value, error }} />
-      ${value?.mine.length > 0 && html`<section aria-label=${words.mine}>
+    <${Listing} app=${app} name="tasks" icon="board" words=${words} found=${found} isEmpty=${found.value && !boards.length}
+      more=${more && most < MOST && (() => setMost(MOST))}>
+      ${mine.length > 0 && html`<section aria-label=${words.mine}>
         <div class="section"><h2>${words.mine}</h2></div>
-        <ul class="my-tasks">${value.mine.map(
+        <ul class="my-tasks">${mine.map(
           (task) => html`<li key=${task.id}><${Card} app=${app} task=${task} where /></li>`,
         )}</ul></section>`}
-      ${value && !value.boards.length && html`<${Empty} icon="board" title=${words.empty.title} text=${words.empty.text} />`}
-      ${value?.boards.length > 0 && html`<section aria-label=${words.boards}>
+      ${boards.length > 0 && html`<section aria-label=${words.boards}>
         <div class="section"><h2>${words.boards}</h2></div>
-        <ul class="boards">${value.boards.map((board) => html`<${Item} key=${board.id} app=${app} board=${board} />`)}
+        <ul class="boards">${boards.map((board) => html`<${Item} key=${board.id} app=${app} board=${board} />`)}
         </ul></section>`}
-      ${value?.more && most < MOST &&
-      html`<button type="button" class="plain" onClick=${() => setMost(MOST)}>${words.older}</button>`}
-    </div>
+    <//>
   `;
 }
 

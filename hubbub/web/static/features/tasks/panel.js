@@ -15,7 +15,7 @@ export function TaskPanel({ app, id, news }) {
   const [most, setMost] = useState(PAGE);
   const read = () => app.client.call("read_task", { task: id, limit: most });
   const { value, error } = useWatched(read, {
-    key: `${id} ${most}`, signs: () => news.signs(id), goesOn: () => false,
+    key: `${id} ${most}`, signs: () => news.signs(id),
   });
   if (error) return html`<p class="note danger" role="alert">${error.message}</p>`;
   if (!value) return html`<p class="quiet" role="status">${words.loading}</p>`;
