@@ -54,6 +54,7 @@ async def test_a_message_says_whom_it_has_reached_who_has_read_it_and_whom_it_ca
     carol = await desks.sit(room, "carol", GENERAL)
     await carol.page.close()
     ann = await desks.sit(room, "ann", GENERAL)
+    await ann.threads.get_by_role("button", name="1 away").click()
     await expect(ann.person("carol")).to_contain_text("away")
     await ann.says("for later")
     await expect(ann.message("for later")).to_have_attribute("data-state", "stored")

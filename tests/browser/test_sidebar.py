@@ -132,6 +132,8 @@ async def test_people_and_agents_are_listed_with_what_they_do_and_who_is_here_co
         await expect(rows).to_have_count(1)
     zoe = await room.join("zoe")
     async with Client(WebSocketTransport(room.url), "scout", "agent") as agent:
+        await expect(rows.locator(".name")).to_have_text(["scout", "zoe"])
+        await desk.threads.get_by_role("button", name="1 away").click()
         await expect(rows.locator(".name")).to_have_text(["scout", "zoe", "abe"])
         await expect(rows.locator(".presence")).to_have_text(["online", "online", "away"])
         person = desk.page.locator('[data-participant="scout"]')

@@ -65,6 +65,7 @@ export const t = {
     mentions: (n) => `${n} mention${n === 1 ? "" : "s"}`,
     draft: "draft",
     more: (n) => `${n} more`,
+    away: (n) => `${n} away`,
     fewer: "Fewer",
     repliesTo: (words) => `Replies to: ${words}`,
     startDirect: "Start a conversation",

@@ -2,7 +2,7 @@ import { called, idFor } from "/static/core/names.js";
 import { State } from "/static/core/state.js";
 import { hueOf, initialsOf } from "/static/parts/avatar.js";
 import { activityOf, presenceOf } from "/static/parts/presence.js";
-import { peopleOf } from "/static/features/people/order.js";
+import { parted, peopleOf } from "/static/features/people/order.js";
 import { equal, ok, test } from "./harness.js";
 
 /** A state in which scout is an agent that is here. */
@@ -39,12 +39,14 @@ test("work that one may not read about is work elsewhere", () => {
   equal(activityOf(it, "scout"), { state: "elsewhere", thread: null });
 });
 
-test("agents come first, then people, then services; who is here before who is not", () => {
+test("agents come first, then people, then services; people who are away are folded", () => {
   const all = [
     { id: "s", kind: "service", present: true }, { id: "b", kind: "human", present: false },
     { id: "a", kind: "human", present: true }, { id: "z", kind: "agent", present: false }, { id: "me", kind: "human" },
   ];
   equal(peopleOf(all, "me").map(({ id }) => id), ["z", "a", "b", "s"]);
+  const { listed, away } = parted(peopleOf(all, "me"));
+  equal([listed.map(({ id }) => id), away.map(({ id }) => id)], [["z", "a", "s"], ["b"]]);
 });
 
 test("a name has initials, and always the same of eight colours", () => {

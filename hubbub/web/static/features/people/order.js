@@ -11,3 +11,9 @@ export function peopleOf(participants, me) {
       (a.id < b.id ? -1 : 1),
   );
 }
+
+/** Of those in that order: who is listed, and people who are away, whom one must ask for. */
+export function parted(people) {
+  const isAway = ({ kind, present }) => kind !== "agent" && !present;
+  return { listed: people.filter((each) => !isAway(each)), away: people.filter(isAway) };
+}
