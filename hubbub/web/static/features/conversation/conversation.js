@@ -117,7 +117,7 @@ function Member({ app, id, thread, named }) {
   const is = presenceOf(app.state, id);
   return html`<span class="member">
     <${Presence} app=${app} id=${id} />
-    ${named && app.state.nameOf(id)}
+    ${named && html`<span class="cut">${app.state.nameOf(id)}</span>`}
     ${is === "busy"
       ? html`<${Activity} app=${app} id=${id} thread=${thread.id} />`
       : !named && t.presence[is]}
