@@ -188,15 +188,22 @@ def test_without_a_look_at_the_functions_any_name_may_be_theirs(
 def test_tools_of_the_agents_own_functions_and_of_mcp_servers_may_be_named(write: Write) -> None:
     source = "from hubbub import tool\n@tool(name='weigh', permission='write')\n"
     write("tools.py", f"{source}def scales(kg: int) -> int:\n    '''Weigh.'''\n    return kg\n")
-    agent = "    tools: [tools.py:scales, finish, reply]\n    mcp: [shop]\n    begin_with: weigh\n"
-    settings = "    tool_settings: {weigh: {timeout: 5s}, shop_buy: {confirm: true}}\n"
-    text = f"{PEOPLE}{SERVERS}{CLERK}{agent}{settings}    disabled_tools: [shop_x]\n"
-    assert load_valid(write("net.yaml", text)).file.agents["a"].begin_with == "weigh"
-    assert "no tool 'scales'" in problem_of(write, text.replace("{weigh:", "{scales:"))
-    read_only = text + "    permission_mode: read_only\n"
-    told = "agents.a.begin_with: 'weigh' changes something, which `permission_mode: read_only`"
-    assert told in problem_of(write, read_only)
-    load_valid(write("net.yaml", read_only.replace("{timeout: 5s}", "{permission: read}")))
+    clerk = (
+        "    tools: [tools.py:scales, finish, reply]\n    mcp: [shop]\n    begin_with: weigh\n"
+        "    disabled_tools: [shop_x]\n"
+        "    tool_settings: {weigh: {timeout: 5s}, shop_buy: {confirm: true}}\n"
+    )
+    reader = f"  b:\n{clerk}    permission_mode: read_only\n"
+    right = clerk + reader.replace("{timeout: 5s}", "{permission: read}")
+    file = load_valid(write("net.yaml", f"{PEOPLE}{SERVERS}{CLERK}{right}")).file
+    assert file.agents["a"].begin_with == "weigh"
+    wrong = clerk.replace("{weigh:", "{scales:") + reader
+    with pytest.raises(ConfigProblems) as caught:
+        load_valid(write("net.yaml", f"{PEOPLE}{SERVERS}{CLERK}{wrong}"))
+    name, mode = map(str, caught.value.problems)
+    assert "no tool 'scales'" in name
+    told = "agents.b.begin_with: 'weigh' changes something, which `permission_mode: read_only`"
+    assert told in mode
 
 
 @pytest.mark.slow
@@ -236,14 +243,16 @@ def test_python_is_tried_and_what_cannot_be_used_is_told_with_file_line_and_exce
 def test_functions_and_hooks_that_are_none_are_told(loading: Loading, write: Write) -> None:
     write("tools.py", "five = 5\ndef count(text) -> int:\n    '''Count.'''\n    return 1\n")
     write("rules.py", "from hubbub import Hooks\nclass A(Hooks): ...\nclass B: ...\n")
-    for agent, told in (
+    cases = (
         ("tools: [tools.py:five]", "tools.py: five is no function"),
         ("tools: [tools.py:count]", "tools.py: count cannot be a tool: "),
         ("hooks: [rules.py:A, rules.py:B]", "rules.py: B is no subclass of hubbub.Hooks"),
-    ):
-        with pytest.raises(ConfigProblems) as caught:
-            check_imports(loading(f"{CLERK}    {agent}\n"))
-        assert told in str(caught.value)
+    )
+    agents = "".join(f"  a{n}: {{{agent}}}\n" for n, (agent, _) in enumerate(cases))
+    with pytest.raises(ConfigProblems) as caught:
+        check_imports(loading(f"{MODELS}agents:\n{agents}"))
+    for problem, (_, told) in zip(caught.value.problems, cases, strict=True):
+        assert told in str(problem)
 
 
 @pytest.mark.slow

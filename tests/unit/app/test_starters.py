@@ -9,6 +9,7 @@ import pytest
 from hubbub.app.preflight import load_valid
 from hubbub.app.providers import ModelProposal
 from hubbub.cli.init import starter_files
+from hubbub.config.loader import load
 from tests.unit.conftest import Write
 
 LOCAL = ModelProposal("qwen3:8b", "http://127.0.0.1:11434/v1", None, "Ollama answers")
@@ -19,10 +20,11 @@ def test_the_starter_network_is_valid(write: Write, tmp_path: Path) -> None:
     for proposals in ([], [LOCAL], [LOCAL, LOCAL]):
         for name, text in starter_files(proposals).items():
             write(name, text)
-        config = load_valid(tmp_path / "hubbub.yaml")
-        assert ("concierge" in config.file.agents) is bool(proposals)
-        assert len(config.file.models) == len(proposals)
-        assert config.file.network.listen == "127.0.0.1:4820"
+        file = load(tmp_path / "hubbub.yaml", environ={}).file
+        assert ("concierge" in file.agents) is bool(proposals)
+        assert len(file.models) == len(proposals)
+        assert file.network.listen == "127.0.0.1:4820"
+    load_valid(tmp_path / "hubbub.yaml")
 
 
 @pytest.mark.slow

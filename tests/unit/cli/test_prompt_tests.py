@@ -15,7 +15,6 @@ from hubbub.lab.prompt_tests import run_cases
 from hubbub.lab.reports import CaseVerdict, Suite, write_junit
 from tests.unit.cli.conftest import Shell
 
-# `hubbub test` tries the Python of the config in a process of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-10")]
 
 SCRIPT: JsonValue = {
@@ -48,10 +47,13 @@ models:
   keyless: {{model: m}}
 humans: {{ann: {{}}}}
 agents:
-  clerk: {{instruction: Help., tools: [send_text_message, 'orders.py:find_order']}}
   sorter: {{prompt: {{name: triage, variables: {{shop: Acme}}}}}}
-  clock: {{kind: python, class: 'orders.py:Clock'}}
 """
+CLERKS = """\
+  clerk: {instruction: Help., tools: [send_text_message, 'orders.py:find_order']}
+  clock: {kind: python, class: 'orders.py:Clock'}
+"""
+"""They have Python, which `hubbub test` tries in a process of its own each time."""
 ORDERS = """\
 from hubbub import Agent, tool
 
@@ -85,23 +87,31 @@ SECOND = CLERK.partition("cases:\n")[2].replace("Where is", "boom")
 @pytest.fixture
 def shop(home: Path, endpoint: str) -> Path:
     (home / "hubbub.yaml").write_text(CONFIG.format(url=endpoint))
-    (home / "orders.py").write_text(ORDERS)
     cases = home / "prompts" / "triage" / "cases"
     cases.mkdir(parents=True)
     (cases.parent / "1.0.j2").write_text("You sort mail of {{ shop }}.")
     (cases / "usual.yaml").write_text(TRIAGE)
-    (home / "clerk.yaml").write_text(CLERK)
     return home
 
 
 @pytest.fixture
-def reading(shop: Path) -> Path:
+def staffed(shop: Path) -> Path:
+    """The shop with its clerks."""
+    with (shop / "hubbub.yaml").open("a") as config:
+        config.write(CLERKS)
+    (shop / "orders.py").write_text(ORDERS)
+    (shop / "clerk.yaml").write_text(CLERK)
+    return shop
+
+
+@pytest.fixture
+def reading(staffed: Path) -> Path:
     """The shop, whose clerk has the tools of an MCP server too, which does not run."""
-    config = shop / "hubbub.yaml"
+    config = staffed / "hubbub.yaml"
     text = config.read_text() + "mcp_servers: {find: {command: [nobody-has-this]}}\n"
     config.write_text(text.replace("tools: [", "mcp: [find], begin_with: find_book, tools: ["))
     assert "mcp: [find]" in config.read_text()
-    return shop
+    return staffed
 
 
 def case(shop: Path, text: str) -> tuple[str, ...]:
@@ -160,12 +170,12 @@ def test_variables_and_a_version_of_the_case_come_first(shop: Path, hubbub: Shel
     assert hubbub(*case(shop, text), "-n", "1").code == 0
 
 
-def test_a_model_that_fails_is_an_error_and_no_failed_case(shop: Path, hubbub: Shell) -> None:
-    ran = hubbub(*case(shop, CLERK + SECOND), "-n", "2", "--junit", "out.xml")
+def test_a_model_that_fails_is_an_error_and_no_failed_case(staffed: Path, hubbub: Shell) -> None:
+    ran = hubbub(*case(staffed, CLERK + SECOND), "-n", "2", "--junit", "out.xml")
     assert ran.code == 1
     assert "error     0/0   no answer" in ran.out
     assert "2 x no answer: the model endpoint" in ran.out
-    (suite,) = ElementTree.parse(shop / "out.xml").getroot()
+    (suite,) = ElementTree.parse(staffed / "out.xml").getroot()
     assert suite.attrib["name"] == "c.yaml"
     assert [suite.attrib[key] for key in ("tests", "failures", "errors")] == ["2", "0", "1"]
     error = suite.find("testcase/error")
@@ -204,12 +214,12 @@ async def test_a_mistake_is_told_with_its_place_before_anything_is_asked(reading
         assert complaint in str(caught.value), text
 
 
-def test_an_agent_that_cannot_start_is_told_once(shop: Path, hubbub: Shell) -> None:
-    config = shop / "hubbub.yaml"
+def test_an_agent_that_cannot_start_is_told_once(staffed: Path, hubbub: Shell) -> None:
+    config = staffed / "hubbub.yaml"
     begins = "permission_mode: read_only, begin_with: find_order, tools: ["
     config.write_text(config.read_text().replace("tools: [", begins))
-    (shop / "orders.py").write_text(ORDERS.replace("@tool", "@tool(permission='write')"))
-    ran = hubbub(*case(shop, CLERK.replace("    results: {find_order: sent}\n", "")))
+    (staffed / "orders.py").write_text(ORDERS.replace("@tool", "@tool(permission='write')"))
+    ran = hubbub(*case(staffed, CLERK.replace("    results: {find_order: sent}\n", "")))
     assert ran.code == 2, ran.out
     assert ran.err.count("agents.clerk.begin_with: 'find_order' changes something") == 1
 
