@@ -1,10 +1,12 @@
-"""`hubbub chat` as people use it: its own process, a running network, a pipe or a terminal."""
+"""`hubbub chat` and `hubbub ask` as people use them: processes, a network, a pipe, a terminal."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -21,22 +23,34 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 100.0
 HUBBUB = [sys.executable, "-m", "hubbub"]
+DREAMER = """
+import asyncio
+
+from hubbub import Agent, Message
 
 
+class Dreamer(Agent):
+    async def on_direct(self, message: Message) -> str:
+        await asyncio.Event().wait()
+        return "never"
+"""
 FILE = f"""
 network: {{name: office, auth: open, listen: '127.0.0.1:0', store: 'sqlite::memory:'}}
 channels: {{general: {{}}}}
 humans: {{ann: {{}}, bob: {{}}}}
-agents: {{calculator: {{kind: python, class: '{ROOT}/configs/agents/calculator.py:Calculator'}}}}
+agents:
+  calculator: {{kind: python, class: '{ROOT}/configs/agents/calculator.py:Calculator'}}
+  dreamer: {{kind: python, class: 'dreamer.py:Dreamer'}}
 mods: [files, tasks]
 """
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of a user whose network runs, with an agent and some mods."""
+    """The environment of a user whose network runs, with two agents and some mods."""
     folder = tmp_path_factory.mktemp("office")
     (folder / "office.yaml").write_text(FILE)
+    (folder / "dreamer.py").write_text(DREAMER)
     environment = {
         **os.environ,
         "HUBBUB_STATE_DIR": str(folder / "state"),
@@ -186,3 +200,27 @@ def test_a_person_at_a_terminal_asks_takes_a_task_and_leaves(environment: dict[s
         ann.shows("Claim a task")  # in the menu
         ann.types("\tnothing\r")
         ann.shows("task is an id such as t3, not 'nothing': /tasks claim <task>")
+
+
+def test_ctrl_c_stops_the_turn_that_is_waited_for(environment: dict[str, str]) -> None:
+    def turns() -> list[dict[str, str]]:
+        run = [*HUBBUB, "turns", "list", "--as", "ann", "--agent", "dreamer", "--json"]
+        found = subprocess.check_output(run, env=environment, timeout=DEADLINE_S)
+        listed: list[dict[str, str]] = json.loads(found)["turns"]
+        return listed
+
+    asking = subprocess.Popen(
+        [*HUBBUB, "ask", "dreamer", "sleep well", "--as", "ann"], env=environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        while not turns():
+            assert asking.poll() is None
+        asking.send_signal(signal.SIGINT)
+        _, errors = asking.communicate(timeout=DEADLINE_S)
+        assert (asking.returncode, errors.count("Traceback")) == (130, 0)
+        (turn,) = turns()
+        assert turn["outcome"] == "cancelled"
+    finally:
+        asking.kill()
+        asking.communicate(timeout=DEADLINE_S)

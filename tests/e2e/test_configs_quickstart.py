@@ -2,28 +2,73 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.e2e.support.config_network import ROOT, ConfigNetwork, run_config, run_here
 from tests.unit.configs.people import Person
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 QUESTION = "how many kilometres is the diameter of Jupiter plus the diameter of Saturn, in miles?"
+DOORS = re.compile(r"(hubbub\.interop|acp|mcp)(\.|$)")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def network(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ConfigNetwork]:
+    """The quickstart in processes of its own, which say what they import. It must end cleanly."""
+    folder, noted = tmp_path_factory.mktemp("quickstart"), {"PYTHONPROFILEIMPORTTIME": "1"}
+    async with run_config("quickstart", folder, noted) as network:
+        await network.shows("Hello! I am concierge")
+        yield network
 
 
 @pytest.mark.behaviour("L-7", "L-5")
-async def test_the_quickstart_greets_answers_together_and_stops_cleanly(tmp_path: Path) -> None:
-    async with run_config("quickstart", tmp_path) as network:
-        await network.shows("Hello! I am concierge")
-        ann, ben = await network.join("ann"), await network.join("ben")
-        await _ask_in_the_channel(ann, ben)
-        await _ask_directly(ann)
-        await _tell_a_secret(ann, ben)
-        await _see_it_in_the_terminal(network)
+async def test_the_quickstart_greets_answers_together_and_stops_cleanly(
+    network: ConfigNetwork,
+) -> None:
+    ann, ben = await network.join("ann"), await network.join("ben")
+    await _ask_in_the_channel(ann, ben)
+    await _ask_directly(ann)
+    await _tell_a_secret(ann, ben)
+    await _see_it_in_the_terminal(network)
+
+
+@pytest.mark.behaviour("I-9")
+async def test_the_quickstart_imports_nothing_of_any_door(network: ConfigNetwork) -> None:
+    await network.shows(r"import time:.*hubbub\.agents\.runner")  # by an agent's process
+    ann = await network.join("ann")
+    await ann.asks("concierge", "hello, what can you do?")
+    noted = [line for line in network.output if "import time:" in line]
+    imported = [line.rpartition("|")[2].strip() for line in noted]
+    assert "hubbub.network.hub" in imported
+    assert [module for module in imported if DOORS.match(module)] == []
+
+
+async def test_the_quickstart_answers_in_a_pipe(network: ConfigNetwork, tmp_path: Path) -> None:
+    environment = {
+        **os.environ, "HUBBUB_ADDRESS": network.url, "HUBBUB_AS": "ann",
+        "HUBBUB_STATE_DIR": str(tmp_path),
+    }  # fmt: skip
+
+    def ask(*words: str, piped: str = "") -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "hubbub", "ask", *words], env=environment, input=piped,
+            capture_output=True, text=True, timeout=100, check=True,
+        )  # fmt: skip
+        return done.stdout
+
+    answer = "12 * 7 km in miles ≈ 52.19518 miles\n"
+    assert ask("calculator", piped="12 * 7 km in miles") == answer
+    assert "You can ask:" in ask("hello, what can you do?")
 
 
 async def _ask_in_the_channel(ann: Person, ben: Person) -> None:
