@@ -6,7 +6,6 @@ import asyncio
 import json
 import math
 import random
-import struct
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 from pydantic import JsonValue
 from websockets.exceptions import ConnectionClosed
 
-from benchmarks.wire import handshake
 from hubbub.client import Client, Disconnected, WebSocketTransport
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import STRANGER_BYTES, STRANGER_FRAMES, ErrorFrame, Event, Ready
@@ -403,76 +401,3 @@ async def test_frames_before_identify_are_refused_and_the_socket_can_still_join(
                 _check_error(await mallory.recv())
             ready = await mallory.identify("mallory", "agent")
             assert ready["participant"] == "mallory"
-
-
-def _wire_garbage(port: int, chance: random.Random) -> list[bytes]:
-    """What is no WebSocket, or breaks its rules after the handshake."""
-    hello = handshake(port, "/")
-    masked = b"\0\0\0\0"
-    return [
-        chance.randbytes(200),
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + chance.randbytes(100),  # TLS
-        b"GET / HTTP/1.1\r\n" + b"X: " + b"x" * 70_000 + b"\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: evil.example\r\nUpgrade: websocket\r\n\r\n",
-        b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n\r\nhello",
-        hello[: chance.randrange(1, len(hello))],
-        hello + b"\x81\x05hello",  # not masked
-        hello + b"\xf1\x80" + masked,  # reserved bits
-        hello + b"\x83\x80" + masked,  # reserved opcode
-        hello + b"\x09\x80" + masked,  # a ping in fragments
-        hello + b"\x89\xfe\x00\x7e" + masked + b"x" * 126,  # a long ping
-        hello + b"\x80\x80" + masked,  # the rest of nothing
-        hello + b"\x01\x80" + masked + b"\x81\x80" + masked,  # a frame amid fragments
-        hello + b"\x81\xff" + struct.pack("!Q", 2**62) + masked,  # four exabytes follow
-        hello + b"\x81\xff" + struct.pack("!Q", 2 * 1024 * 1024) + masked + b"x" * 1000,
-        hello + b"\x88\x82" + masked + b"\x00\x01",  # a close code that does not exist
-        hello + b"\x82\x83" + masked + b"\xff\xfe\xfd",  # bytes that are no text
-        hello + b"\x81\x83" + masked + b"\xff\xfe\xfd",  # the same, called text
-        hello + chance.randbytes(300),
-    ]
-
-
-async def _throw(port: int, data: bytes) -> None:
-    """Send bytes and leave without a word."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(data)
-    try:
-        await writer.drain()
-        await reader.read(1)  # the hub has seen at least the beginning
-    except ConnectionError:
-        return  # the hub has cut it off
-    finally:
-        writer.transport.abort()
-
-
-async def test_broken_handshakes_and_websocket_frames_leave_the_hub_as_it_was(
-    hub: HubProcess,
-) -> None:
-    chance = random.Random(7)
-    async with _neighbours(hub) as neighbours:
-        for _ in range(5):
-            for data in _wire_garbage(hub.port, chance):
-                if b"\r\n\r\n" in data:
-                    await _throw(hub.port, data)
-                else:  # a half request: the hub rightly waits for the rest
-                    _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-                    writer.write(data)
-                    writer.close()
-            await neighbours.go_on()
-        await neighbours.go_on(20)
-
-
-async def test_a_frame_beyond_all_measure_closes_the_socket_for_good(hub: HubProcess) -> None:
-    async with peer(hub.url) as mallory:
-        await mallory.identify("mallory", "agent")
-        await mallory.socket.send(json.dumps("x" * 2_000_000))
-        with pytest.raises(ConnectionClosed) as closed:
-            await _read_on(mallory)
-        assert closed.value.rcvd is not None
-        assert closed.value.rcvd.code == 1009
-
-
-async def _read_on(mallory: Peer) -> None:
-    """Read what is on its way, until the connection ends."""
-    while True:
-        await mallory.recv()

@@ -247,10 +247,28 @@ BROKEN = [
 ]
 
 
+NO_HANDSHAKES = [
+    bytes(range(200)),
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(100)),  # TLS
+    b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n",
+    b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
+    b"GET / HT",  # and then nothing
+]
+
+
 @pytest.mark.behaviour("B-8")
-async def test_broken_frames_end_their_own_connection_only() -> None:
+async def test_broken_handshakes_and_frames_end_their_own_connection_only() -> None:
     async with serving() as (_hub, at), raw(at) as other:
         await other.send(Opcode.TEXT, HELLO)
+        for data in NO_HANDSHAKES:
+            reader, writer = await asyncio.open_connection(at.host, at.port)
+            writer.write(data)
+            with suppress(ConnectionError):
+                writer.write_eof()
+                async with soon():
+                    assert b" 101 " not in await reader.read()
+            writer.close()
         for frame, code in BROKEN:
             async with raw(at) as peer:
                 peer.writer.write(frame)
