@@ -18,7 +18,7 @@ from hubbub.testing.model_server import Answer, ModelServer, Script
 from tests.interaction.agent_rig import Rig, arrived, held, rig
 from tests.interaction.peers import Networks, Peer
 
-__all__ = ["TALK", "Config", "Scene", "ending", "scene"]
+__all__ = ["TALK", "Config", "Scene", "ending", "one_turn", "scene"]
 
 Config = dict[str, Any]  # of an agent, as YAML has it: its model checks it
 TALK = Answer(text="Hello there!", ignore_tool_choice=True)
@@ -111,6 +111,14 @@ async def scene(
         if started:
             await made.start()
         yield made
+
+
+async def one_turn(
+    networks: Networks, *answers: AnyAnswer, base: Path | None = None, **config: Any
+) -> tuple[Turn, ModelServer]:
+    """What becomes of a person's message, and what the model was asked."""
+    async with scene(networks, *answers, base=base, **config) as s:
+        return await s.turn(), s.model
 
 
 def ending(turn: Turn) -> tuple[str, str]:

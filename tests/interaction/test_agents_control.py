@@ -8,42 +8,29 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.config.loader import load
-from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
-from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import ModelServer, Usage
+from hubbub.testing.model_server import Usage
 from tests.doc_pages import example
 from tests.interaction.agent_rig import call, ended, finish, playing, rig, says, send
 from tests.interaction.approval_rig import parked
 from tests.interaction.peers import Frame, Networks, Peer, soon
+from tests.interaction.scripted import one_turn, scene
 
 PAGE = "docs/explanation/turns.md"
-
-
-async def one_turn(
-    networks: Networks, base: Path, *answers: AnyAnswer, **settings: JsonValue
-) -> tuple[Turn, ModelServer]:
-    """What becomes of a person's message."""
-    async with playing(*answers) as model, rig(networks) as net:
-        ann = await net.person()
-        models = {"default": ModelConfig(model="m", base_url=model.base_url, retries=0)}
-        await net.configured("bot", AgentConfig.model_validate(settings), base, models)
-        await ann.say("bot", "go")
-        return await net.turn("bot-m1"), model
 
 
 class TestCaps:
     @pytest.mark.behaviour("Y-10")
     async def test_no_question_is_asked_when_the_tokens_are_used_up(
-        self, in_memory: Networks, tmp_path: Path
+        self, in_memory: Networks
     ) -> None:
         dear = Usage(prompt_tokens=600, completion_tokens=100)
         look = says(call("list_channels"), usage=dear)
         again = says(call("list_participants"), usage=dear)
-        turn, model = await one_turn(in_memory, tmp_path, look, again, max_tokens=1000)
+        turn, model = await one_turn(in_memory, look, again, max_tokens=1000)
         assert ended(turn).outcome == "max_steps"
         assert "1400 tokens (at most 1000)" in ended(turn).reason
         assert all(c.result for step in turn.steps for c in step.calls)
@@ -57,10 +44,10 @@ class TestCaps:
         # Nothing is sent: that may take longer than the little time that all tools have here.
         turn, _ = await one_turn(
             in_memory,
-            tmp_path,
             *[says(call("sleep")), says(call("give_up")), says(finish()), says(finish())],
             tools=["slow.py:sleep", "slow.py:give_up", "send_text_message"],
             tool_timeout="0.05s",
+            base=tmp_path,
         )
         assert ended(turn).outcome == "finished"
         errors = [step.calls[0].error for step in turn.steps[:2]]
@@ -113,9 +100,9 @@ class TestHooks:
         shout = call("broadcast_text_message", text="everybody listen")
         turn, model = await one_turn(
             in_memory,
-            tmp_path,
             says(shout),
             says(send("ann", "you alone"), finish()),
+            base=tmp_path,
             hooks=[*desk.hooks],
         )
         assert turn.steps[0].calls[0].error == "refused"
@@ -129,9 +116,9 @@ class TestHooks:
         (tmp_path / "bad.py").write_text(BAD_HOOKS)
         turn, model = await one_turn(
             in_memory,
-            tmp_path,
             *[says(call("list_channels")), says(call("list_participants"))],
             says(send("ann", "I cannot look at present"), finish()),
+            base=tmp_path,
             hooks=["bad.py:Broken", "bad.py:Guard"],
         )
         assert ended(turn).outcome == "finished"
@@ -150,14 +137,11 @@ class TestHooks:
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         (tmp_path / "bad.py").write_text(BAD_HOOKS)
-        settings = AgentConfig.model_validate({"hooks": ["bad.py:NoHooks"]})
-        async with playing() as model, rig(in_memory) as net:
-            models = {"default": ModelConfig(model="m", base_url=model.base_url, retries=0)}
-            await net.configured("bot", settings, tmp_path, models)
-            died = await net.death("bot")
+        async with scene(in_memory, base=tmp_path, hooks=["bad.py:NoHooks"]) as s:
+            died = await s.net.death("bot")
         assert isinstance(died, ConfigError)
         assert "bad.py:NoHooks is no subclass of" in str(died)
-        assert not model.requests
+        assert not s.model.requests
 
 
 def partials(ann: Peer) -> list[Frame]:
@@ -213,15 +197,15 @@ class TestStreaming:
     async def test_what_awaits_approval_is_not_shown(self, in_memory: Networks) -> None:
         confirmed: JsonValue = {"send_text_message": {"confirm": True}}
         script = [says(send("ann", LONG)), says(finish()), says(finish())]
-        async with playing(*script) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await net.llm("bot", model, endpoint={"stream": True}, tool_settings=confirmed)
-            await ann.say("bot", "go")
-            (approval,) = await parked(net, ann)
-            await ann.call("deny", id=approval["id"])
-            await net.turn("bot-m1")
-            await ann.sync()
-            assert partials(ann) == []
+        async with scene(
+            in_memory, *script, endpoint={"stream": True}, tool_settings=confirmed
+        ) as s:
+            await s.say()
+            (approval,) = await parked(s.net, s.ann)
+            await s.ann.call("deny", id=approval["id"])
+            await s.net.turn("bot-m1")
+            await s.ann.sync()
+            assert partials(s.ann) == []
 
     @pytest.mark.behaviour("Y-9")
     async def test_what_a_mod_may_refuse_is_not_shown(self, in_memory: Networks) -> None:
@@ -239,15 +223,14 @@ class TestStreaming:
     @pytest.mark.behaviour("Y-9")
     async def test_what_is_meant_for_others_is_not_shown(self, in_memory: Networks) -> None:
         script = [says(send("bob", "about ann"), send("ann", "just a moment"), finish())]
-        async with playing(*script) as model, rig(in_memory) as net:
-            ann, bob = await net.person(), await net.person("bob")
-            await net.llm("bot", model, endpoint={"stream": True})
-            await ann.say("bot", "go")
-            await net.turn("bot-m1")
-            await ann.sync()
+        async with scene(in_memory, *script, endpoint={"stream": True}) as s:
+            bob = await s.net.person("bob")
+            await s.say()
+            await s.net.turn("bot-m1")
+            await s.ann.sync()
             await bob.sync()
-            assert [s["data"]["text"] for s in partials(ann)][-1] == "just a moment"
-            assert all("about" not in s["data"]["text"] for s in partials(ann))
+            assert [each["data"]["text"] for each in partials(s.ann)][-1] == "just a moment"
+            assert all("about" not in each["data"]["text"] for each in partials(s.ann))
             assert partials(bob) == []
 
     @pytest.mark.behaviour("Y-9", "H-90")

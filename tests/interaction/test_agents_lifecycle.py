@@ -21,14 +21,13 @@ from tests.interaction.agent_rig import (
     Rig,
     ended,
     finish,
-    held,
-    playing,
     rig,
     said_to,
     says,
     send,
 )
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
+from tests.interaction.scripted import scene
 
 DESK = config(channels={"desk": {"members": "all"}})
 
@@ -86,26 +85,24 @@ class TestKilledInTheMiddle:
             says(send("ann", "two"), finish("both said")),
             says(send("ann", "three"), finish()),
         ]
-        async with playing(*script) as model, rig(in_memory) as net:
-            ann = await net.person()
-            await net.llm("bot", model)
-            await ann.say("bot", "go")
-            await held(model, "dying")
-            await net.kill("bot")
-            await net.llm("bot", model)
-            turn = await net.turn("bot-m1")
+        async with scene(in_memory, *script) as s:
+            await s.say()
+            await s.held("dying")
+            await s.net.kill("bot")
+            await s.start()
+            turn = await s.net.turn("bot-m1")
             assert turn.attempts == 2
             calls = [c.name for s in turn.steps for c in s.calls]
             assert calls == ["send_text_message", "send_text_message", "finish"]
-            assert await everything(net, ann) == ["one", "two"]
-            resumed = model.requests[2].body.messages
+            assert await everything(s.net, s.ann) == ["one", "two"]
+            resumed = s.model.requests[2].body.messages
             assert [m.role for m in resumed] == ["system", "user", "assistant", "tool"]
-            assert resumed[1].text == model.requests[0].body.messages[1].text
-            await net.kill("bot")
-            again = await ann.say("bot", "and then?")
-            await net.llm("bot", model)
-            await net.turn(f"bot-{again['id']}")
-            prompt = model.requests[3].body.messages[1].text
+            assert resumed[1].text == s.model.requests[0].body.messages[1].text
+            await s.net.kill("bot")
+            again = await s.ann.say("bot", "and then?")
+            await s.start()
+            await s.net.turn(f"bot-{again['id']}")
+            prompt = s.model.requests[3].body.messages[1].text
             history = prompt.partition("<current_interaction>")[0]
             assert history.index(">go<") < history.index(">one<"), "it knows its own words"
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
-from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
-from tests.interaction.agent_rig import rig
 from tests.interaction.peers import Networks, config
-from tests.interaction.scripted import ending
+from tests.interaction.scripted import ending, scene
 from tests.unit.agents.raw_endpoint import Reply, completion, endpoint
 
 
@@ -34,15 +31,11 @@ async def turn_with(
 ) -> tuple[Turn, list[str]]:
     """A turn of an agent whose endpoint always says `body`, and what Ann hears."""
     file = config(humans={"ann": {"roles": ["owner"]}})
-    async with endpoint(Reply(body)) as url, rig(networks, file) as net:
-        ann = await net.person()
-        model = ModelConfig(model="m", base_url=url, retries=0)
-        bot = AgentConfig.model_validate(settings)
-        await net.configured("bot", bot, Path(), {"default": model})
-        await ann.say("bot", "go")
-        turn = await net.turn("bot-m1")
-        heard = [str((await ann.event())["message"]["content"]) for _ in range(hears)]
-        return turn, heard
+    async with (
+        endpoint(Reply(body)) as url,
+        scene(networks, file=file, endpoint={"base_url": url}, **settings) as s,
+    ):
+        return await s.turn(), [await s.heard() for _ in range(hears)]
 
 
 @pytest.mark.behaviour("A-7")

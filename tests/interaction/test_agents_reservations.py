@@ -13,7 +13,6 @@ from tests.interaction.agent_rig import (
     ended,
     finish,
     heard,
-    held,
     notice,
     playing,
     rig,
@@ -22,6 +21,7 @@ from tests.interaction.agent_rig import (
     send,
 )
 from tests.interaction.peers import Networks, Peer, config
+from tests.interaction.scripted import scene
 
 PRICE: dict[str, JsonValue] = {"input": 1.0, "output": 10.0}
 
@@ -47,23 +47,23 @@ async def test_a_question_is_paid_for_before_and_settled_after(in_memory: Networ
         says(call("list_channels"), usage=used(700), hold="one"),
         says(send("ann", "done"), finish(), usage=used(800), hold="two"),
     ]
-    async with playing(*script) as model, rig(in_memory, limited(tokens=100_000, usd=1.0)) as net:
-        ann = await net.person()
-        endpoint: JsonValue = {"max_output_tokens": 500, "price": PRICE}
-        await net.llm("bot", model, endpoint=endpoint)
-        await ann.say("bot", "go")
-        await held(model, "one")
-        first = await spent(ann)
+    endpoint: JsonValue = {"max_output_tokens": 500, "price": PRICE}
+    async with scene(
+        in_memory, *script, file=limited(tokens=100_000, usd=1.0), endpoint=endpoint
+    ) as s:
+        await s.say()
+        await s.held("one")
+        first = await spent(s.ann)
         assert first["tokens"] > 500, "what may be written counts, and what is read"
         assert first["usd"] > 500 * 10e-6
-        model.release("one")
-        await held(model, "two")
-        await net.network.quiet()
-        second = await spent(ann)
+        s.model.release("one")
+        await s.held("two")
+        await s.net.network.quiet()
+        second = await spent(s.ann)
         assert second["tokens"] > 710 + 500, "the real figures of one, the estimate of the other"
-        model.release("two")
-        turn = await net.turn("bot-m1")
-        last = await spent(ann)
+        s.model.release("two")
+        turn = await s.net.turn("bot-m1")
+        last = await spent(s.ann)
         assert last["tokens"] == turn.tokens_in + turn.tokens_out == 1520
         assert last["usd"] == pytest.approx(1500e-6 + 200e-6)
 
@@ -74,19 +74,17 @@ async def test_a_turn_whose_budget_is_used_up_ends(in_memory: Networks) -> None:
         says(call("list_channels"), usage=used(59_000)),
         says(send("ann", "here again"), finish()),
     ]
-    async with playing(*script) as model, rig(in_memory, limited(tokens=60_000)) as net:
-        ann = await net.person()
-        await net.llm("bot", model)
-        await ann.say("bot", "go")
-        end = ended(await net.turn("bot-m1"))
+    async with scene(in_memory, *script, file=limited(tokens=60_000)) as s:
+        await s.say()
+        end = ended(await s.net.turn("bot-m1"))
         assert end.outcome == "budget_exhausted"
         assert "tokens of the interaction" in end.reason
-        assert len(model.requests) == 1
-        told = await notice(ann, "budget_exhausted")
+        assert len(s.model.requests) == 1
+        told = await notice(s.ann, "budget_exhausted")
         assert told["text_representation"].startswith("bot has used up its budget")
         assert told["content"]["messages"] == ["m1"]
-        again = await ann.say("bot", "go on")
-        assert ended(await net.turn(f"bot-{again['id']}")).outcome == "finished"
+        again = await s.ann.say("bot", "go on")
+        assert ended(await s.net.turn(f"bot-{again['id']}")).outcome == "finished"
 
 
 @pytest.mark.behaviour("H-61")
@@ -104,15 +102,12 @@ async def test_no_kind_of_agent_asks_without_leave(in_memory: Networks) -> None:
 @pytest.mark.behaviour("H-61")
 async def test_helpers_ask_out_of_the_same_budget(in_memory: Networks) -> None:
     script = [says(call("fork", goal="look"), usage=used(59_000)), says(finish())]
-    async with playing(*script) as model, rig(in_memory, limited(tokens=60_000)) as net:
-        ann = await net.person()
-        await net.llm("bot", model, fork={})
-        await ann.say("bot", "go")
-        turn = await net.turn("bot-m1")
+    async with scene(in_memory, *script, file=limited(tokens=60_000), fork={}) as s:
+        turn = await s.turn()
         (helper,) = turn.steps[0].calls
         assert helper.error == "budget_exhausted"
         assert ended(turn).outcome == "budget_exhausted"
-        assert len(model.requests) == 1
+        assert len(s.model.requests) == 1
 
 
 @pytest.mark.behaviour("H-62")
@@ -121,19 +116,16 @@ async def test_a_model_is_told_when_little_is_left(in_memory: Networks) -> None:
         says(call("list_channels"), usage=used(170_000)),
         says(send("ann", "that is all"), finish(), usage=used(700)),
     ]
-    async with playing(*script) as model, rig(in_memory, limited(tokens=200_000)) as net:
-        ann = await net.person()
-        await net.llm("bot", model)
-        await ann.say("bot", "go")
-        turn = await net.turn("bot-m1")
-        first, second = (request.body.messages for request in model.requests)
+    async with scene(in_memory, *script, file=limited(tokens=200_000)) as s:
+        turn = await s.turn()
+        first, second = (request.body.messages for request in s.model.requests)
         assert "Little is left" not in first[-1].text
         assert second[-1].role == "user"
         assert second[-1].text.startswith("Little is left for this task: ")
         assert second[-1].text.endswith("of 200,000 tokens. Finish now with what you have.")
         assert turn.steps[1].notes[-1] == f"the model was told: {second[-1].text}"
         assert [m.text for m in second[:2]] == [m.text for m in first[:2]]
-        assert await heard(net, ann) == ["that is all"]
+        assert await heard(s.net, s.ann) == ["that is all"]
 
 
 @pytest.mark.behaviour("H-60")
@@ -143,11 +135,11 @@ async def test_what_was_reserved_and_not_used_is_free_again(in_memory: Networks)
         says(call("list_participants"), usage=used(10)),
         says(finish("enough")),
     ]
-    async with playing(*script) as model, rig(in_memory, limited(tokens=40_000)) as net:
-        ann = await net.person()
-        await net.llm("bot", model, endpoint={"max_output_tokens": 15_000})
-        await ann.call("broadcast_text_message", text="to whom it may concern")
-        turn = await net.turn("bot-m1")
+    async with scene(
+        in_memory, *script, file=limited(tokens=40_000), endpoint={"max_output_tokens": 15_000}
+    ) as s:
+        await s.ann.call("broadcast_text_message", text="to whom it may concern")
+        turn = await s.net.turn("bot-m1")
         assert ended(turn).outcome == "finished", turn.end
 
 
@@ -155,11 +147,9 @@ async def test_what_was_reserved_and_not_used_is_free_again(in_memory: Networks)
 async def test_a_hub_that_has_no_time_is_asked_again(in_memory: Networks) -> None:
     slow = config(network={"limits": {"calls_per_second": 100, "burst": 2}})
     script = [says(call("list_channels")), says(send("ann", "at last"), finish())]
-    async with playing(*script) as model, rig(in_memory, slow) as net:
-        ann = await net.person()
-        await net.llm("bot", model)
-        await ann.say("bot", "go")
-        assert await said_to(ann) == "at last"
+    async with scene(in_memory, *script, file=slow) as s:
+        await s.say()
+        assert await said_to(s.ann) == "at last"
 
 
 @pytest.mark.behaviour("H-60")
@@ -169,14 +159,10 @@ async def test_a_turn_taken_up_again_asks_for_leave_again(in_memory: Networks) -
         says(finish("never heard"), hold="dying"),
         says(send("ann", "done"), finish(), usage=used(800)),
     ]
-    async with playing(*script) as model, rig(in_memory, limited(tokens=100_000)) as net:
-        ann = await net.person()
-        await net.llm("bot", model)
-        await ann.say("bot", "go")
-        await held(model, "dying")
-        await net.kill("bot")
-        await net.network.gone("bot")
-        await net.llm("bot", model)
-        turn = await net.turn("bot-m1")
+    async with scene(in_memory, *script, file=limited(tokens=100_000)) as s:
+        await s.say()
+        await s.held("dying")
+        await s.restart()
+        turn = await s.net.turn("bot-m1")
         assert turn.attempts == 2
-        assert (await spent(ann))["tokens"] == turn.tokens_in + turn.tokens_out
+        assert (await spent(s.ann))["tokens"] == turn.tokens_in + turn.tokens_out

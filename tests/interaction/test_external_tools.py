@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
-from tests.interaction.agent_rig import Rig, call, ended, playing, rig, says
+from tests.interaction.agent_rig import call, ended, says
 from tests.interaction.peers import Networks, Peer
+from tests.interaction.scripted import scene
 
 TOOLS: list[JsonValue] = [
     {
@@ -45,32 +45,25 @@ async def brings(ann: Peer, **results: str) -> Any:
     return await asks(ann, "the results", external_results=told)
 
 
-async def said(net: Rig, ann: Peer) -> str:
-    message = (await ann.event())["message"]
-    return str(message["content"])
-
-
 @pytest.mark.behaviour("I-15")
 async def test_a_call_is_handed_over_and_the_next_turn_goes_on_with_its_result(
     in_memory: Networks,
 ) -> None:
     early = call("finish", message="too early")
     answers = [says(WEATHER, early), says(call("finish", message="It rains."))]
-    async with playing(*answers) as model, rig(in_memory) as net:
-        await net.llm("bot", model)
-        ann = await net.person()
-        question = await asks(ann, "how is the weather in Oslo?")
-        handed = await asked_of(ann)
+    async with scene(in_memory, *answers) as s:
+        question = await asks(s.ann, "how is the weather in Oslo?")
+        handed = await asked_of(s.ann)
         assert (handed["name"], handed["arguments"]) == ("get_weather", {"place": "Oslo"})
-        first = await net.turn(f"bot-{question['id']}")
+        first = await s.net.turn(f"bot-{question['id']}")
         assert ended(first).reason == "waits for the results of get_weather"
         assert [c.error for c in first.steps[-1].calls] == [None, "too_early"]
-        brought = await brings(ann, **{handed["id"]: "rain, 4 degrees"})
-        assert await said(net, ann) == "It rains."
-        second = await net.turn(f"bot-{brought['id']}")
+        brought = await brings(s.ann, **{handed["id"]: "rain, 4 degrees"})
+        assert await s.heard() == "It rains."
+        second = await s.net.turn(f"bot-{brought['id']}")
         assert second.start.continues == first.start.id
         assert {"get_weather", "asker_finish", "asker_asker_finish"} <= set(second.start.tools)
-        results = [m.content for m in model.requests[1].messages if m.role == "tool"]
+        results = [m.content for m in s.model.requests[1].messages if m.role == "tool"]
         assert results[0] == "rain, 4 degrees"
 
 
@@ -80,28 +73,24 @@ async def test_calls_of_several_turns_have_their_results_and_a_death_in_between_
 ) -> None:
     again = call("get_weather", place="Bergen")
     answers = [says(WEATHER), says(again), says(call("finish", message="Rain everywhere."))]
-    async with playing(*answers) as model, rig(in_memory) as net:
-        await net.llm("bot", model)
-        ann = await net.person()
-        question = await asks(ann, "the weather?")
-        oslo = await asked_of(ann)
-        await net.turn(f"bot-{question['id']}")
-        await net.kill("bot")
-        brought = await brings(ann, **{oslo["id"]: "rain"})
-        await net.llm("bot", model)
-        bergen = await asked_of(ann)
-        await net.turn(f"bot-{brought['id']}")
-        await brings(ann, **{bergen["id"]: "more rain"})
-        assert await said(net, ann) == "Rain everywhere."
-        results = [m.content for m in model.requests[2].messages if m.role == "tool"]
+    async with scene(in_memory, *answers) as s:
+        question = await asks(s.ann, "the weather?")
+        oslo = await asked_of(s.ann)
+        await s.net.turn(f"bot-{question['id']}")
+        await s.net.kill("bot")
+        brought = await brings(s.ann, **{oslo["id"]: "rain"})
+        await s.start()
+        bergen = await asked_of(s.ann)
+        await s.net.turn(f"bot-{brought['id']}")
+        await brings(s.ann, **{bergen["id"]: "more rain"})
+        assert await s.heard() == "Rain everywhere."
+        results = [m.content for m in s.model.requests[2].messages if m.role == "tool"]
         assert results == ["rain", "more rain"]
 
 
 @pytest.mark.behaviour("I-15")
-async def test_what_is_no_tool_is_passed_over(in_memory: Networks, tmp_path: Path) -> None:
-    async with playing(says(call("finish", message="yes"))) as model, rig(in_memory) as net:
-        await net.llm("bot", model)
-        ann = await net.person()
+async def test_what_is_no_tool_is_passed_over(in_memory: Networks) -> None:
+    async with scene(in_memory, says(call("finish", message="yes"))) as s:
         bad: dict[str, JsonValue] = {"external_tools": [{"name": "no name"}], "text": "there?"}
-        await ann.call("send_message", to="bot", content=bad, text_representation="there?")
-        assert await said(net, ann) == "yes"
+        await s.ann.call("send_message", to="bot", content=bad, text_representation="there?")
+        assert await s.heard() == "yes"
