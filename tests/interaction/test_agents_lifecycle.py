@@ -278,18 +278,6 @@ class TestConnection:
             await ann.say("slow", "again")
             assert await said_to(ann) == "still here"
 
-    async def test_a_hub_that_wants_less_gets_the_records_later(self, in_memory: Networks) -> None:
-        few = config(network={"limits": {"calls_per_second": 100, "burst": 2}})
-        async with rig(in_memory, few) as net:
-            await net.python("bot", Echo())
-            for n in range(3):
-                person = await net.person(f"p{n}")  # each has a rate of their own, the bot but one
-                await person.say("bot", f"{n}")
-                await person.event()
-            records = [await net.turn(f"bot-m{n}") for n in (1, 3, 5)]
-            assert [ended(r).outcome for r in records] == ["finished"] * 3
-            assert [r.sent for r in records] == [("m2",), ("m4",), ("m6",)]
-
 
 class TestAtTheSameTime:
     @pytest.mark.behaviour("A-11")
@@ -379,28 +367,6 @@ class TestStopping:
         agent = Waits()
         agent._join(link, {})
         return AgentRunner(client, inbox, HandlerBrain(agent, link), grace_s=grace_s)
-
-    @pytest.mark.behaviour("W-9")
-    async def test_a_cancelled_turn_is_recorded_and_the_person_told(
-        self, in_memory: Networks
-    ) -> None:
-        gate = Gate()
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            runner = await self.running(net, gate)
-            running = asyncio.create_task(runner.run())
-            await ann.say("bot", "go")
-            await gate.until_reached()
-            assert runner.cancel("bot-m1", "ann has changed her mind")
-            assert ended(await net.turn("bot-m1")).outcome == "cancelled"
-            notice = (await ann.event())["message"]
-            assert "ann has changed her mind" in notice["text_representation"]
-            assert not runner.cancel("bot-m1", "again")
-            gate.open.set()
-            await ann.say("bot", "again")
-            assert await said_to(ann) == "done"
-            running.cancel()
-            await asyncio.wait({running})
 
     async def test_cancelling_the_agent_leaves_no_task_and_the_turn_open(
         self, in_memory: Networks

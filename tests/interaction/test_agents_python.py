@@ -65,25 +65,6 @@ class Concierge(Agent):
         return f"it is {found.text}"
 
 
-@pytest.mark.behaviour("T-1")
-async def test_a_direct_message_is_a_recorded_turn_and_answered_in_its_thread(
-    on_sockets: Networks,
-) -> None:
-    async with rig(on_sockets) as net:
-        ann = await net.person()
-        await net.python("echo", Echo())
-        await ann.say("echo", "hello")
-        answer = (await ann.event())["message"]
-        assert answer["content"] == "you said: hello"
-        assert answer["thread_id"] == "dm.ann.echo"
-        assert (answer["interaction_id"], answer["hop"]) == ("i1", 1)
-        turn = await net.turn("echo-m1")
-        assert ending(turn)[0] == "finished"
-        assert (turn.start.messages, turn.sent) == (("m1",), ("m2",))
-        (sent,) = turn.steps[0].calls
-        assert (sent.name, sent.result) == ("send_text_message", "m2")
-
-
 class TestHandlers:
     @pytest.mark.behaviour("A-10")
     async def test_each_way_to_be_addressed_has_its_handler(self, in_memory: Networks) -> None:

@@ -16,7 +16,6 @@ from tests.interaction.agent_rig import (
     notice,
     playing,
     rig,
-    said_to,
     says,
     send,
 )
@@ -126,30 +125,6 @@ async def test_a_model_is_told_when_little_is_left(in_memory: Networks) -> None:
         assert turn.steps[1].notes[-1] == f"the model was told: {second[-1].text}"
         assert [m.text for m in second[:2]] == [m.text for m in first[:2]]
         assert await heard(s.net, s.ann) == ["that is all"]
-
-
-@pytest.mark.behaviour("H-60")
-async def test_what_was_reserved_and_not_used_is_free_again(in_memory: Networks) -> None:
-    script = [
-        says(call("list_channels"), usage=used(10)),
-        says(call("list_participants"), usage=used(10)),
-        says(finish("enough")),
-    ]
-    async with scene(
-        in_memory, *script, file=limited(tokens=40_000), endpoint={"max_output_tokens": 15_000}
-    ) as s:
-        await s.ann.call("broadcast_text_message", text="to whom it may concern")
-        turn = await s.net.turn("bot-m1")
-        assert ended(turn).outcome == "finished", turn.end
-
-
-@pytest.mark.behaviour("H-60")
-async def test_a_hub_that_has_no_time_is_asked_again(in_memory: Networks) -> None:
-    slow = config(network={"limits": {"calls_per_second": 100, "burst": 2}})
-    script = [says(call("list_channels")), says(send("ann", "at last"), finish())]
-    async with scene(in_memory, *script, file=slow) as s:
-        await s.say()
-        assert await said_to(s.ann) == "at last"
 
 
 @pytest.mark.behaviour("H-60")

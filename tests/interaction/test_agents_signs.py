@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -111,38 +110,6 @@ class TestHandlers:
                 said("thinking", 2, "bot-m2"),
                 said("idle", 2, "bot-m2"),
             ]
-
-    @pytest.mark.parametrize("within", [0.3, 60])
-    async def test_a_turn_that_fails_or_takes_too_long_is_idle_too(
-        self, in_memory: Networks, within: float
-    ) -> None:
-        class Stuck(Agent):
-            async def on_direct(self, message: Message) -> None:
-                await fail.wait()
-                raise ValueError("broken")
-
-        fail = asyncio.Event()
-        async with rig(in_memory) as net:
-            ann = await net.person()
-            await net.python("bot", Stuck(), turn_timeout=within)
-            await ann.say("bot", "go")
-            assert await shown(ann) == said("thinking")
-            if within > 1:
-                fail.set()
-            assert await shown(ann) == said("idle")
-
-    async def test_one_that_loses_its_connection_is_shown_again_and_one_that_dies_is_idle(
-        self, on_sockets: Networks
-    ) -> None:
-        async with rig(on_sockets) as net:
-            ann = await net.person()
-            await net.python("bot", Slow(Gate()))
-            await ann.say("bot", "go")
-            assert await shown(ann) == said("thinking")
-            await net.cut("bot")
-            assert await shown(ann) == said("thinking")
-            await net.kill("bot")
-            assert await shown(ann) == said("idle")
 
     async def test_one_who_asks_is_shown_to_wait_until_the_answer_comes_or_the_time_is_up(
         self, in_memory: Networks

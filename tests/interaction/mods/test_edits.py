@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from hubbub.mods.moderation.rules import ModerationConfig
 from tests.interaction.mods.workplace import DESK, post, refused, workplace
 from tests.interaction.peers import Peer
 from tests.interaction.stop_rig import HandClock
-from tests.interaction.stores import MoodyStore
 
 PEOPLE = ("ann", "bot", "calc")
 
@@ -170,35 +168,6 @@ async def test_nothing_forbidden_comes_in_by_an_edit() -> None:
             await edit(ann, id, "a badword")
             assert await shown(bot) == [("a *******", "edited")]
             assert (await bot.take(2))[1]["message"]["content"] == "a *******"
-
-
-@pytest.mark.behaviour("M-87")
-async def test_of_edits_at_once_the_last_in_the_log_counts_and_a_deletion_above_all() -> None:
-    store = MoodyStore()
-    async with workplace([mod()], *PEOPLE, store=store) as (network, ann, bot, _):
-        sockets = [ann, *[await network.join("ann") for _ in range(4)]]
-        id = await post(ann, "frist")
-        told = await asyncio.gather(*(edit(s, id, f"by {n}") for n, s in enumerate(sockets)))
-        order = sorted(range(5), key=lambda n: told[n]["seq"])
-        assert await shown(bot) == [(f"by {order[-1]}", "edited")]
-        by = [f"by {n}" for n in order]
-        assert [text for *_, text in await versions(bot, id)] == ["frist", *by]
-        first = await edit(ann, id, "first", cid="c1")
-        assert await edit(ann, id, "first", cid="c1") == first
-        assert len(await versions(ann, id)) == 7
-        store.failing = 1
-        assert await refused(ann, "edit_message", message_id=id, text="x") == "store_unavailable"
-        assert await shown(ann) == [("first", "edited")]
-        store.gate.clear()
-        deleting = await ann.post("delete_message", message_id=id)
-        editing = await sockets[1].post("edit_message", message_id=id, text="back again")
-        for peer in (ann, sockets[1]):
-            await peer.call("list_channels")
-        store.gate.set()
-        assert (await ann.answer(deleting))["op"] == "result"
-        assert (await sockets[1].answer(editing))["op"] == "result"  # both were on their way
-        assert await shown(bot) == [("", "deleted")]
-        assert "back again" not in str(await bot.call("read_thread", thread=DESK))
 
 
 @pytest.mark.behaviour("M-84", "M-88")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from pydantic import JsonValue
 
-from hubbub.errors import OperationError
-from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
-from hubbub.protocol.messages import Draft
+from hubbub.mods.api import Mod, ModConfig
 from hubbub.protocol.turns import Turn
 from tests.interaction.peers import Networks, eventually
 from tests.interaction.stop_rig import HandClock, at_work
@@ -42,35 +38,6 @@ class Witness(Mod):
 
     def on_timer(self, key: str) -> None:
         self.seen.append(key)
-
-
-class Judge(Mod):
-    """Does to messages of people what a test says."""
-
-    name = "judge"
-
-    def __init__(self, judge: Callable[[Draft], Verdict], **config: JsonValue):
-        super().__init__(settings(**config))
-        self.judge = judge
-
-    def on_message(self, draft: Draft) -> Verdict:
-        return self.judge(draft) if draft.sender_kind == "human" else PASS
-
-
-def adding(text: str) -> Callable[[Draft], Verdict]:
-    return lambda draft: Replace(draft.replace(content=f"{draft.content}{text}"))
-
-
-@pytest.mark.behaviour("M-50")
-async def test_mods_judge_in_the_order_of_the_list_until_one_rejects() -> None:
-    mods = [Judge(adding("1")), Judge(adding("2"))]
-    async with NETWORKS.start(mods=mods) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        await ann.say("bob", "0")
-        assert (await bob.event())["message"]["content"] == "012"
-        mods[0].judge = lambda draft: Reject("not today")
-        with pytest.raises(OperationError, match="judge: not today"):
-            await ann.say("bob", "0")
 
 
 @pytest.mark.behaviour("M-51")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from pydantic import JsonValue
 
@@ -11,7 +9,6 @@ from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.reactions.mod import ReactionsConfig, ReactionsMod
 from tests.interaction.mods.workplace import DESK, post, refused, refusing, workplace
 from tests.interaction.peers import Frame, Peer
-from tests.interaction.stores import MoodyStore
 
 
 def mod(**settings: JsonValue) -> ReactionsMod:
@@ -156,32 +153,3 @@ async def test_the_reactions_of_a_thread_are_listed_by_position_in_pages() -> No
         many = [f"m{n + 1}" for n in range(101)]
         for wrong in ({}, {"thread": DESK, "message_ids": ids[:1]}, {"message_ids": many}):
             assert await refused(ann, "list_reactions", **wrong) == "bad_request"
-
-
-@pytest.mark.behaviour("M-236", "M-237")
-async def test_many_at_once_a_full_disk_and_a_restart_leave_counts_that_are_right(
-    tmp_path: Path,
-) -> None:
-    place = f"sqlite:{tmp_path / 'x.db'}"
-    store, own = MoodyStore(place), mod()
-    people = ("ann", "bob", "olga", "bot")
-    async with workplace([own], *people, store=store) as (_, *peers):
-        ann = peers[0]
-        id = await post(ann, "Lunch?")
-        store.failing = 1
-        code = await refused(ann, "add_reaction", message_id=id, emoji="👍")
-        assert (code, await shown(ann, id)) == ("store_unavailable", {})
-        refs = [
-            (each, await each.post("toggle_reaction", message_id=id, emoji="👍"))
-            for each in peers
-            for _ in range(5)
-        ]
-        answers = [await each.answer(ref) for each, ref in refs]
-        assert all(answer["op"] == "result" for answer in answers), answers
-        assert await shown(ann, id) == {id: {"👍": 4}}
-        assert not len(own._queues)
-        await ann.call("toggle_reaction", cid="c1", message_id=id, emoji="👍")
-    async with workplace([mod()], "ann", store=place) as (_, ann):
-        again = await ann.ask("toggle_reaction", cid="c1", message_id=id, emoji="👍")
-        assert again["duplicate"]
-        assert await shown(ann, id) == {id: {"👍": 3}}

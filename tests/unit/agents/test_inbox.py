@@ -68,37 +68,6 @@ def test_only_so_many_messages_and_threads_are_kept() -> None:
 
 
 @pytest.mark.behaviour("W-8")
-def test_what_arrives_during_a_turn_becomes_one_next_turn_of_that_thread() -> None:
-    inbox = begun()
-    assert inbox.receive(event(message(1))) == "queued"
-    (plan,) = inbox.next_turns()
-    assert (plan.id, plan.thread_id) == ("bot-m1", "dm.alice.bot")
-    assert (plan.reply_required, plan.resumed) == (True, False)
-    for seq in (2, 3, 4):
-        inbox.receive(event(message(seq)))
-    inbox.receive(event(message(5, "bob")))
-    assert inbox.receive(event(message(6), wakes=False)) == "noted"
-    assert [p.thread_id for p in inbox.next_turns()] == ["dm.bob.bot"]
-    assert inbox.waiting("dm.alice.bot") == 3
-    inbox.ended("dm.alice.bot")
-    (plan,) = inbox.next_turns()
-    assert seqs(plan) == [2, 3, 4]
-    assert inbox.waiting("dm.alice.bot") == 0
-
-
-@pytest.mark.behaviour("A-11")
-def test_no_more_turns_run_than_the_concurrency_allows() -> None:
-    inbox = begun(concurrency=2)
-    for seq, name in enumerate(["ann", "ben", "cat"], 1):
-        inbox.receive(event(message(seq, name)))
-    assert len(inbox.next_turns()) == 2
-    inbox.ended("dm.bot.nobody")
-    assert inbox.next_turns() == []
-    inbox.ended("dm.ann.bot")
-    assert [p.thread_id for p in inbox.next_turns()] == ["dm.bot.cat"]
-
-
-@pytest.mark.behaviour("W-8")
 def test_a_person_goes_before_agents_and_otherwise_the_longest_waiting() -> None:
     inbox = begun(concurrency=1)
     inbox.receive(event(message(1, "first", kind="agent")))

@@ -189,24 +189,6 @@ def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> 
     assert driver.called == [("ask_human", asked)]
 
 
-def test_a_router_that_is_not_sure_is_asked_again_with_the_answer() -> None:
-    first = Driver("router")
-    first.says(route("add", 0.59, question="add what?"))
-    first.ran()
-    assert first.end.reason == "waits for an answer: add what?"
-    second = Driver("router", earlier=first.steps)
-    assert second.asks == ["router"]
-    second.says(route("ann", 0.6, request="do it"))
-    assert second.called == [("ask_agent", {"agent": "ann", "text": "do it"})]
-    second.ran(lambda name: ("did it", None))
-    assert second.called == [("answer_asker", {"text": "did it"})]
-    driver = Driver("router")
-    driver.says(route("add", 0.1))
-    ((name, arguments),) = driver.called
-    assert name == "ask_human"
-    assert "Shall I hand it to add?" in str(arguments)
-
-
 class TestInvalid:
     def ends(self, driver: Driver, who: str, *wrong: Answer) -> list[str]:
         """The words with which the first of two invalid answers was corrected."""
