@@ -175,31 +175,6 @@ async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing
         assert "Traceback" not in agent.output()
 
 
-async def test_an_llm_agent_killed_between_sending_and_being_told_sends_nothing_twice(
-    tmp_path: Path,
-) -> None:
-    """Both calls of one answer are recorded before either runs; the second never gets its turn."""
-    calls = [
-        Call(tool="send_text_message", arguments={"to": "ann", "text": "one"}),
-        Call(tool="send_text_message", arguments={"to": "ann", "text": "two"}),
-    ]
-    finish = Answer(calls=[Call(tool="finish", arguments={})])
-    script = Script(answers=[Answer(calls=calls), finish, finish])
-    async with ModelServer(script) as model, running_hub(tmp_path) as hub:
-        arguments = llm_config(tmp_path, hub, model, "writer", WRITER)
-        async with _ann(hub) as (ann, reader), running_agent(tmp_path, arguments) as agent:
-            await all_present(hub.url, "writer")
-            await ann.call("send_text_message", to="writer", text="write")
-            await reader.until("one")
-            await agent.kill()  # wherever it is by now
-            await agent.start()
-            turn = await _the_only_turn(ann, "writer")
-        assert reader.texts == ["one", "two"]
-        assert len(turn.sent) == 2
-        assert turn.end is not None
-        assert turn.end.outcome == "finished"
-
-
 @pytest.mark.behaviour("R-7")
 @pytest.mark.parametrize("where", ["tools", "hooks"])
 async def test_an_llm_agent_started_by_hand_ends_a_turn_over_which_it_died_three_times(

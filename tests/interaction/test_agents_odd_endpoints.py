@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -27,7 +28,7 @@ def send(id: str, text: str) -> JsonValue:
 
 
 async def turn_with(
-    networks: Networks, body: JsonValue | bytes, hears: int = 0, **settings: JsonValue
+    networks: Networks, body: JsonValue | bytes, hears: int = 0, **settings: Any
 ) -> tuple[Turn, list[str]]:
     """A turn of an agent whose endpoint always says `body`, and what Ann hears."""
     file = config(humans={"ann": {"roles": ["owner"]}})

@@ -78,17 +78,15 @@ def says(name: str) -> Callable[[Message], bool]:
     return lambda message: message.sender_id == name
 
 
-@pytest.mark.parametrize("limited", [True, False], ids=["limited", "to-the-limit"])
-async def test_two_agents_that_always_answer_each_other(tmp_path: Path, limited: bool) -> None:
+async def test_two_agents_that_always_answer_each_other(tmp_path: Path) -> None:
     greets = does("send_text_message", to="{{ other }}", text="hello, {{ other }}")
     answers = does("send_text_message", to="{{ thread }}", text="hello again")
     script = scripted(
         rule(greets, incoming=r"^greet (?P<other>\w+)$"), rule(answers, incoming="hel")
     )
     agents = model_agents(["ping", "pong"], ["send_text_message"])
-    network = {"wake": {"loop_limit": {"enabled": limited}}}
-    limit = {"loop_limit" if limited else "budget_hops": 1}
-    async with brewing(tmp_path, agents, script=script, network=network) as storm:
+    async with brewing(tmp_path, agents, script=script) as storm:
+        limit = {"loop_limit": 1}
         await rages(storm, "ping", "greet pong", until=says("pong"), serves="ping", notices=limit)
 
 
