@@ -21,7 +21,7 @@ PAGES = sorted(page.name for page in (ROOT / "docs/how-to/extend").glob("*.md"))
 def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a pristine copy of the package."""
     folder = tmp_path_factory.mktemp("extend")
-    ignore = shutil.ignore_patterns("__pycache__", "static")
+    ignore = shutil.ignore_patterns("static")  # bytecode comes along: else each copy is compiled
     shutil.copytree(ROOT / "hubbub", folder / "pristine" / "hubbub", ignore=ignore)
     return folder
 

@@ -105,15 +105,13 @@ def test_at_a_desktop_the_page_opens_by_itself_once_there_is_one(opened: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("args", "terminal"), [(["--no-browser"], True), ([], False), (["--json"], True)]
-)
+@pytest.mark.parametrize(("option", "up_when"), [("--no-browser", "Ctrl-C"), ("--json", '"up"')])
 def test_it_does_not_where_nobody_would_see_it_or_wants_it(
-    opened: Path, args: list[str], terminal: bool
+    opened: Path, option: str, up_when: str
 ) -> None:
     file = file_of(opened.with_name("browser"))
-    with up(*args, terminal=terminal) as shown:
-        shown.until("Ctrl-C" if "--json" not in args else '"up"')
+    with up(option) as shown:
+        shown.until(up_when)
         assert shown.stop() == 0
     assert not file.exists()
 
