@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from functools import cache
 
 from hypothesis import strategies as st
 from pydantic import JsonValue
@@ -22,13 +23,17 @@ from hubbub.protocol.messages import (
 
 __all__ = ["drafts", "hostile_text", "json_values", "participants", "thread_names"]
 
+# Strategies are made once: making them takes longer than most of what is drawn from them.
+
 _ALPHABET = "abcXYZ019_-"
 
 
+@cache
 def ids() -> st.SearchStrategy[str]:
     return st.text(_ALPHABET, min_size=1, max_size=64)
 
 
+@cache
 def participants() -> st.SearchStrategy[str]:
     return ids().filter(thread_ids.is_participant_id)
 
@@ -63,6 +68,7 @@ _NASTY = [
 ]
 
 
+@cache
 def hostile_text(max_size: int = 60) -> st.SearchStrategy[str]:
     """Text that a frame may carry: anything but NUL and lone surrogates."""
     plain = st.text(
@@ -71,6 +77,7 @@ def hostile_text(max_size: int = 60) -> st.SearchStrategy[str]:
     return st.one_of(plain, st.lists(st.sampled_from(_NASTY) | plain, max_size=4).map("".join))
 
 
+@cache
 def json_values() -> st.SearchStrategy[JsonValue]:
     """JSON as a frame may carry it."""
     leaves: st.SearchStrategy[JsonValue] = st.one_of(
@@ -89,47 +96,61 @@ def json_values() -> st.SearchStrategy[JsonValue]:
     )
 
 
-@st.composite
-def drafts(draw: st.DrawFn) -> Draft:
-    """Any draft that the hub could have made."""
-    thread = draw(thread_names())
-    sender = draw(participants())
-    kinds: list[SenderKind] = ["agent", "human", "service", "system"]
-    quotes = st.builds(Quote, message_id=st.just("m7"), text=hostile_text())
-    attachments = st.builds(
+_SEQS = st.integers(1, 2**60)
+_MESSAGES = _SEQS.map(lambda seq: f"m{seq}")
+_AMENDMENTS = st.builds(
+    Amendment, message_id=_MESSAGES, kind=st.sampled_from(["edited", "deleted"])
+)
+_SAID = st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
+_PURPOSES = st.one_of(
+    st.none(),
+    st.builds(
+        RequestMark, id=ids(), kind=st.sampled_from(["task", "result", "failed"]), outcome=ids()
+    ),
+    _AMENDMENTS,
+    st.builds(Timer, participants()),
+    st.builds(History, _SAID, st.none() | _AMENDMENTS, st.none() | participants()),
+)
+_QUOTES = st.none() | st.builds(Quote, message_id=st.just("m7"), text=hostile_text())
+_ATTACHMENTS = st.lists(
+    st.builds(
         Attachment,
         name=hostile_text(),
         media_type=hostile_text(20),
         uri=hostile_text(),
         size=st.none() | st.integers(0, 2**50),
-    )
-    seqs = st.integers(1, 2**60)
-    amendments = st.builds(
-        Amendment,
-        message_id=seqs.map(lambda seq: f"m{seq}"),
-        kind=st.sampled_from(["edited", "deleted"]),
-    )
-    requests = st.builds(
-        RequestMark, id=ids(), kind=st.sampled_from(["task", "result", "failed"]), outcome=ids()
-    )
-    timers = st.builds(Timer, participants())
-    said = st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
-    history = st.builds(History, said, st.none() | amendments, st.none() | participants())
+    ),
+    max_size=2,
+)
+_KINDS: st.SearchStrategy[SenderKind] = st.sampled_from(["agent", "human", "service", "system"])
+_MODES = st.sampled_from([None, "queue", "steer", "interrupt"])
+_MENTIONS = st.lists(participants(), max_size=3)
+_REPLIES = st.none() | _MESSAGES
+_CAUSES = st.none() | hostile_text(30)
+_TEXTS = st.none() | hostile_text()
+_SPEAKERS = st.none() | participants()
+
+
+@st.composite
+def drafts(draw: st.DrawFn) -> Draft:
+    """Any draft that the hub could have made."""
+    thread = draw(thread_names())
+    sender = draw(participants())
     return Draft(
         sender_id=sender,
-        sender_kind=draw(st.sampled_from(kinds)),
+        sender_kind=draw(_KINDS),
         thread_id=thread,
         type=thread_ids.kind_of(thread),
         content=draw(json_values()),
         recipients=tuple(m for m in thread_ids.members_of(thread) if m != sender),
-        text_representation=draw(st.none() | hostile_text()),
-        reply_to=draw(st.none() | st.integers(1, 2**60).map(lambda seq: f"m{seq}")),
-        quote=draw(st.none() | quotes),
-        mentions=tuple(draw(st.lists(participants(), max_size=3))),
-        attachments=tuple(draw(st.lists(attachments, max_size=2))),
-        cause_id=draw(st.none() | hostile_text(30)),
-        spoken_by=draw(st.none() | participants()),
+        text_representation=draw(_TEXTS),
+        reply_to=draw(_REPLIES),
+        quote=draw(_QUOTES),
+        mentions=tuple(draw(_MENTIONS)),
+        attachments=tuple(draw(_ATTACHMENTS)),
+        cause_id=draw(_CAUSES),
+        spoken_by=draw(_SPEAKERS),
         outside=draw(st.booleans()),
-        mode=draw(st.sampled_from([None, "queue", "steer", "interrupt"])),
-        purpose=draw(st.one_of(st.none(), requests, amendments, timers, history)),
+        mode=draw(_MODES),
+        purpose=draw(_PURPOSES),
     )
