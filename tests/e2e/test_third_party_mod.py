@@ -163,8 +163,8 @@ async def shown(
     return out.decode()
 
 
-@pytest.mark.behaviour("M-33")
-async def test_a_packages_mod_has_hooks_and_tables_and_is_a_tool_of_agents(
+@pytest.mark.behaviour("M-33", "M-321")
+async def test_a_packages_mod_has_hooks_tables_and_operations_for_agents_the_shell_and_the_chat(
     site: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "guild.yaml").write_text(NETWORK, encoding="utf-8")
@@ -181,8 +181,24 @@ async def test_a_packages_mod_has_hooks_and_tables_and_is_a_tool_of_agents(
                 assert await bob.client.call("kudos_of", who="bob") == {"count": before // 5 + 1}
                 with pytest.raises(OperationError, match="kudos: nobody is booed here"):
                     await ann.tells("clerk", "boo")
+                if before:
+                    await _give_by_commands(site, network.url)
         assert model.mistakes == []
         assert {"kudos_give", "kudos_of"} <= set(model.requests[0].tools)
+
+
+async def _give_by_commands(site: Path, url: str) -> None:
+    """The program that asks has not installed the package: the hub says what there is."""
+    where = {"HUBBUB_ADDRESS": url, "HUBBUB_AS": "ann", "PYTHONPATH": str(ROOT)}
+    help = await shown(site, "kudos", "--help", variables=where)
+    assert "Counts kudos. (mod kudos)" in help
+    assert "give  Give somebody kudos." in help
+    assert "of    Tell how many kudos a participant has." in help
+    assert await shown(site, "kudos", "give", "cem", "5", variables=where) == "count  5\n"
+    told = await shown(site, "kudos", "of", "cem", "--json", variables=where)
+    assert json.loads(told) == {"count": 5}
+    chat = await shown(site, "chat", variables=where, typed="/give dan 2\n/kudos of dan\n")
+    assert chat.count("count  2") == 2
 
 
 async def test_commands_tell_where_it_comes_from(site: Path) -> None:
@@ -190,23 +206,3 @@ async def test_commands_tell_where_it_comes_from(site: Path) -> None:
     page = await shown(site, "mods", "show", "kudos")
     for part in ("package acme-mods 1.2", "Whoever is addressed", "word", "kudos_give"):
         assert part in page
-
-
-@pytest.mark.behaviour("M-321")
-async def test_its_operations_are_commands_of_the_shell_and_the_chat(
-    site: Path, tmp_path: Path
-) -> None:
-    """The program that asks has not installed the package: the hub says what there is."""
-    (tmp_path / "guild.yaml").write_text(NETWORK, encoding="utf-8")
-    variables = {**seeing(site), "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
-    async with run_config(str(tmp_path / "guild"), tmp_path, variables) as network:
-        where = {"HUBBUB_ADDRESS": network.url, "HUBBUB_AS": "ann", "PYTHONPATH": str(ROOT)}
-        help = await shown(site, "kudos", "--help", variables=where)
-        assert "Counts kudos. (mod kudos)" in help
-        assert "give  Give somebody kudos." in help
-        assert "of    Tell how many kudos a participant has." in help
-        assert await shown(site, "kudos", "give", "ann", "5", variables=where) == "count  5\n"
-        told = await shown(site, "kudos", "of", "ann", "--json", variables=where)
-        assert json.loads(told) == {"count": 5}
-        chat = await shown(site, "chat", variables=where, typed="/give bob 2\n/kudos of bob\n")
-        assert chat.count("count  2") == 2

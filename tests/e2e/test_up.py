@@ -218,14 +218,15 @@ async def test_a_hub_that_is_killed_leaves_no_processes_and_starts_again_in_a_te
 async def test_an_address_or_database_that_cannot_be_had_is_refused_with_nothing_started(
     home: Path,
 ) -> None:
+    (home / "same.yaml").write_text("network: {auth: open, store: 'sqlite:hubbub.db'}")
     async with up("--no-agents") as network:
         url = str((await network.event("up"))["url"])
         address = url.removeprefix("ws://")
-        text = await refused("--listen", address, "--store", "sqlite:second.db")
+        text = await refused("same.yaml", "--listen", address, "--store", "sqlite:second.db")
         assert f"{address} is in use" in text
         assert "--listen" in text
         assert not (home / "second.db").exists()
-        text = await refused("--listen", "127.0.0.1:0")
+        text = await refused("same.yaml", "--listen", "127.0.0.1:0")
         assert "in use by another hub" in text
         assert text.count("\n") == 1
         agent = await start("agents", "run", "agents/greeter.py")  # one that is started by hand
@@ -239,7 +240,7 @@ async def test_an_address_or_database_that_cannot_be_had_is_refused_with_nothing
         assert await network.ended() == 0
     with closing(sqlite3.connect(home / "hubbub.db")) as database:
         database.execute("PRAGMA user_version = 9999")
-    assert "written by a newer Hubbub" in await refused("--listen", "127.0.0.1:0")
+    assert "written by a newer Hubbub" in await refused("same.yaml", "--listen", "127.0.0.1:0")
 
 
 @pytest.mark.behaviour("L-3")

@@ -23,7 +23,7 @@ from hubbub.testing.model_server import Answer, ModelServer, Refusal, Script
 from tests.interaction.agent_rig import Rig, call, finish, notice, rig, says, send
 from tests.interaction.peers import Networks, Peer, config, soon
 
-SEEDS, TURNS, LIVES = 4, 10, 3
+SEEDS, TURNS, LIVES = 2, 10, 3
 """Generated runs, what a person says in each life of a hub, and lives of the hub."""
 LOOSE = {
     "limits": {"burst": 100_000, "calls_per_second": 100_000},
