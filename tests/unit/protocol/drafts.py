@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 from functools import cache
+from typing import Literal
 
 from hypothesis import strategies as st
 from pydantic import JsonValue
@@ -123,7 +124,9 @@ _ATTACHMENTS = st.lists(
     max_size=2,
 )
 _KINDS: st.SearchStrategy[SenderKind] = st.sampled_from(["agent", "human", "service", "system"])
-_MODES = st.sampled_from([None, "queue", "steer", "interrupt"])
+_MODES: st.SearchStrategy[Literal["queue", "steer", "interrupt"] | None] = st.sampled_from(
+    [None, "queue", "steer", "interrupt"]
+)
 _MENTIONS = st.lists(participants(), max_size=3)
 _REPLIES = st.none() | _MESSAGES
 _CAUSES = st.none() | hostile_text(30)
