@@ -6,11 +6,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import sys
 import threading
-from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from asyncio.subprocess import PIPE, STDOUT
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,9 @@ from tests.browser.support import chromium
 from tests.e2e.support.config_network import (
     ConfigNetwork,
     Network,
-    environment,
     run_config,
     run_here,
+    running_up,
 )
 from tests.e2e.support.openai_clients import CLIENTS
 
@@ -58,24 +57,6 @@ def written(folder: Path, model: ModelServer, hosts: str = "") -> Path:
     path = folder / "desk.yaml"
     path.write_text(NETWORK.format(url=model.base_url, hosts=hosts))
     return path
-
-
-@asynccontextmanager
-async def up(path: Path, folder: Path) -> AsyncIterator[tuple[ConfigNetwork, Process]]:
-    """The network as people start it, until it ends or is killed."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "hubbub", "up", str(path),
-        stdout=PIPE, stderr=STDOUT, cwd=folder, env=environment(folder),
-    )  # fmt: skip
-    try:
-        async with AsyncExitStack() as people:
-            network = ConfigNetwork(process, folder, people)
-            await network.begin()
-            yield network, process
-    finally:
-        if process.returncode is None:
-            process.kill()  # its agents end with it
-        await process.wait()
 
 
 def client(network: ConfigNetwork) -> openai.AsyncOpenAI:
@@ -113,11 +94,11 @@ async def test_a_hub_that_is_killed_while_it_streams_is_asked_again_and_nothing_
     asked: list[Any] = [{"role": "user", "content": "tell me"}]
     async with ModelServer(script) as model:
         path = written(tmp_path, model)
-        async with up(path, tmp_path) as (network, process), client(network) as ann:
+        async with running_up(path, tmp_path) as network, client(network) as ann:
             stream = await ann.chat.completions.create(model="bot", messages=asked, stream=True)
             with pytest.raises((openai.APIError, httpx2.TransportError)):
-                await read(stream, process.kill)
-        async with up(path, tmp_path) as (network, _), client(network) as ann:
+                await read(stream, network.process.kill)
+        async with running_up(path, tmp_path) as network, client(network) as ann:
             again = await ann.chat.completions.create(model="bot", messages=asked)
             assert again.choices[0].message.content == "It is a long story, and it has an end."
             asked.append(again.choices[0].message)

@@ -11,14 +11,14 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
-from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
+from hubbub.client import Client, WebSocketTransport
 from hubbub.errors import OperationError
 from hubbub.protocol.control import Approval, Approvals
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
 from tests.e2e.support.agents import AgentProcess, all_present, llm_config, running_agent
-from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
+from tests.e2e.support.hubs import DEADLINE_S, QUICK, HubProcess, running_hub
 
 pytestmark = [
     pytest.mark.slow,
@@ -151,9 +151,8 @@ async def office(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Offi
     }
     async with ModelServer(PLAY) as model, running_hub(folder) as hub:
         arguments = llm_config(folder, hub, model, "clerk", clerk)
-        quick = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
         async with (
-            Client(WebSocketTransport(hub.url), "ann", "human", options=quick) as ann,
+            Client(WebSocketTransport(hub.url), "ann", "human", options=QUICK) as ann,
             running_agent(folder, arguments) as agent,
         ):
             await all_present(hub.url, "clerk")

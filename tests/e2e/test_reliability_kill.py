@@ -10,17 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
+from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.messages import Kind
-from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
+from tests.e2e.support.hubs import DEADLINE_S, QUICK, HubProcess, running_hub
 from tests.e2e.support.traffic import HandMade, Ledger, Stream, read, write, write_one_by_one
 
 KILLS = 20
 pytestmark = [pytest.mark.slow, pytest.mark.timeout((KILLS + 2) * DEADLINE_S)]
 """Each kill has a deadline of its own: how long all of them take is the machine's."""
 SEED = 20_26
-QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
-"""Clients that come back at once, so that the hub's own time shows."""
 KINDS: dict[str, Kind] = {"ann": "human", "bob": "agent", "cyd": "agent"}
 DIALOGUE = [Stream("ann", "bob"), Stream("bob", "ann")]
 BY_HAND = Stream("raw", "cyd")

@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
+from hubbub.client import Client, WebSocketTransport
 from hubbub.errors import OperationError
-from tests.e2e.support.hubs import DEADLINE_S, HubProcess
+from tests.e2e.support.hubs import DEADLINE_S, QUICK, HubProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
 KILLS = 5
 MODS: Sequence[JsonValue] = ("files", "edits", {"polls": {"announce": False}}, "tasks")
 CALLS = 14

@@ -11,17 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.client import Backoff, Client, ClientOptions, Disconnected, WebSocketTransport
+from hubbub.client import Client, Disconnected, WebSocketTransport
 from hubbub.errors import OperationError
 from hubbub.protocol.frames import Event
-from tests.e2e.support.hubs import DEADLINE_S, running_hub
+from tests.e2e.support.hubs import DEADLINE_S, QUICK, running_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 KILLS = 6
 ASKED = 36
 SEED = 20_26
-QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
 
 
 @pytest.mark.behaviour("H-54")

@@ -16,14 +16,13 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
+from hubbub.client import Client, WebSocketTransport
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.protocol.frames import Event
-from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
+from tests.e2e.support.hubs import DEADLINE_S, QUICK, HubProcess, running_hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
 KILLS = 3
 REMINDERS = 3
 LINES = 300

@@ -24,7 +24,15 @@ from hubbub.config.loader import load
 from tests.e2e.support.agents import all_present
 from tests.unit.configs.people import Person
 
-__all__ = ["ROOT", "ConfigNetwork", "Network", "environment", "run_config", "run_here"]
+__all__ = [
+    "ROOT",
+    "ConfigNetwork",
+    "Network",
+    "environment",
+    "run_config",
+    "run_here",
+    "running_up",
+]
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 100.0
@@ -52,13 +60,17 @@ class Network:
         client = Client(WebSocketTransport(self.url), name, "human", token=token)
         return Person(await self._stack.enter_async_context(client))
 
+    async def left(self) -> None:
+        """All people have left it."""
+        await self._stack.aclose()
+
 
 class ConfigNetwork(Network):
     """A running `hubbub up`."""
 
     def __init__(self, process: Process, folder: Path, stack: AsyncExitStack):
         super().__init__(folder, stack)
-        self._process = process
+        self.process = process
         self._news = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
 
@@ -84,17 +96,17 @@ class ConfigNetwork(Network):
 
     async def stop(self) -> int:
         """Ctrl-C; gives the exit code."""
-        if self._process.returncode is None:
-            self._process.send_signal(signal.SIGINT)
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGINT)
         async with asyncio.timeout(DEADLINE_S):
-            code = await self._process.wait()
+            code = await self.process.wait()
             if self._reading is not None:
                 await self._reading
         return code
 
     async def _read(self) -> None:
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
             async with self._news:
                 self.output.append(line.decode().rstrip())
                 self._news.notify_all()
@@ -113,12 +125,12 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def run_config(
-    config: str, folder: Path, variables: Mapping[str, str] | None = None
+async def running_up(
+    config: Path, folder: Path, variables: Mapping[str, str] | None = None
 ) -> AsyncIterator[ConfigNetwork]:
-    """The network of `configs/<config>.yaml`. It must end cleanly."""
+    """`hubbub up CONFIG`, until it ends or the context does."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "hubbub", "up", str(ROOT / "configs" / f"{config}.yaml"),
+        sys.executable, "-m", "hubbub", "up", str(config),
         stdout=PIPE, stderr=STDOUT, cwd=folder, env=environment(folder, **(variables or {})),
     )  # fmt: skip
     try:
@@ -126,12 +138,22 @@ async def run_config(
             network = ConfigNetwork(process, folder, people)
             await network.begin()
             yield network
-        code = await network.stop()
-        assert code == 0, "\n".join(network.output)
     finally:
         if process.returncode is None:
             process.kill()  # its agents end with it
-            await process.wait()
+        await process.wait()
+
+
+@asynccontextmanager
+async def run_config(
+    config: str, folder: Path, variables: Mapping[str, str] | None = None
+) -> AsyncIterator[ConfigNetwork]:
+    """The network of `configs/<config>.yaml`. It must end cleanly."""
+    path = ROOT / "configs" / f"{config}.yaml"
+    async with running_up(path, folder, variables) as network:
+        yield network
+        await network.left()
+        assert await network.stop() == 0, "\n".join(network.output)
 
 
 @asynccontextmanager

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from hubbub.client import Backoff, ClientOptions
 from tests.e2e.support.forked import DEADLINE_S, FORKS, Forked
 from tests.e2e.support.hub_process import serve
 
-__all__ = ["DEADLINE_S", "NO_LIMIT", "ROOT", "UNBOUND", "HubProcess", "running_hub"]
+__all__ = ["DEADLINE_S", "NO_LIMIT", "QUICK", "ROOT", "UNBOUND", "HubProcess", "running_hub"]
 
 ROOT = Path(__file__).parents[3]
 NO_LIMIT: Mapping[str, JsonValue] = {"calls_per_second": 1_000_000, "burst": 1_000_000}
@@ -27,6 +28,8 @@ UNBOUND: Mapping[str, JsonValue] = {
     "breaker": {"enabled": False},
 }
 """Agents that are at it for long."""
+QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
+"""Clients that come back at once, so that the hub's own time shows."""
 
 
 class HubProcess:
