@@ -12,7 +12,6 @@ from hubbub.errors import ConfigError
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Usage
 from tests.doc_pages import example
 from tests.interaction.agent_rig import call, ended, finish, playing, rig, says, send
 from tests.interaction.approval_rig import parked
@@ -23,19 +22,6 @@ PAGE = "docs/explanation/turns.md"
 
 
 class TestCaps:
-    @pytest.mark.behaviour("Y-10")
-    async def test_no_question_is_asked_when_the_tokens_are_used_up(
-        self, in_memory: Networks
-    ) -> None:
-        dear = Usage(prompt_tokens=600, completion_tokens=100)
-        look = says(call("list_channels"), usage=dear)
-        again = says(call("list_participants"), usage=dear)
-        turn, model = await one_turn(in_memory, look, again, max_tokens=1000)
-        assert ended(turn).outcome == "max_steps"
-        assert "1400 tokens (at most 1000)" in ended(turn).reason
-        assert all(c.result for step in turn.steps for c in step.calls)
-        assert len(model.requests) == 2
-
     @pytest.mark.behaviour("Y-10")
     async def test_a_tool_that_takes_too_long_is_told_and_the_turn_goes_on(
         self, in_memory: Networks, tmp_path: Path

@@ -186,7 +186,7 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
 @pytest.mark.slow
 async def test_in_a_rush_beyond_the_rate_limit_all_turns_end(in_memory: Networks) -> None:
     script = Script(rules=[Rule(answer=says(send("{{ sender }}", "hi"), finish()))])
-    limits = config(network={"limits": {"burst": 20, "calls_per_second": 60}})
+    limits = config(network={"limits": {"burst": 20, "calls_per_second": 200}})
     async with ModelServer(script) as model, rig(in_memory, limits) as net:
         await net.llm("bot", model)
         said = [await (await net.person(f"p{n}")).say("bot", "hello") for n in range(40)]

@@ -141,19 +141,6 @@ class TestToolOrFinish:
         assert "cut off" in model.requests[2].body.messages[-1].text
         assert heard == ["there"]
 
-    @pytest.mark.behaviour("A-6")
-    async def test_a_turn_has_so_many_steps_and_no_more(self, in_memory: Networks) -> None:
-        looking = [says(call("read_thread", thread="direct_ann", limit=n)) for n in (1, 2, 3, 4)]
-        turn, model, _ = await turn_of(in_memory, *looking, max_steps=3)
-        assert (ending(turn)[0], len(model.requests)) == ("max_steps", 3)
-
-    @pytest.mark.behaviour("A-6")
-    async def test_a_model_that_repeats_itself_is_stopped(self, in_memory: Networks) -> None:
-        again = [says(send("ann", "again"))] * 3
-        turn, model, heard = await turn_of(in_memory, *again, hears=2)
-        assert (ending(turn)[0], len(model.requests)) == ("loop_detected", 3)
-        assert heard == ["again", "again"]
-
     @pytest.mark.behaviour("A-7", "W-9")
     @pytest.mark.parametrize(
         ("failure", "words"),
