@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 import uuid
 
-from ulid import ULID
-
 __all__ = [
     "interaction_id",
     "message_id",
@@ -28,6 +26,8 @@ _INTERACTION = re.compile(r"i([1-9][0-9]{0,17})\Z")
 
 def new_ulid() -> str:
     """A fresh ULID (26 characters, sorts by time)."""
+    from ulid import ULID  # it reads its version from its package, which takes longer than the rest
+
     return str(ULID())
 
 

@@ -16,14 +16,13 @@ import typer
 from hubbub.errors import ConnectionLost, HubbubError, OperationError, UserError
 from hubbub.people.names import check_name, default_name
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.frames import Cursor
-from hubbub.protocol.messages import Kind, Participant
-from hubbub.protocol.operations import Participants
 from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.client import Client
     from hubbub.client.runfile import Address
+    from hubbub.protocol.frames import Cursor
+    from hubbub.protocol.messages import Kind, Participant
 
 __all__ = [
     "OPERATOR",
@@ -171,6 +170,8 @@ async def ask(
 
 async def participants(target: NetworkTarget) -> tuple[Participant, ...]:
     """Everybody in the network, asked for as the operator."""
+    from hubbub.protocol.operations import Participants
+
     return Participants.model_validate(await ask(target, "list_participants")).participants
 
 

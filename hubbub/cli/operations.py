@@ -1,4 +1,7 @@
-"""Commands of the shell that are made of operations (`hubbub.people.commands`)."""
+"""Commands of the shell that are made of operations (`hubbub.people.commands`).
+
+Every command line reads this module, so what only some of them do is loaded there.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,10 @@ from hubbub.cli.connection import (
 )
 from hubbub.cli.output import JsonFlag, help_if_alone, print_shown
 from hubbub.errors import HubbubError
-from hubbub.people.client import PersonClient
 from hubbub.people.commands import GROUPS, THREADS, Command, commands_in, mod_commands, perform
 from hubbub.people.figures import SHELL, outcome_words
 from hubbub.people.parameters import Parameter, described_operations, value_of
 from hubbub.people.shown import Shown
-from hubbub.people.state import ClientState
-from hubbub.protocol.admin import ModStates
-from hubbub.protocol.control import Approvals, Breakers, Stops
-from hubbub.protocol.operations import OperationSchemas, Threads, Turns
 
 __all__ = [
     "add_group",
@@ -71,6 +69,9 @@ def group_of_mod(app: typer.Typer, name: str) -> bool:
 
 
 async def _mod(name: str) -> tuple[str, tuple[Command, ...]]:
+    from hubbub.protocol.admin import ModStates
+    from hubbub.protocol.operations import OperationSchemas
+
     async with joined(NetworkTarget.of_environment()) as client:
         mods = ModStates.model_validate(await client.call("list_mods")).mods
         mod = next((mod for mod in mods if mod.name == name), None)
@@ -186,6 +187,9 @@ def _type(parameter: Parameter) -> Any:  # a type that is made here
 async def _performed(
     command: Command, target: NetworkTarget, person: str | None, given: dict[str, JsonValue]
 ) -> Shown:
+    from hubbub.people.client import PersonClient
+    from hubbub.people.state import ClientState
+
     async with joined(target, person) as client:
         state = ClientState(client.participant)
         state.know(client.ready)
@@ -238,6 +242,10 @@ async def _offered(
 ) -> list[tuple[str, str]]:
     """The words that may stand there in the network that is meant."""
     from hubbub.people.chat.completion import choices
+    from hubbub.people.client import PersonClient
+    from hubbub.people.state import ClientState
+    from hubbub.protocol.control import Approvals, Breakers, Stops
+    from hubbub.protocol.operations import Threads, Turns
 
     target = NetworkTarget.of_environment(typed.get("address"), typed.get("token"))
     of_messages = command.path.startswith(("messages ", "turns interaction"))

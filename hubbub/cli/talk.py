@@ -26,18 +26,18 @@ from hubbub.cli.operations import complete_agent, complete_recipient, complete_t
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.config.problems import nearest
 from hubbub.errors import ConnectionLost, OperationError, UserError
-from hubbub.people.answers import Answers
 from hubbub.people.figures import SHELL, delivery_notes
 from hubbub.people.messages import attachment_words
 from hubbub.people.names import find_thread, label
 from hubbub.people.text import one_line, visible
-from hubbub.protocol.messages import Message, Participant
-from hubbub.protocol.operations import SendResult
 from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.client import Address, Client
+    from hubbub.people.answers import Answers
     from hubbub.people.chat.console import Console
+    from hubbub.protocol.messages import Message, Participant
+    from hubbub.protocol.operations import SendResult
 
 __all__ = ["AnswerPrinter", "chat", "register"]
 
@@ -160,6 +160,8 @@ async def _ask(
         if agent.down is not None:
             raise UserError(f"{agent.id} {agent.down}")
         value = await client.call("send_text_message", to=agent.id, text=text)
+        from hubbub.protocol.operations import SendResult  # while the hub works
+
         sent = SendResult.model_validate(value)
         for line in delivery_notes(sent, SHELL):
             typer.echo(visible(line), err=True)
@@ -233,6 +235,8 @@ async def wait_for_answers(
     """Wait for the answers to a message, and print each as it comes, unless `quiet`; with `names`,
     after the name of its agent. When this is cancelled, as by Ctrl-C, the turns are stopped.
     Raises `typer.Exit` after `wait_s` seconds."""
+    from hubbub.people.answers import Answers
+
     printer = AnswerPrinter(names=names)
     streams = sys.stdout.isatty() and len(sent.queued) == 1
     answers = Answers(
@@ -394,6 +398,8 @@ async def _send(
             people = {known.id for known in client.ready.participants}
             channels = {channel.name for channel in client.ready.channels}
             args = {**args, "to": find_thread(args["to"], speaker, people, channels)}
+        from hubbub.protocol.operations import SendResult
+
         # `cid` is no argument of any operation: each call gets a fresh one.
         sent = SendResult.model_validate(await client.call(operation, cid=None, **args))
         if wait_s is None or not as_json:

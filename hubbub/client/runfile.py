@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from hubbub.errors import UserError
+from hubbub.field_docs import Documented
 
 __all__ = [
     "DEFAULT_ADDRESS",
@@ -32,7 +33,7 @@ _HOST_PORT = re.compile(rf"(?:wss?://)?{_HOST}:(?P<port>\d{{1,5}})/?")
 _USUAL_PORT = re.compile(rf"(?P<scheme>wss?)://{_HOST}/?")
 
 
-class RunFile(BaseModel):
+class RunFile(Documented):
     """A running network."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -45,9 +46,9 @@ class RunFile(BaseModel):
     """The process that runs it."""
     auth: str = "tokens"
     """tokens or open"""
-    tokens: dict[str, str] = {}
+    tokens: dict[str, str] = Field(default_factory=dict)
     """By participant."""
-    humans: list[str] = []
+    humans: list[str] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """What `ready` leaves out, asked for before a client begins: schemas, and a large network's lists.
 
 Schemas are kept by their hash for as long as the process lives, so that they are fetched once.
+The models of operations are loaded by those who ask for them: most clients join with what `ready`
+says.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from hubbub.errors import ConnectionLost, OperationError
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import ErrorFrame, HubFrame, Ready, Result, hub_frames
 from hubbub.protocol.messages import OperationInfo, Participant
-from hubbub.protocol.operations import Channels, OperationSchemas, Participants
 
 __all__ = ["complete", "decode", "forget", "refused"]
 
@@ -35,6 +36,8 @@ async def complete(wire: Wire, ready: Ready, *, schemas: bool) -> tuple[Ready, l
     if "participants" in ready.left_out:
         more["participants"] = await _everybody(asking)
     if "channels" in ready.left_out:
+        from hubbub.protocol.operations import Channels
+
         more["channels"] = Channels.model_validate(await asking.ask("list_channels")).channels
     if schemas:
         await _learn(asking, ready.operations)
@@ -68,6 +71,8 @@ class _Asking:
 
 
 async def _everybody(asking: _Asking) -> tuple[Participant, ...]:
+    from hubbub.protocol.operations import Participants
+
     found: list[Participant] = []
     more = True
     while more:
@@ -86,6 +91,8 @@ async def _learn(asking: _Asking, operations: Sequence[OperationInfo]) -> None:
         if operation.schemas not in _known and operation.schemas and not operation.input_schema
     ]
     if unknown:
+        from hubbub.protocol.operations import OperationSchemas
+
         value = await asking.ask("describe_operations", names=unknown)
         for operation in OperationSchemas.model_validate(value).operations:
             _known[operation.schemas] = operation

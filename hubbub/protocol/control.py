@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
 
-from hubbub.protocol.messages import Id, Message, Model, ThreadRef, TurnRef
+from hubbub.protocol.messages import DEFAULT_DEADLINE_S, Id, Message, Model, ThreadRef, TurnRef
 from hubbub.protocol.operations import Input, Speech, Text
 
 __all__ = [
@@ -250,7 +250,7 @@ class Delegate(Speech):
     """The agent that is to do it."""
     task: Text
     """What it is to do, with all that it needs to know."""
-    deadline_s: Annotated[float, Field(gt=0, le=7 * 24 * 3600)] = 600
+    deadline_s: Annotated[float, Field(gt=0, le=7 * 24 * 3600)] = DEFAULT_DEADLINE_S
     """Seconds after which it has failed (`timeout`)."""
 
 

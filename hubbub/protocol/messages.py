@@ -24,6 +24,7 @@ from hubbub.field_docs import Documented
 from hubbub.protocol.thread_ids import ID_PATTERN, MAX_LENGTH
 
 __all__ = [
+    "DEFAULT_DEADLINE_S",
     "Amendment",
     "Attachment",
     "Card",
@@ -129,6 +130,10 @@ class Amendment(Model):
     kind: Literal["edited", "deleted"]
     """edited: `content` and `text_representation` of this message take the place of the other's.
     deleted: nothing does, and this message has no content."""
+
+
+DEFAULT_DEADLINE_S: float = 600
+"""Seconds after which work that was handed on has failed, unless its asker says otherwise."""
 
 
 class RequestMark(Model):
@@ -353,7 +358,7 @@ class Participant(Model):
     present: bool
     down: str | None = None
     """Why it does not run, in words that follow its name, if nothing will start it by itself."""
-    card: Card = Card()
+    card: Card = Field(default_factory=Card)
 
 
 class Channel(Model):

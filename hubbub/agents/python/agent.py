@@ -17,14 +17,21 @@ from hubbub.agents.brain import Brain
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import current_scope
-from hubbub.agents.turn.voice import DEFAULT_DEADLINE_S, marks
+from hubbub.agents.turn.voice import marks
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.memory import Recalled
-from hubbub.protocol.messages import Channel, Message, Participant, Quote, ThreadSummary
+from hubbub.protocol.messages import (
+    DEFAULT_DEADLINE_S,
+    Channel,
+    Message,
+    Participant,
+    Quote,
+    ThreadSummary,
+)
 from hubbub.protocol.operations import (
     Channels,
     Participants,

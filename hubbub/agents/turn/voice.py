@@ -8,13 +8,9 @@ from hubbub.agents.inbox import Inbox
 from hubbub.client import Client
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.control import Delegate
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["DEFAULT_DEADLINE_S", "Voice", "marks"]
-
-DEFAULT_DEADLINE_S: float = Delegate.model_fields["deadline_s"].default
-"""Seconds after which work that was handed on has failed, unless its asker says otherwise."""
+__all__ = ["Voice", "marks"]
 
 
 def marks(outside: bool) -> dict[str, JsonValue]:
