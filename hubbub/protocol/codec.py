@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union, assert_never
+from typing import Any, Generic, Literal, TypeVar, assert_never
 
-from msgspec import Raw, Struct
+from msgspec import MsgspecError, Raw, Struct
+from msgspec.json import Decoder as JsonDecoder
 from msgspec.json import Encoder
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails, to_json
 
 from hubbub.errors import OperationError
@@ -94,9 +95,8 @@ class Decoder:
 
     def __init__(self, inputs: Mapping[str, type[Input]], *, max_bytes: int, max_depth: int):
         self._max_bytes, self._max_depth = max_bytes, max_depth
-        self._names = sorted(inputs)
+        self._inputs = inputs
         self._plain = PlainReader(inputs).read
-        self._validate = _validator(tuple(inputs.items()))
 
     def decode(self, data: bytes) -> Frame:
         """The frame in `data`. Raises `FrameError` that names the field."""
@@ -112,10 +112,7 @@ class Decoder:
         if len(data) > MOST_CONTAINERS and _containers(data) > MOST_CONTAINERS:
             text = f"a frame has at most {MOST_CONTAINERS} objects and lists in all"
             raise FrameError(ErrorCode.TOO_LARGE, text, _first_ref(data))
-        try:
-            frame = self._validate(data, strict=True)
-        except ValidationError as error:
-            raise self._explain(data, error) from None
+        frame = self._read(data)
         if frame.op == "ack":
             if data.count(b":") == 2:
                 return frame
@@ -135,6 +132,34 @@ class Decoder:
             error.ref = _ref(getattr(frame, "ref", None))
             raise
         return frame
+
+    def _read(self, data: bytes) -> _Model:
+        """The frame as the model of its kind reads it. That model is built when the first such
+        frame comes: those of all operations would take longer than a hub's start."""
+        try:
+            head = _head(data)
+        except (MsgspecError, UnicodeError, RecursionError):
+            raise self._no_frame(data) from None
+        model: type[_Model] | None = None
+        if head.op != "call":
+            model = _OTHERS.get(head.op) if isinstance(head.op, str) else None
+        elif isinstance(head.name, str) and head.name in self._inputs:
+            model = _call_model(head.name, self._inputs[head.name])
+        if model is None:
+            raise self._unknown(head.op, head.name, self._look_twice(data).get("ref"))
+        try:
+            frame: _Model = model.__pydantic_validator__.validate_json(data, strict=True)
+        except ValidationError as error:
+            raise self._explain(data, error) from None
+        return frame
+
+    def _no_frame(self, data: bytes) -> FrameError:
+        try:
+            frame = self._look_twice(data)
+        except FrameError as error:
+            error.ref = error.ref or _first_ref(data)
+            return error
+        return self._unknown(frame.get("op"), frame.get("name"), frame.get("ref"))
 
     def _look_twice(self, data: bytes) -> dict[str, object]:
         """Refuse what the validator forgives. Returns the frame as plain JSON."""
@@ -166,34 +191,36 @@ class Decoder:
         first = errors[0]
         if first["type"] == "missing":  # a misspelled argument is one missing and one too many
             first = next((e for e in errors if e["type"] == "extra_forbidden"), first)
-        if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
-            return self._unknown(frame, ref)
         place = _place(first, frame)
         return FrameError(ErrorCode.BAD_REQUEST, _sentence(first, place), ref, place)
 
-    def _unknown(self, frame: dict[str, object], ref: str | None) -> FrameError:
-        op, name = frame.get("op"), frame.get("name")
+    def _unknown(self, op: object, name: object, given: object) -> FrameError:
+        """There is no such kind of frame, or no such operation."""
+        ref = _ref(given)
         if op != "call":
             shown = _shorten(op)
             text = f"op: expected identify, call, ack or signal, got {shown}"
             return FrameError(ErrorCode.BAD_FRAME, text, ref, "op")
         if not isinstance(name, str):
             return FrameError(ErrorCode.BAD_REQUEST, "name: expected text", ref, "name")
-        hint = did_you_mean(name, self._names, "; `ready` lists what there is")
+        hint = did_you_mean(name, sorted(self._inputs), "; `ready` lists what there is")
         text = f"there is no operation {_shorten(name)}{hint}"
         return FrameError(ErrorCode.UNKNOWN_OPERATION, text, ref, "name")
 
 
-@lru_cache(maxsize=64)  # making one takes a while, and hubs of a process are mostly alike
-def _validator(
-    inputs: tuple[tuple[str, type[Input]], ...],
-) -> Callable[..., _Model]:
-    """What reads all frames."""
-    calls = [_call_model(name, model) for name, model in inputs]
-    # A union of types made at run time, which no type checker can follow.
-    call: Any = Annotated[Union[tuple(calls)], Field(discriminator="name")]  # noqa: UP007
-    frame: Any = Annotated[Union[call, Ack, Signal, Identify], Field(discriminator="op")]  # noqa: UP007
-    return TypeAdapter(frame).validator.validate_json
+class _Head(Struct):
+    """What kind of frame it is."""
+
+    op: object = None
+    name: object = None
+
+
+_head = JsonDecoder(_Head).decode
+_OTHERS: Mapping[str, type[Ack | Signal | Identify]] = {
+    "ack": Ack,
+    "signal": Signal,
+    "identify": Identify,
+}
 
 
 @lru_cache(maxsize=512)  # hubs whose mods differ share most operations
@@ -296,16 +323,12 @@ def _flaw(text: str) -> str | None:
     return None
 
 
-_TAGS: Mapping[int | str, int] = {"call": 2, "identify": 1, "ack": 1, "signal": 1}
-"""Parts in which an error's place begins: what kind of frame it is, and of which operation."""
-
-
 def _place(error: ErrorDetails, frame: object) -> str:
     """The field's path without the tags that tell types apart."""
     path: list[str] = []
     loc = error["loc"]
     value: Any = frame  # JSON, and looked at before it is indexed
-    for part in loc[_TAGS[loc[0]] :]:
+    for part in loc:
         if _holds(value, part):
             value = value[part]
         elif error["type"] != "missing" or part != loc[-1]:

@@ -77,6 +77,18 @@ def test_a_call_becomes_the_input_of_its_operation() -> None:
     assert (error.code, "to" in str(error)) == (ErrorCode.BAD_REQUEST, True), "others may not"
 
 
+def test_the_model_of_an_operation_is_built_when_it_is_first_called() -> None:
+    class Ask(Input):
+        what: str
+
+    class Tell(Input):
+        what: str
+
+    reader = Decoder({"ask": Ask, "tell": Tell}, max_bytes=4096, max_depth=8)
+    assert reader.decode(call("ask", what="now")).op == "call"
+    assert (Ask.__pydantic_complete__, Tell.__pydantic_complete__) == (True, False)
+
+
 @pytest.mark.behaviour("P-9")
 def test_every_frame_of_a_client_is_read_and_unknown_fields_of_it_ignored() -> None:
     cases: list[tuple[bytes, type]] = [
