@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from generating.agents import model_server_parts, prompt_parts, python_parts
-from generating.commands import operations_json
+from generating.commands import operations_json, schemas_json
 from generating.frameworks import frameworks_parts
 from generating.network import cli_parts, config_parts
 from generating.public_api import public_api_parts
@@ -25,6 +25,7 @@ __all__ = ["pages"]
 
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "reference" / "templates"
+SCHEMAS = HERE.parent / "hubbub" / "mods" / "schemas.json"
 OPERATIONS = HERE.parent / "hubbub" / "people" / "operations.json"
 TYPES = HERE.parent / "sdk" / "typescript" / "src" / "operations.d.ts"
 FOLDERS = (HERE / "reference", HERE / "explanation")
@@ -42,7 +43,8 @@ def pages() -> dict[Path, str]:
         for folder in FOLDERS
         for template in sorted((folder / "templates").glob("*.md"))
     }
-    return found | {OPERATIONS: operations_json(), TYPES: typescript_types()}
+    data = {SCHEMAS: schemas_json(), OPERATIONS: operations_json(), TYPES: typescript_types()}
+    return found | data
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
@@ -51,7 +53,8 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
 
 def main() -> None:
     """Write the pages that have changed."""
-    _write(OPERATIONS, operations_json())  # first: the commands are read from it
+    _write(SCHEMAS, schemas_json())  # first: what is told of operations is read from it
+    _write(OPERATIONS, operations_json())  # then: the commands are read from it
     for path, text in pages().items():
         _write(path, text)
 

@@ -1,4 +1,8 @@
-"""`hubbub/people/operations.json`: the operations that come with Hubbub, as commands see them."""
+"""The operations that come with Hubbub, as data that is read in place of their models.
+
+`hubbub/people/operations.json` has them as commands see them, `hubbub/mods/schemas.json` as the hub
+describes them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from hubbub.mods.loader import BUILT_IN, find_mod
-from hubbub.mods.operation import Operation
+from hubbub.mods.operation import Operation, answer_schema, model_key
 from hubbub.network.operations import CORE_OPERATIONS
 
-__all__ = ["declared", "operations_json"]
+__all__ = ["declared", "operations_json", "schemas_json"]
 
 _UNUSED = frozenset({"title", "additionalProperties", "$defs", "maxLength", "minLength"})
 
@@ -21,6 +25,17 @@ def operations_json() -> str:
     """One operation a line, by name."""
     told = {operation.name: _told(mod, operation) for mod, operation in declared()}
     lines = (f"{json.dumps(name)}: {json.dumps(told[name])}" for name in sorted(told))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def schemas_json() -> str:
+    """One model a line: what an operation takes or answers."""
+    made: dict[str, JsonValue] = {}
+    for _, operation in declared():
+        taken, answered = operation.input, operation.output
+        made[model_key(taken)] = taken.model_json_schema()
+        made[model_key(answered)] = answer_schema(answered)
+    lines = (f"{json.dumps(key)}: {json.dumps(made[key])}" for key in sorted(made))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -12,15 +12,15 @@ the same way. What a handler writes (`Statement`) and raises (`bad_request`) is 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
-from typing import Any, Generic, Literal, NamedTuple, Protocol, get_type_hints
+from importlib.resources import files
+from typing import Any, Generic, NamedTuple, Protocol, get_type_hints
 
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from typing_extensions import TypeVar
 
 from hubbub.errors import OperationError
@@ -34,9 +34,11 @@ __all__ = [
     "Operation",
     "Statement",
     "Value",
+    "answer_schema",
     "bad_request",
     "conflict",
     "forbidden",
+    "model_key",
     "not_found",
     "operation",
     "over_limit",
@@ -150,7 +152,7 @@ class Operation:
 
     def info(self) -> OperationInfo:
         """What the hub tells of it."""
-        taken, answered = _schema(self.input, "validation"), _answer_schema(self.output)
+        taken, answered = _taken(self.input), _answered(self.output)
         return OperationInfo(
             name=self.name,
             description=self.description,
@@ -163,15 +165,34 @@ class Operation:
 
 
 @lru_cache(maxsize=256)
-def _schema(model: type[BaseModel], mode: Literal["validation", "serialization"]) -> dict[str, Any]:
-    # Any: a JSON Schema, as pydantic gives it; never changed.
-    return model.model_json_schema(mode=mode)
+def _taken(model: type[Input]) -> dict[str, Any]:  # Any: a JSON Schema, as pydantic gives it
+    return _shipped().get(model_key(model)) or model.model_json_schema()
 
 
 @lru_cache(maxsize=256)
-def _answer_schema(model: type[BaseModel]) -> dict[str, Any]:
+def _answered(model: type[BaseModel]) -> dict[str, Any]:
+    return _shipped().get(model_key(model)) or answer_schema(model)
+
+
+@cache
+def _shipped() -> Mapping[str, dict[str, Any]]:
+    """The schemas of the operations that come with Hubbub, by model. They stand in `schemas.json`,
+    which `make docs` writes from the models: making them takes longer than all else that a hub does
+    until its first message."""
+    found: dict[str, dict[str, Any]] = from_json(
+        files("hubbub.mods").joinpath("schemas.json").read_bytes()
+    )
+    return found
+
+
+def model_key(model: type[BaseModel]) -> str:
+    """What a model is called in `schemas.json`."""
+    return f"{model.__module__}:{model.__qualname__}"
+
+
+def answer_schema(model: type[BaseModel]) -> dict[str, Any]:
     """What an answer looks like: fields without a value are left out of it."""
-    schema = deepcopy(_schema(model, "serialization"))
+    schema = model.model_json_schema(mode="serialization")
     for each in (schema, *schema.get("$defs", {}).values()):
         fields = each.get("properties", {})
         each["required"] = [name for name in each.get("required", ()) if not _empty(fields[name])]

@@ -40,8 +40,8 @@ class Snapshots:
         """For owners and for others, with the registry's version."""
 
     async def prepare(self) -> None:
-        """Make what `ready` tells of the operations, one by one beside all else: their schemas take
-        a quarter of a second, for which the first to join would have to wait."""
+        """Make what `ready` tells of the operations, one by one beside all else: the schemas of
+        many mods would take a while, for which the first to join would have to wait."""
         made = _operation_json.cache_info
         for op in tuple(self._registry.values()):
             before = made().misses

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pydantic import BaseModel
 
@@ -39,6 +41,23 @@ class Finding(BaseModel):
 class Findings(BaseModel):
     first: Finding | None
     all: tuple[Finding, ...]
+
+
+def test_what_comes_with_hubbub_is_described_without_making_a_schema(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make(*args: object, **more: object) -> None:
+        raise AssertionError("it is made")
+
+    monkeypatch.setattr(BaseModel, "model_json_schema", make)
+    for each in CORE_OPERATIONS:
+        assert each.info().input_schema["type"] == "object"
+
+    class Own(Args):
+        """That of another mod."""
+
+    with pytest.raises(AssertionError, match="it is made"):
+        replace(measure, input=Own).info()
 
 
 def test_fields_that_an_answer_may_leave_out_are_not_told_as_required() -> None:
