@@ -7,8 +7,9 @@ parameter is the type of its answer:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from hubbub.mods.operation import Value
 from hubbub.network.stored import (
@@ -61,18 +62,14 @@ __all__ = [
 T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Query(Generic[T_co]):
+class Query(Struct, Generic[T_co], frozen=True):
     """A question to a store; its fields are the arguments, in order."""
-
-    __match_args__: ClassVar[tuple[str, ...]]
 
 
 # Messages and their readers -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class IsMember(Query[bool]):
+class IsMember(Query[bool], frozen=True):
     """Whether a message with this scope and seq reached the participant as a member."""
 
     participant: str
@@ -80,16 +77,14 @@ class IsMember(Query[bool]):
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class MembersAt(Query[Collection[str]]):
+class MembersAt(Query[Collection[str]], frozen=True):
     """Whom a message with this scope and seq reached as members."""
 
     scope: int
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class MentionsOf(Query[StoredMentions]):
+class MentionsOf(Query[StoredMentions], frozen=True):
     """The last `limit` messages with seq < `before` that reach the participant by name and mention
     it.
 
@@ -101,8 +96,7 @@ class MentionsOf(Query[StoredMentions]):
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class InteractionMessages(Query[StoredInteraction]):
+class InteractionMessages(Query[StoredInteraction], frozen=True):
     """The messages in (after, upto] that belong to the interaction.
 
     Reads the log forward, a bounded part of it in one call, and gives about 256 KiB at most.
@@ -113,8 +107,7 @@ class InteractionMessages(Query[StoredInteraction]):
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
-class SettledCall(Query[Settled | None]):
+class SettledCall(Query[Settled | None], frozen=True):
     """What the sender's earlier call with this cid did."""
 
     sender: str
@@ -124,44 +117,38 @@ class SettledCall(Query[Settled | None]):
 # Wakes and turns ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PendingWakes(Query[Sequence[PendingRow]]):
+class PendingWakes(Query[Sequence[PendingRow]], frozen=True):
     """Wakes of the agent with seq <= `upto` that are not settled, oldest first."""
 
     agent: str
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpenWakes(Query[Sequence[OpenWake]]):
+class OpenWakes(Query[Sequence[OpenWake]], frozen=True):
     """What `PendingWakes` has, without reading any message."""
 
     agent: str
     upto: int
 
 
-@dataclass(frozen=True, slots=True)
-class WakeOf(Query[StoredWake | None]):
+class WakeOf(Query[StoredWake | None], frozen=True):
     """How the message at `seq` reached the participant by name; None: it did not."""
 
     participant: str
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class WakesAt(Query[Mapping[tuple[int, str], StoredWake]]):
+class WakesAt(Query[Mapping[tuple[int, str], StoredWake]], frozen=True):
     """How these messages reached participants by name, by seq and participant, in that order."""
 
     seqs: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnById(Query[StoredTurn | None]):
+class TurnById(Query[StoredTurn | None], frozen=True):
     turn: str
 
 
-@dataclass(frozen=True, slots=True)
-class LatestTurns(Query[Sequence[StoredTurn]]):
+class LatestTurns(Query[Sequence[StoredTurn]], frozen=True):
     """The latest turns, newest first; with `before`, of those that began before this turn (none if
     there is no such turn). Turns keep the order in which they first began. `agent` None: of all.
     """
@@ -171,22 +158,19 @@ class LatestTurns(Query[Sequence[StoredTurn]]):
     before: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnsById(Query[Sequence[StoredTurn]]):
+class TurnsById(Query[Sequence[StoredTurn]], frozen=True):
     """Those of these turns that have begun, oldest first."""
 
     ids: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptsOf(Query[Prompts]):
+class PromptsOf(Query[Prompts], frozen=True):
     """The prompts of a turn, put together from their parts."""
 
     turn: str
 
 
-@dataclass(frozen=True, slots=True)
-class MissingParts(Query[Sequence[bytes]]):
+class MissingParts(Query[Sequence[bytes]], frozen=True):
     """Those of these parts of an agent's prompts that are not stored, by their digests."""
 
     agent: str
@@ -196,16 +180,14 @@ class MissingParts(Query[Sequence[bytes]]):
 # Accounts, approvals, requests ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerOf(Query[StoredLedger | None]):
+class LedgerOf(Query[StoredLedger | None], frozen=True):
     """The account of the interaction that the message at this position opened; None: nothing was
     ever added to it."""
 
     interaction: int
 
 
-@dataclass(frozen=True, slots=True)
-class SpendingSince(Query[Sequence[StoredSpending]]):
+class SpendingSince(Query[Sequence[StoredSpending]], frozen=True):
     """The accounts of the days from `since` on (YYYY-MM-DD), latest day first; of one agent or
     thread only, where they are given."""
 
@@ -214,38 +196,33 @@ class SpendingSince(Query[Sequence[StoredSpending]]):
     thread: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SpentInTurnsSince(Query[Sequence[SpentInTurns]]):
+class SpentInTurnsSince(Query[Sequence[SpentInTurns]], frozen=True):
     """What turns that began at `since` or later have spent, by model and person."""
 
     since: int
     """Seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalById(Query[bytes | None]):
+class ApprovalById(Query[bytes | None], frozen=True):
     """An approval as JSON."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class LatestApprovals(Query[Sequence[bytes]]):
+class LatestApprovals(Query[Sequence[bytes]], frozen=True):
     """The latest approvals as JSON, newest first; `agent` None: of all."""
 
     agent: str | None
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class RequestAt(Query[bytes | None]):
+class RequestAt(Query[bytes | None], frozen=True):
     """The request that the message at this position made, as JSON."""
 
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class LatestRequests(Query[Sequence[bytes]]):
+class LatestRequests(Query[Sequence[bytes]], frozen=True):
     """The latest requests as JSON, newest first: of whom the participant is requester or worker;
     None: of everybody, or in any state."""
 
@@ -257,48 +234,41 @@ class LatestRequests(Query[Sequence[bytes]]):
 # Memory, tokens, mods -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryValue(Query[bytes | None]):
+class MemoryValue(Query[bytes | None], frozen=True):
     """What the participant remembers under the key, as JSON."""
 
     participant: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemoriesOf(Query[Sequence[StoredMemory]]):
+class MemoriesOf(Query[Sequence[StoredMemory]], frozen=True):
     """All that the participant remembers, by key; values over `short` bytes are left out."""
 
     participant: str
     short: int
 
 
-@dataclass(frozen=True, slots=True)
-class TokenHashes(Query[Sequence[str]]):
+class TokenHashes(Query[Sequence[str]], frozen=True):
     """SHA-256 (hex) of the participant's tokens, always as the store has them now."""
 
     participant: str
 
 
-@dataclass(frozen=True, slots=True)
-class TokenOwner(Query["str | None"]):
+class TokenOwner(Query["str | None"], frozen=True):
     """Whose token has this SHA-256 (hex); None: nobody's."""
 
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class TokensByParticipant(Query[Mapping[str, int]]):
+class TokensByParticipant(Query[Mapping[str, int]], frozen=True):
     """How many tokens those have who have any, by name; as the store has them now."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModsWithTables(Query[Sequence[str]]):
+class ModsWithTables(Query[Sequence[str]], frozen=True):
     """The mods that have tables here, whether or not they still run."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModSelect(Query[Sequence[tuple[Value, ...]]]):
+class ModSelect(Query[Sequence[tuple[Value, ...]]], frozen=True):
     """Rows of a mod's own tables. Raises `ValueError` for a statement that fails, writes, or
     touches what is not the mod's (a defect of the mod).
     """

@@ -10,8 +10,8 @@ folder names the same data. The tests need pytest with pytest-asyncio in auto mo
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 from hubbub.network.queries import (
     LatestTurns,
@@ -252,10 +252,12 @@ class FailureContract(StoreMaker):
         assert list((await store.read(TokensByParticipant())).items()) == [("bob", 1), ("carol", 1)]
 
     async def test_every_query_has_an_answer(self, store: Store) -> None:
-        samples = {"str": "SELECT 1", "int": 1, "str | None": None, "int | None": None}
+        samples = {str: "SELECT 1", int: 1, str | None: None, int | None: None}
         for name in set(queries.__all__) - {"Query"}:
             kind = getattr(queries, name)
-            await store.read(kind(*(samples.get(str(field.type), ()) for field in fields(kind))))
+            await store.read(
+                kind(*(samples.get(each, ()) for each in get_type_hints(kind).values()))
+            )
 
     async def test_a_refusing_disk_keeps_nothing_of_a_batch(self, store: Store) -> None:
         await write(store, messages=[message(1, cid="c1")], deliveries=[delivery("bob", 1)])

@@ -11,6 +11,8 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from msgspec.structs import astuple
+
 from hubbub.errors import StoreUnavailable
 from hubbub.ids import new_ulid
 from hubbub.network import queries
@@ -67,8 +69,7 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
 
 def answer(db: Database, query: Query[T]) -> T:
     """The answer to a query, read in the thread of `db`."""
-    fields = [getattr(query, name) for name in query.__match_args__]
-    result: T = _ANSWERS[type(query)](db, *fields)
+    result: T = _ANSWERS[type(query)](db, *astuple(query))
     return result
 
 
