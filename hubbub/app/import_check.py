@@ -12,16 +12,18 @@ import os
 import sys
 from pathlib import Path
 
-from hubbub.agents.declared import is_agent
-from hubbub.agents.prompt.builder import PromptBuilder
-from hubbub.agents.python.agent import Agent
-from hubbub.agents.tools.function import as_tools
-from hubbub.agents.turn.hooks import Hooks
 from hubbub.config.paths import EVERY
 from hubbub.errors import ConfigError
 from hubbub.loading import load_attribute, load_module
 
 __all__ = ["main"]
+
+_WANTED = {
+    "object": "LlmAgent or Agent",
+    "builder": "hubbub.PromptBuilder",
+    "class": "subclass of hubbub.Agent",
+    "hooks": "subclass of hubbub.Hooks",
+}
 
 
 def main() -> None:
@@ -40,16 +42,37 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None]:
         found = load_module(Path(file)) if name == EVERY else load_attribute(place, Path())
     except ConfigError as error:
         return {"path": str(error.path), "line": error.line, "message": error.message}
-    if noun == "object" and not is_agent(found):
-        return {"path": file, "line": None, "message": f"{name} is no LlmAgent or Agent"}
-    if noun == "builder" and not isinstance(found, PromptBuilder):
-        return {"path": file, "line": None, "message": f"{name} is no hubbub.PromptBuilder"}
-    if noun == "class" and not (isinstance(found, type) and issubclass(found, Agent)):
-        return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Agent"}
-    if noun == "hooks" and not (isinstance(found, type) and issubclass(found, Hooks)):
-        return {"path": file, "line": None, "message": f"{name} is no subclass of hubbub.Hooks"}
-    if noun != "function":
-        return {"tool": None, "permission": None}
+    if noun == "function":
+        return _function(file, name, found)
+    if not _is(noun, found):
+        return {"path": file, "line": None, "message": f"{name} is no {_WANTED[noun]}"}
+    return {"tool": None, "permission": None}
+
+
+def _is(noun: str, found: object) -> bool:
+    """Whether it is what it stands for. What that is made of is loaded only if it is looked for."""
+    match noun:
+        case "object":
+            from hubbub.agents.declared import is_agent
+
+            return is_agent(found)
+        case "builder":
+            from hubbub.agents.prompt.builder import PromptBuilder
+
+            return isinstance(found, PromptBuilder)
+        case "class":
+            from hubbub.agents.python.agent import Agent
+
+            return isinstance(found, type) and issubclass(found, Agent)
+        case _:
+            from hubbub.agents.turn.hooks import Hooks
+
+            return isinstance(found, type) and issubclass(found, Hooks)
+
+
+def _function(file: str, name: str, found: object) -> dict[str, str | int | None]:
+    from hubbub.agents.tools.function import as_tools
+
     try:
         tools = as_tools(found)
     except TypeError as error:
@@ -57,11 +80,8 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None]:
     if not tools:
         message = f"{name} is no function, and has no `@tool`"
         return {"path": file, "line": None, "message": message}
-    if len(tools) > 1 or name == EVERY:
-        return {
-            "tool": None,
-            "permission": None,
-        }  # which of them an agent has is known when it runs
+    if len(tools) > 1 or name == EVERY:  # which of them an agent has is known when it runs
+        return {"tool": None, "permission": None}
     (tool,) = tools
     return {"tool": tool.name, "permission": tool.permission}
 

@@ -412,7 +412,7 @@ def _print_findings(findings: list[Finding]) -> None:
 def _load(path: Path) -> LoadedConfig:
     """The config, without a look at the Python of its agents: only functions that are tools are
     imported, when a prompt asks for them."""
-    from hubbub.app.preflight import check_tools
+    from hubbub.app.agent_checks import check_tools
     from hubbub.config.loader import load
     from hubbub.mods.loader import known_mods
 

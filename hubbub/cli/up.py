@@ -63,7 +63,6 @@ def up(
 
     with loading():
         from hubbub.app.browser import wants_browser
-        from hubbub.app.network import serve
         from hubbub.app.preflight import load_checked
         from hubbub.app.process import Printer, configure_logging, run_loop
         from hubbub.cli.view import JsonView, TerminalView
@@ -73,7 +72,10 @@ def up(
             "there is no hubbub.yaml here; `hubbub init` writes one, `hubbub up FILE` takes another"
         )
     overrides = {"listen": listen, "store": _absolute(store)}
-    loaded = load_checked(config, {k: v for k, v in overrides.items() if v is not None})
+    said = {key: value for key, value in overrides.items() if value is not None}
+    loaded = load_checked(config, said, meanwhile=_load_hub)
+    from hubbub.app.network import serve
+
     if browser is None:
         terminal = not as_json and sys.stdout.isatty()
         browser = wants_browser(os.environ, sys.platform, terminal)
@@ -83,6 +85,13 @@ def up(
         view = shape(printer.write, direct_texts=direct_texts)
         report = _with_browser(view) if browser else view
         run_loop(serve(loaded, report, with_agents=agents, standby=standby, signals=True))
+
+
+def _load_hub() -> None:
+    from hubbub.app.process import loading
+
+    with loading():
+        import hubbub.app.network  # noqa: F401  it takes as long as what goes on beside it
 
 
 def _with_browser(view: Report) -> Report:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import socket
 
 import pytest
 
+from hubbub.app.agent_checks import check_tools
+from hubbub.app.import_trial import check_imports
 from hubbub.app.preflight import (
-    check_imports,
     check_models,
     check_mods,
     check_port,
-    check_tools,
     load_checked,
     load_valid,
 )
@@ -237,6 +238,16 @@ def test_python_is_tried_and_what_cannot_be_used_is_told_with_file_line_and_exce
     assert len(told) == len(cases) - 1
     for n, (_, expected) in enumerate(cases[:-1]):
         assert told[n].startswith(f"net.yaml:{n + 2}: bot{n}.py{expected}")
+
+
+@pytest.mark.slow
+def test_something_else_may_be_done_while_the_python_is_tried(write: Write) -> None:
+    path = write("net.yaml", PYTHON)
+    met = path.parent / "met"
+    os.mkfifo(met)
+    write("bot.py", f"{AGENT}open({str(met)!r}).read()\nclass Bot(Agent): ...\n")
+    # Each end of it waits for the other one.
+    assert load_valid(path, meanwhile=lambda: met.open("w").close()).path == path
 
 
 @pytest.mark.slow

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.app.preflight import check_windows, load_valid
+from hubbub.app.agent_checks import check_windows
+from hubbub.app.preflight import load_valid
 from hubbub.config.problems import ConfigProblems
 from tests.unit.conftest import Loading, Write
 
