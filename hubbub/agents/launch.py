@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Memory
-from hubbub.agents.declared import declared
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.llm import llm_brain
-from hubbub.agents.parts import Parts
-from hubbub.agents.program import Objects, Program
-from hubbub.agents.prompt.context import Note
-from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.python.handlers import HandlerBrain
 from hubbub.agents.python.link import Link
-from hubbub.agents.roles.brain import role_brain
 from hubbub.agents.runner import GRACE_S, AgentRunner
-from hubbub.agents.tools.approval import Approver, HubApprover
-from hubbub.agents.tools.assembly import conduct_of, servers_of
-from hubbub.agents.tools.mcp.servers import McpServers
-from hubbub.agents.tools.running import Perform, perform
-from hubbub.agents.trials import TurnTrials
-from hubbub.agents.turn.hooks import Hooks
 from hubbub.agents.turn.voice import Voice
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
@@ -36,12 +22,18 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.thread_ids import BROADCAST
 
+if TYPE_CHECKING:
+    from hubbub.agents.program import Objects, Program
+    from hubbub.agents.prompt.context import Note
+    from hubbub.agents.tools.approval import Approver
+    from hubbub.agents.tools.running import Perform
+    from hubbub.agents.trials import TurnTrials
+    from hubbub.agents.turn.hooks import Hooks
+
 __all__ = [
-    "conversation_template",
     "greet",
     "inbox_of",
     "load_agent_class",
-    "load_hooks",
     "run_agent",
     "run_brain",
     "run_python_agent",
@@ -66,7 +58,7 @@ async def run_agent(
     mcp_servers: Mapping[str, McpServerConfig] = _NO_SERVERS,
     approver: Approver | None = None,
     hooks: Sequence[Hooks] = (),
-    performer: Perform = perform,
+    performer: Perform | None = None,
     objects: Objects | None = None,
     program: Program | None = None,
 ) -> None:
@@ -84,38 +76,36 @@ async def run_agent(
     that does not exist, and `ConnectionLost` when the hub closes for good.
     """
     if config.object is not None:
+        from hubbub.agents.declared import declared  # it may be an agent with a model
+
         whole = declared(config, name, base_dir, models)
         config, objects, models = whole.config, whole.objects, whole.models
-    objects = objects or Objects()
     if config.kind == "python":
-        agent = objects.agent or construct(load_agent_class(config, base_dir))
+        own = objects.agent if objects is not None else None
+        agent = own or construct(load_agent_class(config, base_dir))
         await run_python_agent(
             agent, client, config, grace_s=grace_s, greet_cid=greet_cid, program=program
         )
         return
+    from hubbub.agents.modelled import running  # prompts, dialects and tools
+
     inbox = inbox_of(config, name)
-    voice = Voice(client, inbox)
-    servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
-    conduct = conduct_of(config, approver=approver or HubApprover(client))
-    parts = Parts(
-        config=config,
-        name=name,
-        base_dir=base_dir,
-        models=models,
-        client=client,
-        inbox=inbox,
-        voice=voice,
-        memory=Memory(voice),
-        template=conversation_template(config, base_dir),
-        conduct=replace(conduct, perform=performer),
-        source=servers if config.mcp else None,
-        hooks=[*load_hooks(config, base_dir), *objects.hooks, *hooks],
+    made = running(
+        config,
+        name,
+        client,
+        inbox,
+        base_dir,
+        models,
         mods=mods,
+        mcp_servers=mcp_servers,
+        approver=approver,
+        hooks=hooks,
+        performer=performer,
         objects=objects,
         program=program,
     )
-    made = llm_brain(parts) if config.kind == "llm" else role_brain(parts)
-    async with made as (brain, trials), servers:
+    async with made as (brain, trials):
         await run_brain(client, inbox, brain, config, grace_s, greet_cid, trials, program)
 
 
@@ -149,17 +139,6 @@ def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
     if not (isinstance(found, type) and issubclass(found, Agent)):
         raise ConfigError(f"{config.class_} is no subclass of hubbub.Agent")
     return found
-
-
-def load_hooks(config: AgentConfig, base_dir: Path) -> list[Hooks]:
-    """The hooks that an agent names, made. Raises `ConfigError`."""
-    made: list[Hooks] = []
-    for place in config.hooks:
-        found = load_attribute(place, base_dir)
-        if not (isinstance(found, type) and issubclass(found, Hooks)):
-            raise ConfigError(f"{place} is no subclass of hubbub.Hooks")
-        made.append(construct(found))
-    return made
 
 
 async def run_brain(
@@ -211,10 +190,3 @@ async def greet(client: Client, text: str, cid: str | None = None) -> None:
 def inbox_of(config: AgentConfig, name: str) -> Inbox:
     """The inbox of an agent with this section."""
     return Inbox(name, concurrency=config.concurrency, ignore_senders=config.ignore_senders)
-
-
-def conversation_template(config: AgentConfig, base_dir: Path) -> ConversationTemplate:
-    """The shipped template, or the agent's own. Raises `ConfigError`."""
-    if config.template is None:
-        return ConversationTemplate.shipped()
-    return ConversationTemplate.load(base_dir / config.template)

@@ -7,25 +7,29 @@ import contextlib
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Set
 from functools import partial
+from typing import TYPE_CHECKING
 
 from hubbub.agents.brain import Brain, Overhearing
 from hubbub.agents.catching_up import CatchingUp
 from hubbub.agents.inbox import Inbox, StillOpen, TurnPlan, Woken, by_person
 from hubbub.agents.running import Ending, Parking, RunningTurns, StopTurns
-from hubbub.agents.trials import TurnTrials
-from hubbub.agents.turn.driver import Steer, wished
 from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.reservations import Experience
+from hubbub.agents.turn.steering import Steer, wished
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import new_ulid
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.control import Approval
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
 from hubbub.user_code import contained, told
 from hubbub.waiting import done_within
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from hubbub.agents.trials import TurnTrials
 
 __all__ = [
     "AWAITED",
@@ -179,7 +183,7 @@ class AgentRunner:
         `debounce_s`: how long an idle agent waits for more before a turn begins. `settled` is told
         of each turn that is over, when its record is durable."""
         self._client, self._inbox, self._brain = client, inbox, brain
-        self._trials = trials or TurnTrials(client)
+        self._trials = trials
         self._grace_s, self._settled = grace_s, settled
         self._steer = steer
         self._debounce = Debounce(debounce_s, self._start_turns)
@@ -255,13 +259,20 @@ class AgentRunner:
             case Signal(type="caught_up", sender="hub"):
                 self._catching_up.end()
             case Signal(type="approval", sender="hub"):
-                self._decided(Approval.model_validate(item.data))
+                self._decided(item.data)
             case Signal(type="stop_turns", sender="hub"):
                 self._end_turns(StopTurns.model_validate(item.data))
             case Signal(type="try_turn", sender="hub"):
-                self._spawn(self._trials.take(item.data))
+                self._spawn(self._try(item.data))
             case Signal():
                 pass  # the others are for people
+
+    async def _try(self, data: JsonValue) -> None:
+        """Ask a model once more what it was asked in a turn, or say that there is none."""
+        from hubbub.agents.trials import TurnTrials  # what asks models, which few are tried again
+
+        self._trials = self._trials or TurnTrials(self._client)
+        await self._trials.take(data)
 
     async def _begin(self, ready: Ready) -> None:
         if not ready.resumed:
@@ -450,8 +461,11 @@ class AgentRunner:
         self._inbox.drop(over)
         self._catching_up.drop(over)
 
-    def _decided(self, approval: Approval) -> None:
+    def _decided(self, data: JsonValue) -> None:
         """A person has decided about a call of a turn of ours, or the time for it is up."""
+        from hubbub.protocol.control import Approval  # with all that people are in charge with
+
+        approval = Approval.model_validate(data)
         if approval.agent == self._client.participant and approval.state in _DECIDED:
             turn = approval.turn
             self._parking.decided(turn, running=self._turns.runs(turn))

@@ -12,29 +12,30 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from hubbub.agents.declared import declared
 from hubbub.agents.launch import run_agent
-from hubbub.agents.program import Objects
-from hubbub.agents.prompt.context import Note
 from hubbub.agents.python.agent import Agent
+from hubbub.app.handover import RUN, TOKENS, URL, agent_tokens
 from hubbub.app.lifeline import end_with_parent
 from hubbub.app.process import run_loop
-from hubbub.app.prompts import mod_notes
-from hubbub.app.supervisor import RUN, TOKENS, URL, agent_tokens
 from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import Address, find_network
-from hubbub.config.loader import load
+from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
 from hubbub.loading import load_module
 from hubbub.protocol.thread_ids import is_participant_id
 
+if TYPE_CHECKING:
+    from hubbub.agents.program import Objects
+    from hubbub.agents.prompt.context import Note
+
 __all__ = ["AgentJob", "AgentsJob", "from_config", "from_file", "run", "run_job"]
 
 _ABNORMAL = 1006
+_WITHOUT_PROMPT = ("python", "program")
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,22 @@ def from_config(
     models, folder = config.file.models, config.path.parent
     jobs: list[AgentJob] = []
     for name in names or known:
-        agent = declared(config.file.agent(name), name, folder, models)
-        jobs.append(AgentJob(name, agent.config, tokens.get(name, token), agent.objects))
-        models = {**models, **agent.models}
-    told = mod_notes(config.file.mods)
+        agent, objects = config.file.agent(name), None
+        if agent.object is not None:
+            from hubbub.agents.declared import declared  # it may be an agent with a model
+
+            whole = declared(agent, name, folder, models)
+            agent, objects, models = whole.config, whole.objects, {**models, **whole.models}
+        jobs.append(AgentJob(name, agent, tokens.get(name, token), objects))
+    told = _notes(config) if any(job.config.kind not in _WITHOUT_PROMPT for job in jobs) else ()
     servers = config.file.mcp_servers
     return AgentsJob(place.url, tuple(jobs), models, folder, environ.get(RUN), told, servers)
+
+
+def _notes(config: LoadedConfig) -> tuple[Note, ...]:
+    from hubbub.app.prompts import mod_notes  # all that a prompt is made of
+
+    return mod_notes(config.file.mods)
 
 
 def from_file(

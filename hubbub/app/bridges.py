@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from hubbub.app.handover import URL, agent_tokens
 from hubbub.app.process import run_loop
-from hubbub.app.supervisor import URL, agent_tokens
 from hubbub.bridges.bridge import Bridge
 from hubbub.bridges.chat import Chat
 from hubbub.client import WebSocketTransport

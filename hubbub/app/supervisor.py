@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
+from hubbub.app.handover import RUN, TOKENS, URL
 from hubbub.app.lifecycle import (
     AgentDied,
     AgentGivenUp,
@@ -31,9 +32,6 @@ from hubbub.protocol.admin import AgentProcess
 from hubbub.waiting import done_within
 
 __all__ = [
-    "RUN",
-    "TOKENS",
-    "URL",
     "GiveUp",
     "OutputPipe",
     "Restart",
@@ -41,7 +39,6 @@ __all__ = [
     "RestartRules",
     "Supervisor",
     "Unit",
-    "agent_tokens",
     "lines",
     "output_pipe",
     "unit",
@@ -462,12 +459,6 @@ async def _drain(readers: Sequence[asyncio.Task[None]]) -> None:
         reader.result()
 
 
-URL = "HUBBUB_URL"
-RUN = "HUBBUB_RUN"
-TOKENS = "HUBBUB_TOKENS"
-"""A JSON object of tokens by agent. Environments are private to a user, command lines are not."""
-
-
 def units(config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str) -> list[Unit]:
     """One process per agent, one for all that share, and one per bridge. `run` names this life of
     the network."""
@@ -481,18 +472,10 @@ def unit(
     config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str, names: tuple[str, ...]
 ) -> Unit:
     """The process of these agents, or of this bridge."""
-    kind = "bridges" if names[0] in config.file.bridges else "agents"
-    command = [sys.executable, "-m", "hubbub", kind, "run", "--config", str(config.path)]
-    for name in names:
-        command += ["--name", name]
+    command, path = [sys.executable, "-m"], str(config.path)
+    if names[0] in config.file.bridges:
+        command += ["hubbub", "bridges", "run", "--config", path, "--name", names[0]]
+    else:
+        command += ["hubbub.cli.agent_process", path, *names]
     mine = json.dumps({name: tokens[name] for name in names})
     return Unit(names, command, {URL: url, RUN: run, "PYTHONUNBUFFERED": "1", TOKENS: mine})
-
-
-def agent_tokens(environ: Mapping[str, str]) -> dict[str, str]:
-    """What the launcher put into the environment of this process; empty without a launcher."""
-    text = environ.get(TOKENS)
-    if not text:
-        return {}
-    found = json.loads(text)
-    return {str(name): str(token) for name, token in found.items()}

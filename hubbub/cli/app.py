@@ -26,7 +26,7 @@ from hubbub.errors import ConfigError, ConnectionLost, HubbubError, OperationErr
 from hubbub.people.commands import GROUPS
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["SECTIONS", "command_of", "program", "run"]
+__all__ = ["SECTIONS", "command_of", "failed", "program", "run"]
 
 _UsageError = typer.BadParameter.__bases__[0]
 """The base of what typer raises about a command line; typer itself does not export it."""
@@ -149,7 +149,7 @@ def run(args: Sequence[str]) -> int:
     except SystemExit as ended:  # typer's way out when the reader of our output has gone
         return ended.code if isinstance(ended.code, int) else 1
     except Exception as error:  # noqa: BLE001  a traceback is shown on request only
-        return _judge(_innermost(error))
+        return failed(error)
     return code if isinstance(code, int) else 0
 
 
@@ -174,6 +174,11 @@ def _message(error: OperationError) -> str:
     if error.code == ErrorCode.TOO_LARGE:
         return f"this is too long: {error.message.partition(': ')[2] or error.message}"
     return in_commands(error.message, SHELL)
+
+
+def failed(error: Exception) -> int:
+    """Say what has failed; returns the exit code."""
+    return _judge(_innermost(error))
 
 
 def _innermost(error: Exception) -> Exception:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-__all__ = ["Escaped", "escaped", "reveal", "unreveal"]
+__all__ = ["Escaped", "escaped", "in_parts", "reveal", "unreveal"]
 
 _FORM = r"U\+[0-9A-F]{4,6}⟧"
 _IMPOSSIBLE = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]|⟦(?={_FORM})")
@@ -24,6 +24,8 @@ _UNSEEN = re.compile(
     "\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
 _REVEALED = re.compile(rf"⟦({_FORM[:-1]})⟧")
+_THREAD_END = "</thread>"
+_MOST_PARTS = 256
 
 
 def reveal(text: str) -> str:
@@ -60,3 +62,11 @@ def escaped(text: str) -> Escaped:
     if not text.isprintable() or "⟦" in text:  # the rare case: something may be unseen
         safe = _UNSEEN.sub(lambda m: f"&#x{ord(m[0]):X};", reveal(safe))
     return Escaped(safe)
+
+
+def in_parts(prompt: str) -> list[str]:
+    """A prompt, cut where each thread of its conversation ends: most of the parts stand in the next
+    prompt, too. Nothing that anybody said has such a mark.
+    """
+    *threads, rest = prompt.split(_THREAD_END, _MOST_PARTS)
+    return [thread + _THREAD_END for thread in threads] + ([rest] if rest else [])

@@ -33,7 +33,6 @@ __all__ = [
     "attachments",
     "attributes",
     "first_that_fits",
-    "in_parts",
     "select_history",
     "shown_id",
 ]
@@ -177,18 +176,6 @@ class ConversationTemplate:
             blocks[id] = known
         self._blocks = blocks
         return [block for _, block in blocks.values()]
-
-
-_THREAD_END = "</thread>"
-_MOST_PARTS = 256
-
-
-def in_parts(prompt: str) -> list[str]:
-    """A prompt, cut where each thread of its conversation ends: most of the parts stand in the next
-    prompt, too. Nothing that anybody said has such a mark.
-    """
-    *threads, rest = prompt.split(_THREAD_END, _MOST_PARTS)
-    return [thread + _THREAD_END for thread in threads] + ([rest] if rest else [])
 
 
 @cache

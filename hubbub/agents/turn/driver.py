@@ -11,9 +11,9 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
-from hubbub.agents.inbox import Inbox, Woken, by_person
+from hubbub.agents.inbox import Inbox, Woken
 from hubbub.agents.models.base import Answer, OnDelta
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.render import attachments, attributes
@@ -34,6 +34,7 @@ from hubbub.agents.turn.loop import (
 )
 from hubbub.agents.turn.partial import Partials
 from hubbub.agents.turn.reservations import outcome_of
+from hubbub.agents.turn.steering import Steer, wished
 from hubbub.agents.turn.waiting import waits
 from hubbub.errors import ConnectionLost, ModelError
 from hubbub.protocol.messages import Message
@@ -44,12 +45,10 @@ __all__ = [
     "Driver",
     "Helm",
     "Machine",
-    "Steer",
     "Taint",
     "TurnDriver",
     "carriers",
     "shown",
-    "wished",
 ]
 
 # Steering: what people say while a turn runs reaches its model with the next question.
@@ -60,22 +59,10 @@ __all__ = [
 # then, it starts a turn of its own, as if nobody had let it in.
 
 
-Steer = Literal["steer", "queue", "interrupt"]
-"""What becomes of what a person says in the thread of a turn that runs."""
-
 _TOLD = (
     "This has come in while you were at work. Take it into account in what you do next; what you "
     "have done is done."
 )
-
-
-def wished(message: Message, config: Steer) -> Steer:
-    """What is to become of a message that comes while a turn runs: as its sender says, if that is a
-    person, else as the agent's config does. What agents say waits for the next turn.
-    """
-    if not by_person(message):
-        return "queue"
-    return message.mode or config
 
 
 class Helm:

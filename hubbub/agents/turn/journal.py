@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.prompt.render import in_parts
+from hubbub.agents.prompt.escape import in_parts
 from hubbub.agents.turn.recording import TurnClock
 from hubbub.agents.turn.reservations import ENDED, Experience, Reservations, insist
 from hubbub.agents.turn.shortening import accepted, without_cut_calls

@@ -13,7 +13,8 @@ from hubbub.agents.asking import DIALECTS
 from hubbub.agents.brain import Brain
 from hubbub.agents.briefing import Briefing
 from hubbub.agents.inbox import Inbox, TurnPlan, Woken
-from hubbub.agents.launch import conversation_template, inbox_of, load_hooks, run_brain
+from hubbub.agents.launch import inbox_of, run_brain
+from hubbub.agents.modelled import conversation_template, load_hooks
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import OF_PROGRAMS, Conversation, ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from hubbub.app.agents import from_config, run_job
+from hubbub.app.handover import RUN, TOKENS, URL
 from hubbub.app.lifecycle import LifecycleEvent, NetworkUp
 from hubbub.app.network import serve
-from hubbub.app.supervisor import RUN, TOKENS, URL
 from hubbub.client import Client, RunFile, WebSocketTransport
 from hubbub.config.loader import load
 from tests.e2e.support.agents import all_present

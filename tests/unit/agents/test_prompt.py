@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox, Woken
-from hubbub.agents.prompt.escape import unreveal
+from hubbub.agents.prompt.escape import in_parts, unreveal
 from hubbub.agents.prompt.render import (
     Conversation,
     ConversationTemplate,
     ThreadView,
     attachments,
-    in_parts,
 )
 from hubbub.agents.turn import driver
 from hubbub.config.models import History

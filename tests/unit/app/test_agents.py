@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.app.agents import AgentJob, AgentsJob, from_config, from_file, run_job
-from hubbub.app.supervisor import agent_tokens, units
+from hubbub.app.handover import agent_tokens
+from hubbub.app.supervisor import units
 from hubbub.client import Client
 from hubbub.client.runfile import RunFile, write_run_file
 from hubbub.config.models import AgentConfig
@@ -59,8 +60,8 @@ def test_a_process_gets_its_agents_and_their_tokens_only_and_none_on_its_command
     write("bot.py", "class Bot: ...\n")
     own, shared = units(loading(THREE), "ws://h:1", TOKENS, "run1")
     assert (own.agents, shared.agents) == (("a",), ("b", "c"))
-    assert list(shared.command)[-4:] == ["--name", "b", "--name", "c"]
-    assert list(own.command)[:5] == [sys.executable, "-m", "hubbub", "agents", "run"]
+    assert list(shared.command)[-2:] == ["b", "c"]
+    assert list(own.command)[:3] == [sys.executable, "-m", "hubbub.cli.agent_process"]
     assert not any("secret" in word for unit in (own, shared) for word in unit.command)
     assert agent_tokens(own.environment) == {"a": "hub_secret_a"}
     assert agent_tokens(shared.environment) == {"b": "hub_secret_b", "c": "hub_secret_c"}

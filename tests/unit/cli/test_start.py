@@ -15,6 +15,8 @@ HEAVY = (
     "a2a", "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "pluggy", "prometheus_client",
 )  # fmt: skip
 ROOMS = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
+MODELS = ("jinja2", "openai", "rich", "tiktoken")
+"""What only agents with a model need, and what shows things."""
 LIGHT = ("hubbub.app.process",)
 """Of those rooms, what a command may load."""
 LOADED = """
@@ -78,6 +80,39 @@ def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
         "print(field_docs._texts.cache_info().currsize)\n"
     )
     assert ran.stdout.splitlines() == ["[]", "0"], ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("entry", "unwanted"),
+    [
+        ("hubbub.client", (*HEAVY, *ROOMS, "hubbub.config", "hubbub.protocol.operations", "ulid")),
+        ("hubbub.app.preflight", (*MODELS, "hubbub.agents", "hubbub.network", "hubbub.web")),
+        ("hubbub.app.network", (*MODELS, "hubbub.agents", "hubbub.interop", "hubbub.people")),
+        ("hubbub.app.import_check", (*MODELS, "hubbub.agents", "hubbub.mods", "hubbub.network")),
+        ("hubbub.cli.agent_process", ("asyncio", "typer", "pydantic", "hubbub.people")),
+        (
+            "hubbub.app.agents",
+            (
+                *MODELS,
+                "typer",
+                "hubbub.agents.dialects",
+                "hubbub.agents.tools.toolbox",
+                "hubbub.app.supervisor",
+                "hubbub.mods",
+                "hubbub.people",
+                "hubbub.protocol.control",
+            ),
+        ),
+    ],
+)
+def test_what_is_started_loads_nothing_that_its_start_does_not_need(
+    entry: str, unwanted: tuple[str, ...]
+) -> None:
+    ran = python(f"import json, sys, {entry}; print(json.dumps(sorted(sys.modules)))")
+    loaded = json.loads(ran.stdout)
+    prefixes = tuple(f"{each}." for each in unwanted)
+    assert [m for m in loaded if m in unwanted or m.startswith(prefixes)] == []
 
 
 @pytest.mark.slow

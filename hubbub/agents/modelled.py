@@ -1,0 +1,94 @@
+"""Agents with a model, put together: what an agent that is a Python class does without."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hubbub.agents.brain import Brain
+from hubbub.agents.briefing import Memory
+from hubbub.agents.inbox import Inbox
+from hubbub.agents.llm import llm_brain
+from hubbub.agents.parts import Parts
+from hubbub.agents.program import Objects, Program
+from hubbub.agents.prompt.context import Note
+from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.roles.brain import role_brain
+from hubbub.agents.tools.approval import Approver, HubApprover
+from hubbub.agents.tools.assembly import conduct_of, servers_of
+from hubbub.agents.tools.mcp.servers import McpServers
+from hubbub.agents.tools.running import Perform, perform
+from hubbub.agents.trials import TurnTrials
+from hubbub.agents.turn.hooks import Hooks
+from hubbub.agents.turn.voice import Voice
+from hubbub.client import Client
+from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
+from hubbub.errors import ConfigError
+from hubbub.loading import construct, load_attribute
+
+__all__ = ["conversation_template", "load_hooks", "running"]
+
+
+@asynccontextmanager
+async def running(
+    config: AgentConfig,
+    name: str,
+    client: Client,
+    inbox: Inbox,
+    base_dir: Path,
+    models: Mapping[str, ModelConfig],
+    *,
+    mods: Sequence[Note],
+    mcp_servers: Mapping[str, McpServerConfig],
+    approver: Approver | None,
+    hooks: Sequence[Hooks],
+    performer: Perform | None,
+    objects: Objects | None,
+    program: Program | None,
+) -> AsyncIterator[tuple[Brain, TurnTrials | None]]:
+    """The brain of an agent, and what tries its turns again; the arguments are `run_agent`'s.
+    Raises `ConfigError`."""
+    objects = objects or Objects()
+    voice = Voice(client, inbox)
+    servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
+    conduct = conduct_of(config, approver=approver or HubApprover(client))
+    parts = Parts(
+        config=config,
+        name=name,
+        base_dir=base_dir,
+        models=models,
+        client=client,
+        inbox=inbox,
+        voice=voice,
+        memory=Memory(voice),
+        template=conversation_template(config, base_dir),
+        conduct=replace(conduct, perform=performer or perform),
+        source=servers if config.mcp else None,
+        hooks=[*load_hooks(config, base_dir), *objects.hooks, *hooks],
+        mods=mods,
+        objects=objects,
+        program=program,
+    )
+    made = llm_brain(parts) if config.kind == "llm" else role_brain(parts)
+    async with made as (brain, trials), servers:
+        yield brain, trials
+
+
+def load_hooks(config: AgentConfig, base_dir: Path) -> list[Hooks]:
+    """The hooks that an agent names, made. Raises `ConfigError`."""
+    made: list[Hooks] = []
+    for place in config.hooks:
+        found = load_attribute(place, base_dir)
+        if not (isinstance(found, type) and issubclass(found, Hooks)):
+            raise ConfigError(f"{place} is no subclass of hubbub.Hooks")
+        made.append(construct(found))
+    return made
+
+
+def conversation_template(config: AgentConfig, base_dir: Path) -> ConversationTemplate:
+    """The shipped template, or the agent's own. Raises `ConfigError`."""
+    if config.template is None:
+        return ConversationTemplate.shipped()
+    return ConversationTemplate.load(base_dir / config.template)
