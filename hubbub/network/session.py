@@ -23,7 +23,6 @@ from hubbub.protocol.codec import (
     Call,
     Decoder,
     Frame,
-    FrameError,
     PlainSendResult,
     SharedEvent,
     encode_error,
@@ -31,6 +30,7 @@ from hubbub.protocol.codec import (
     encode_wake,
 )
 from hubbub.protocol.codes import CloseCode, ErrorCode
+from hubbub.protocol.frame_errors import FrameError
 from hubbub.protocol.frames import (
     STRANGER_BYTES,
     STRANGER_FRAMES,

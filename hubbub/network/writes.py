@@ -175,9 +175,7 @@ class Writes:
         if cause is not None and cause.outside and not entry.by_person:
             draft = entry.draft = draft.replace(outside=True)
         self._router.judge(entry, cause)
-        special = draft.awaits or (
-            draft.purpose is not None and isinstance(draft.purpose, RequestMark)
-        )
+        special = draft.awaits or isinstance(draft.purpose, RequestMark)
         passed = 0
         try:
             for gate in self.gates if special or entry.wakes or entry.interaction else ():
@@ -193,8 +191,7 @@ class Writes:
         self._append(entry)
 
     def _append(self, entry: Entry) -> None:
-        if self.rows:
-            entry.rows = (*entry.rows, *self.rows)
+        entry.rows += self.rows
         if entry.cid is not None:
             self._pending[entry.draft.sender_id, entry.cid] = entry
         self._log.append(entry)

@@ -15,16 +15,26 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Generic, Literal, TypeVar, assert_never
+from typing import Generic, Literal, TypeVar, assert_never
 
 from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import Decoder as JsonDecoder
 from msgspec.json import Encoder
 from pydantic import BaseModel, Field, ValidationError, create_model
-from pydantic_core import ErrorDetails, to_json
+from pydantic_core import to_json
 
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frame_errors import (
+    FrameError,
+    check_values,
+    place_of,
+    said_by,
+    sentence_of,
+    shown,
+    too_deep,
+    usable_ref,
+)
 from hubbub.protocol.frames import Ack, Cid, ErrorFrame, Identify, Ref, Signal
 from hubbub.protocol.messages import (
     Amendment,
@@ -38,17 +48,15 @@ from hubbub.protocol.messages import (
 from hubbub.protocol.operations import Input
 from hubbub.protocol.plain import PlainAck, PlainCall, PlainReader
 from hubbub.strict_json import STRICT
-from hubbub.wording import did_you_mean, shortened
+from hubbub.wording import did_you_mean
 
 __all__ = [
     "Call",
     "Decoder",
     "Frame",
-    "FrameError",
     "PlainSendResult",
     "SharedEvent",
     "TypedCall",
-    "check_values",
     "encode_error",
     "encode_message",
     "encode_result",
@@ -77,14 +85,6 @@ _Model = TypedCall[Input] | Ack | Signal | Identify
 Call = TypedCall[Input] | PlainCall
 Frame = _Model | PlainCall | PlainAck
 """What clients send."""
-
-
-class FrameError(OperationError):
-    """A frame that is refused. `ref` is that of the call, where one could be read."""
-
-    def __init__(self, code: str, message: str, ref: str | None = None, field: str | None = None):
-        super().__init__(code, message, details={"field": field} if field else None)
-        self.ref = ref
 
 
 # Reading -------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Decoder:
         try:
             self._look_twice(data)
         except FrameError as error:
-            error.ref = _ref(getattr(frame, "ref", None))
+            error.ref = usable_ref(getattr(frame, "ref", None))
             raise
         return frame
 
@@ -169,15 +169,15 @@ class Decoder:
                 **STRICT,
             )
         except RecursionError:
-            raise FrameError(ErrorCode.BAD_FRAME, _too_deep(self._max_depth)) from None
+            raise FrameError(ErrorCode.BAD_FRAME, too_deep(self._max_depth)) from None
         except ValueError as error:
-            raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {_said(error)}") from None
+            raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {said_by(error)}") from None
         if not isinstance(value, dict):
             raise FrameError(ErrorCode.BAD_FRAME, "a frame is a JSON object")
         try:
             check_values(value, self._max_depth)
         except FrameError as error:
-            error.ref = _ref(value.get("ref"))
+            error.ref = usable_ref(value.get("ref"))
             raise
         return value
 
@@ -186,25 +186,25 @@ class Decoder:
             frame = self._look_twice(data)
         except FrameError as worse:
             return worse
-        ref = _ref(frame.get("ref"))
+        ref = usable_ref(frame.get("ref"))
         errors = error.errors(include_url=False)
         first = errors[0]
         if first["type"] == "missing":  # a misspelled argument is one missing and one too many
             first = next((e for e in errors if e["type"] == "extra_forbidden"), first)
-        place = _place(first, frame)
-        return FrameError(ErrorCode.BAD_REQUEST, _sentence(first, place), ref, place)
+        place = place_of(first, frame)
+        return FrameError(ErrorCode.BAD_REQUEST, sentence_of(first, place), ref, place)
 
     def _unknown(self, op: object, name: object, given: object) -> FrameError:
         """There is no such kind of frame, or no such operation."""
-        ref = _ref(given)
+        ref = usable_ref(given)
         if op != "call":
-            shown = _shorten(op)
-            text = f"op: expected identify, call, ack or signal, got {shown}"
+            given_op = shown(op)
+            text = f"op: expected identify, call, ack or signal, got {given_op}"
             return FrameError(ErrorCode.BAD_FRAME, text, ref, "op")
         if not isinstance(name, str):
             return FrameError(ErrorCode.BAD_REQUEST, "name: expected text", ref, "name")
         hint = did_you_mean(name, sorted(self._inputs), "; `ready` lists what there is")
-        text = f"there is no operation {_shorten(name)}{hint}"
+        text = f"there is no operation {shown(name)}{hint}"
         return FrameError(ErrorCode.UNKNOWN_OPERATION, text, ref, "name")
 
 
@@ -261,7 +261,7 @@ _BEGIN = re.compile(rb'\s*\{\s*"op"\s*:\s*"call"\s*,\s*"ref"\s*:\s*"([^"\\]{1,64
 def _first_ref(data: bytes) -> str | None:
     """The ref of a call that is not read, where it stands in front: somebody waits for it."""
     found = _BEGIN.match(data)
-    return _ref(found[1].decode(errors="replace")) if found else None
+    return usable_ref(found[1].decode(errors="replace")) if found else None
 
 
 def _containers(data: bytes) -> int:
@@ -272,94 +272,6 @@ def _containers(data: bytes) -> int:
     plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     bare = b"".join(plain.split(b'"')[::2])
     return bare.count(b"[") + bare.count(b"{")
-
-
-def _ref(ref: object) -> str | None:
-    """A call's ref, if what stands there can be sent back."""
-    return ref if isinstance(ref, str) and 0 < len(ref) <= 64 and not _flaw(ref) else None
-
-
-def check_values(value: object, max_depth: int) -> None:
-    """Raises `FrameError` for deep nesting, NUL and lone surrogates. Without recursion."""
-    layer: list[object] = [value]
-    for _ in range(max_depth):
-        deeper: list[object] = []
-        for item in layer:
-            if isinstance(item, dict):
-                deeper.extend(item.keys())
-                deeper.extend(item.values())
-            elif isinstance(item, list):
-                deeper.extend(item)
-            elif isinstance(item, str):
-                _check_text(item)
-        if not deeper:
-            return
-        layer = deeper
-    if any(isinstance(item, dict | list) for item in layer):
-        raise FrameError(ErrorCode.BAD_FRAME, _too_deep(max_depth))
-    for item in layer:
-        if isinstance(item, str):
-            _check_text(item)
-
-
-def _too_deep(max_depth: int) -> str:
-    return f"JSON is nested deeper than {max_depth} levels"
-
-
-def _check_text(text: str) -> None:
-    flaw = _flaw(text)
-    if flaw is not None:
-        raise FrameError(ErrorCode.BAD_FRAME, f"text contains {flaw}")
-
-
-def _flaw(text: str) -> str | None:
-    """What makes the text impossible to pass on; None if nothing does."""
-    if "\0" in text:
-        return "the character NUL (\\u0000)"
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "a lone surrogate"
-    return None
-
-
-def _place(error: ErrorDetails, frame: object) -> str:
-    """The field's path without the tags that tell types apart."""
-    path: list[str] = []
-    loc = error["loc"]
-    value: Any = frame  # JSON, and looked at before it is indexed
-    for part in loc:
-        if _holds(value, part):
-            value = value[part]
-        elif error["type"] != "missing" or part != loc[-1]:
-            continue
-        path.append(str(part))
-    return ".".join(path)
-
-
-def _holds(value: object, part: int | str) -> bool:
-    if isinstance(part, int):
-        return isinstance(value, list) and part < len(value)
-    return isinstance(value, dict) and part in value
-
-
-def _sentence(error: ErrorDetails, place: str) -> str:
-    if error["type"] == "extra_forbidden":
-        return f"{place}: no such argument"
-    message = error["msg"].replace("Tuple", "list").replace(" after validation", "")
-    return f"{place}: {message[0].lower()}{message[1:]}"
-
-
-def _said(error: ValueError) -> str:
-    said = str(error)
-    if said.startswith("Exceeds the limit"):  # it goes on with a remedy for programmers
-        return "a number has too many digits"
-    return said
-
-
-def _shorten(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return repr(shortened(text, 64))
 
 
 # Writing -------------------------------------------------------------------------------------

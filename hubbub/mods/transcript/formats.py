@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hubbub.ids import message_id, parse_interaction_id
 from hubbub.mods.operation import bad_request
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codec import FrameError, check_values
+from hubbub.protocol.frame_errors import FrameError, check_values
 from hubbub.protocol.messages import Message
 from hubbub.strict_json import STRICT
 

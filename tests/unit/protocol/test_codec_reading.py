@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pydantic import Field, JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.protocol.codec import Decoder, FrameError, TypedCall, encode_error
+from hubbub.protocol.codec import Decoder, TypedCall, encode_error
 from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frame_errors import FrameError
 from hubbub.protocol.frames import Ack, ErrorFrame, Identify, Signal
 from hubbub.protocol.operations import Input, ListParticipants, SendMessage, SendTextMessage
 from tests.unit.protocol.drafts import hostile_text, json_values
