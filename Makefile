@@ -40,8 +40,9 @@ test-bridges: $(VENV)/.installed-dev ## bridges with real servers of IRC and Mat
 test-postgres: $(VENV)/.installed-dev ## the store on a Postgres that the tests start
 	@sh scripts/test.sh $(BIN)/python $(JOBS) postgres
 
-test-frameworks: .venv-frameworks/.installed ## agents of other frameworks, with the real packages
+test-frameworks: .venv-frameworks/.installed .venv-crewai/.installed ## agents of other frameworks, with the real packages
 	@sh scripts/test.sh .venv-frameworks/bin/python $(JOBS) frameworks
+	@sh scripts/test.sh .venv-crewai/bin/python $(JOBS) frameworks
 
 soak: $(VENV)/.installed-dev ## a hub with all mods for an hour, among deaths (MINUTES=60)
 	@MINUTES=$(or $(MINUTES),60) $(BIN)/python -m tests.e2e.soak
@@ -89,7 +90,7 @@ screenshots: $(VENV)/.installed-dev ## take the pictures of the page in docs/scr
 	@$(BIN)/python scripts/screenshots.py
 
 clean: ## remove .venv, caches and build results
-	@rm -rf $(VENV) .venv-frameworks mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-frameworks .venv-crewai mutants build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is newer than what it was made from, so a second run starts at once.
@@ -112,6 +113,12 @@ $(VENV)/.installed-site: pyproject.toml constraints.txt scripts/install.sh
 # Some of them want other versions than constraints.txt has: an environment of their own.
 .venv-frameworks/.installed: pyproject.toml scripts/install.sh
 	@CONSTRAINTS=/dev/null sh scripts/install.sh .venv-frameworks '.[dev,frameworks]'
+	@touch $@
+
+# CrewAI goes first, since it and the hub name versions of aiosqlite that exclude each other: pip then
+# takes the hub's, as it does for whoever installs both. CrewAI needs its own for checkpoints alone.
+.venv-crewai/.installed: pyproject.toml scripts/install.sh
+	@CONSTRAINTS=/dev/null FIRST='crewai>=1.15,<2' sh scripts/install.sh .venv-crewai '.[test]'
 	@touch $@
 
 $(VENV)/.installed-model: pyproject.toml constraints.txt scripts/install.sh scripts/weights.sh

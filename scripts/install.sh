@@ -2,11 +2,13 @@
 # install.sh VENV REQUIREMENT: make a virtual environment and install this project into it.
 # With uv where uv is there, else with venv and pip; both as this machine has them configured.
 # CONSTRAINTS names another file than constraints.txt; /dev/null: the newest that fit.
+# FIRST is a package to install before, whose wishes for versions give way to the project's.
 set -eu
 
 venv=$1
 what=$2
 constraints=${CONSTRAINTS:-constraints.txt}
+first=${FIRST:-}
 wanted='import sys; sys.exit(sys.version_info < (3, 11))'
 
 say() { printf '%s\n' "$*" >&2; }
@@ -26,6 +28,7 @@ with_uv() {
     if [ ! -x "$venv/bin/python" ]; then
         uv venv --quiet --python "${python:-3.11}" "$venv" || return 1
     fi
+    [ -z "$first" ] || uv pip install --quiet --python "$venv/bin/python" "$first" || return 1
     uv pip install --quiet --python "$venv/bin/python" -c "$constraints" -e "$what"
 }
 
@@ -42,6 +45,7 @@ with_pip() {
             return 1
         fi
     fi
+    [ -z "$first" ] || "$venv/bin/python" -m pip install --quiet "$first" || return 1
     # The constraints also hold for what builds the project.
     PIP_CONSTRAINT=$constraints PIP_DISABLE_PIP_VERSION_CHECK=1 \
         "$venv/bin/python" -m pip install --quiet -e "$what"

@@ -9,7 +9,7 @@ parts=$# part=0 began=$(date +%s)
 
 for name; do
     part=$((part + 1))
-    profile=fast prepare= warnings=error workers=$((jobs + 1)) # each waits for threads and processes half its time
+    profile=fast prepare= warnings=error where=tests workers=$((jobs + 1)) # each waits for threads and processes half its time
     case $name in
     fast) markers="not slow and not browser and not frameworks and not bridges and not postgres" what="what runs within one process" time="a minute" ;;
     slow) markers="(slow or hypothesis) and not browser and not npm and not postgres" what="processes, and properties at length" time="2 minutes and a half" \
@@ -23,14 +23,14 @@ for name; do
     postgres) markers=postgres what="the store on a real Postgres" time="3 minutes" workers=1 \
         prepare=tests.postgres_server ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
-        warnings=ignore ;; # theirs
+        warnings=ignore where=tests/frameworks ;; # theirs; not all that other tests import is there
     *) echo "no such part: $name (fast, slow, page, npm, bridges, postgres, frameworks)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"
     for each in $prepare; do "$python" -m "$each"; done # says what is missing, and how to get it
     status=0
     HYPOTHESIS_PROFILE=${HYPOTHESIS_PROFILE:-$profile} \
-        "$python" -m pytest -q -n "$workers" --dist worksteal -W "$warnings" -m "$markers" || status=$?
+        "$python" -m pytest -q -n "$workers" --dist worksteal -W "$warnings" -m "$markers" "$where" || status=$?
     if [ "$status" -ne 0 ]; then
         [ "$part" -eq "$parts" ] || printf '\nPart %s of %s failed; what comes after it was not run.\n' "$part" "$parts"
         exit "$status"

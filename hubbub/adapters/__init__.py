@@ -5,6 +5,7 @@ pydantic_ai      agents of Pydantic AI
 openai_agents    agents of the OpenAI Agents SDK
 langgraph        graphs of LangGraph, and agents of LangChain
 agent_framework  agents of Microsoft's Agent Framework, which AutoGen has become
+crewai           agents and crews of CrewAI
 
 Each module needs its framework, and none is imported by another part of the package.
 """

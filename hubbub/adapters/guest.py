@@ -9,8 +9,12 @@ What the run is given, and what it tells of its work, `GuestTurn` says.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Sequence
+import contextvars
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
 
 from hubbub.agents.brain import Brain
 from hubbub.agents.inbox import Inbox
@@ -21,10 +25,15 @@ from hubbub.client.runfile import find_network
 from hubbub.config.agents import AgentConfig
 from hubbub.interop.guest import GuestBrain, GuestTurn, text_of
 
-__all__ = ["NETWORK_TOOLS", "GuestAgent", "GuestTurn", "text_of"]
+__all__ = ["NETWORK_TOOLS", "GuestAgent", "GuestTurn", "Threads", "text_of"]
 
 NETWORK_TOOLS = ("list_participants", "read_thread", "send_text_message", "post_to_channel")
 """The operations that an agent is offered as tools, unless it names others."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_WORKERS = ThreadPoolExecutor(64, "guest")
 
 
 class GuestAgent(Agent):
@@ -65,3 +74,42 @@ class GuestAgent(Agent):
 
     def _brain(self, client: Client, inbox: Inbox, config: AgentConfig) -> Brain:
         return GuestBrain(self, client, inbox, config)
+
+
+class Threads:
+    """Of a framework that works in threads: they tell the turn what they do, and wait until it is
+    recorded. When the turn is over, a thread ends with what it would tell next.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waits: set[Future[Any]] = set()  # of whatever is waited for
+        self._over = False
+
+    async def __aenter__(self) -> Threads:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._over = True
+        for future in tuple(self._waits):
+            future.cancel()
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kw: P.kwargs) -> T:
+        """What `work(...)` returns, which runs in a thread and in a context of its own."""
+        call = contextvars.copy_context().run
+        return await self._loop.run_in_executor(_WORKERS, lambda: call(work, *args, **kw))
+
+    def wait(self, telling: Coroutine[Any, Any, T]) -> T:
+        """What this returns in the turn's loop. Called in a thread, which `SystemExit` ends: that
+        passes by those who catch each `Exception`.
+        """
+        future = asyncio.run_coroutine_threadsafe(telling, self._loop)
+        self._waits.add(future)
+        if self._over:
+            future.cancel()
+        try:
+            return future.result()
+        except CancelledError:
+            raise SystemExit from None
+        finally:
+            self._waits.discard(future)

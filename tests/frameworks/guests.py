@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hubbub.adapters.guest import GuestAgent
 from hubbub.testing.model_server import ModelServer
 
-__all__ = ["GUESTS", "Make"]
+__all__ = ["GUESTS", "Make", "price", "quiet_crewai"]
 
 Make = Callable[[ModelServer], GuestAgent]
 """Makes the agent `clerk` with its tool `price`, and a model at this server."""
@@ -77,9 +78,29 @@ def of_agent_framework(model: ModelServer) -> GuestAgent:
     return AgentFrameworkAgent(agent_framework.Agent(client, name="clerk", tools=[price]))
 
 
+def quiet_crewai() -> Any:
+    """The package, where it is installed."""
+    os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false"}
+    return pytest.importorskip("crewai")
+
+
+def of_crewai(model: ModelServer) -> GuestAgent:
+    crewai = quiet_crewai()
+    from crewai.tools import tool
+
+    from hubbub.adapters.crewai import CrewAiAgent
+
+    chat = crewai.LLM("openai/m", base_url=model.base_url, api_key="none", stream=True)
+    agent = crewai.Agent(
+        role="clerk", goal="Tell prices.", backstory="You know them.", llm=chat, tools=[tool(price)]
+    )
+    return CrewAiAgent(agent, "clerk")
+
+
 GUESTS: dict[str, Make] = {
     "pydantic-ai": of_pydantic_ai,
     "openai-agents": of_openai_agents,
     "langgraph": of_langgraph,
     "agent-framework": of_agent_framework,
+    "crewai": of_crewai,
 }
