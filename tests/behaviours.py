@@ -490,6 +490,7 @@ TOOLS = {
     "K-12": "Tools of MCP servers, by stdio and HTTP, are the agent's under the server's prefix.",
     "K-13": "A server that fails, dies or hangs takes its tools along, is told of, and comes back.",
     "K-14": "No process of an MCP server outlives its agent.",
+    "K-15": "Of many tools those are described that are like what has come in.",
 }
 
 CONTROL = {

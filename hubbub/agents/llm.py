@@ -33,6 +33,7 @@ from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.prompt.system import position
 from hubbub.agents.tools.external import handed_over
 from hubbub.agents.tools.function import FunctionTool
+from hubbub.agents.tools.likely import ToolChooser
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN
@@ -89,7 +90,7 @@ class LlmBrain(Brain):
         self._terms, self._voice = terms, parts.voice
         self._program, self._output = parts.program, parts.objects.output
         self._hear = parts.program.heard if parts.program is not None else None
-        self._inbox, self._config = parts.inbox, parts.config
+        self._inbox, self._config, self._chooser = parts.inbox, parts.config, parts.chooser
         self._model = ThinkingModel(model) if briefing.scratchpad else model
         self._template, self._make_tools, self._dialects = parts.template, tools, dialects
         self._briefing, self._ready, self._tools = briefing, client.ready, tools(client.ready)
@@ -120,6 +121,9 @@ class LlmBrain(Brain):
         before, dialect = await self._earlier(journal), self._dialects.current
         toolbox, external = self._toolbox(plan, output)
         toolbox = await self._offered(plan, toolbox, dialect)
+        if self._chooser is not None and toolbox.many:
+            said = "\n".join(message.text for message in plan.incoming)
+            toolbox = toolbox.beginning_with(await self._chooser.likely(said, toolbox.many))
         first = first_tool(toolbox, None if before.steps else self._config.begin_with)
         system = await self._briefing.of(plan, toolbox, dialect, self._ready, inbox.threads)
         asker = Asker(
@@ -389,9 +393,13 @@ async def _one_brain(parts: Parts) -> AsyncIterator[tuple[Brain, TurnTrials]]:
         Terms.of(settings, rules.reserve),
     )
     model = open_model(settings, config.model)
+    chooser = ToolChooser.of(config, models)
+    parts = replace(parts, chooser=chooser)
     try:
         briefing = parts.briefing(prompts, model.name)
         trials = TurnTrials(parts.client, Workbench(config, models, tools, briefing.scratchpad))
         yield LlmBrain(parts, model, briefing, tools, dialects, rules, fork, terms), trials
     finally:
         await model.close()
+        if chooser is not None:
+            await chooser.close()

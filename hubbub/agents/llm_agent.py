@@ -29,7 +29,7 @@ from hubbub.config.budgets import DailyBudget
 from hubbub.config.explain import valid
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.prompting import PromptConfig
-from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
+from hubbub.config.tooling import PermissionModeName, SandboxConfig, SelectConfig, ToolConfig
 from hubbub.errors import ConfigError, UserError
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
@@ -87,6 +87,7 @@ class LlmAgent:
         tool_timeout: float | str | None = None,
         result_budget: int | str | None = None,
         select_over: int | None = None,
+        select: SelectConfig | Settings | None = None,
         begin_with: str | None = None,
         sandbox: SandboxConfig | Settings | None = None,
         mcp: Sequence[str] | None = None,

@@ -14,6 +14,7 @@ from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import SystemPrompts, load_system_prompts
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import Tool, ToolSource
+from hubbub.agents.tools.likely import ToolChooser
 from hubbub.agents.tools.running import Conduct
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.hooks import Hooks
@@ -47,6 +48,8 @@ class Parts:
     """What a prompt says of the mods of the hub."""
     objects: Objects = field(default_factory=Objects)
     program: Program | None = None
+    chooser: ToolChooser | None = None
+    """What chooses among many tools."""
 
     def prompts(self) -> SystemPrompts:
         """The agent's system prompts. Raises `ConfigError`."""

@@ -13,7 +13,7 @@ from hubbub.config.budgets import DailyBudget
 from hubbub.config.foreign import A2aPeerConfig, AcpConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import Prompt, Share
-from hubbub.config.tooling import PermissionModeName, SandboxConfig, ToolConfig
+from hubbub.config.tooling import PermissionModeName, SandboxConfig, SelectConfig, ToolConfig
 from hubbub.config.units import Id, Section, Size, Span, span, wrong
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
@@ -375,6 +375,8 @@ class AgentConfig(Section):
     front matter (name, description), or folders of them. The tool comes on top of `tools`."""
     select_over: Annotated[int, Field(ge=1, le=200)] = 24
     """llm: with more tools than this the model reads one line of each and picks those it needs."""
+    select: SelectConfig | None = None
+    """llm: which of so many tools it need not pick, for example `{by: words}`; left out: none."""
     result_budget: Size = 4000
     """llm and roles: tokens of a tool's result; the rest is cut, and said to be."""
     template: str | None = None

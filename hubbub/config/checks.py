@@ -85,6 +85,7 @@ _OF_A_MODEL: Mapping[str, str] = MappingProxyType(
         "fork": "roles hand work on to agents: see `roles.targets`",
         "skills": "give them as `knowledge`, or to agents that it may ask",
         "select_over": "roles read of all their tools",
+        "select": "roles read of all their tools",
         "rollout": "change `instruction` or `models` for all threads",
         "max_steps": "see `roles.max_plan_steps`, `roles.max_retries` and `max_tokens`",
     }
@@ -102,6 +103,7 @@ _OF_ACP: Mapping[str, str] = MappingProxyType(
         "rollout": "change `instruction` for all threads",
         "skills": "put them where the program looks for its own",
         "select_over": "name the few that it needs in `tools`",
+        "select": "name the few that it needs in `tools`",
         "context": "the program fills its context window itself",
     }
 )

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from hubbub.config.units import Section, Size, Span
 
-__all__ = ["McpServerConfig", "PermissionModeName", "SandboxConfig", "ToolConfig"]
+__all__ = ["McpServerConfig", "PermissionModeName", "SandboxConfig", "SelectConfig", "ToolConfig"]
 
 PermissionModeName = Literal["read_only", "ask", "full"]
 
@@ -53,6 +53,27 @@ class ToolConfig(Section):
     sandbox: Literal["process"] | SandboxConfig | None = None
     """For functions of your own: `process` runs each call in a process of its own without network,
     within the agent's `sandbox` limits; or limits for this tool."""
+
+
+class SelectConfig(Section):
+    """Which of many tools a model is described from the beginning of a turn: those that are most
+    like what has come in. The others it picks."""
+
+    by: Literal["words", "embeddings"]
+    """What is compared: the words themselves, or what an endpoint makes of them (`/embeddings`),
+    which knows that a parcel is a delivery. Where it cannot, words are compared and the turn's
+    record says so."""
+    model: str | None = None
+    """embeddings: a name of `models`, or a model of the agent's own endpoint; left out: the agent's
+    model."""
+    first: Annotated[int, Field(ge=1, le=50)] = 8
+    """How many tools."""
+
+    @model_validator(mode="after")
+    def _has_a_use(self) -> Self:
+        if self.model is not None and self.by == "words":
+            raise ValueError("`model` has no effect where tools are chosen by words: take it out")
+        return self
 
 
 class McpServerConfig(Section):

@@ -209,6 +209,9 @@ class Script(Part):
     """The first one that matches and is not used up answers."""
     answers: list[AnyAnswer] = []
     """For what no rule answers: in order, each once."""
+    embeddings: dict[str, list[float]] = {}
+    """What `/v1/embeddings` gives a text: the vector of the first pattern that is found in it.
+    Left out: there is no such endpoint."""
 
 
 def load_script(path: Path) -> Script:

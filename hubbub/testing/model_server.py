@@ -167,7 +167,7 @@ class ModelServer:
     """Plays a script on 127.0.0.1 (or `host`); port 0 takes a free one.
 
     `requests` has every legal chat request in order of arrival, `rules` the names of what answered,
-    `mistakes` why requests got 400.
+    `mistakes` why requests got 400, `embedded` the texts of each request for embeddings.
     """
 
     def __init__(self, script: Script, host: str = "127.0.0.1", port: int = 0):
@@ -175,6 +175,7 @@ class ModelServer:
         self.requests: list[ChatRequest] = []
         self.rules: list[str] = []
         self.mistakes: list[str] = []
+        self.embedded: list[list[str]] = []
         self._host, self._port = host, port
         self._playbook = Playbook(script)
         self._gates = Gates()
@@ -287,8 +288,20 @@ class ModelServer:
                 await delivery.json(200, wire.model_list(self.script.models))
             case "POST", "/v1/chat/completions" | "/v1/responses":
                 await self._chat(request, delivery, request.path == "/v1/responses")
+            case "POST", "/v1/embeddings" if self.script.embeddings:
+                await self._embed(request, delivery)
             case _:
                 await delivery.error(404, f"there is no {request.method} {request.path}")
+
+    async def _embed(self, request: http.HttpRequest, delivery: Delivery) -> None:
+        try:
+            texts, answer = wire.embeddings(json.loads(request.body), self.script.embeddings)
+        except (ValueError, ScriptMistake) as mistake:
+            self.mistakes.append(str(mistake))
+            await delivery.error(400, str(mistake))
+            return
+        self.embedded.append(texts)
+        await delivery.json(200, answer)
 
     async def _chat(
         self, request: http.HttpRequest, delivery: Delivery, by_responses: bool

