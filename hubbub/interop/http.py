@@ -73,8 +73,9 @@ class Exchange(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else ""
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._server.head_s, self._late)
+        self._timer: asyncio.TimerHandle | None = None
+        if self._again is None:  # else the first bytes are there, and are read next
+            self._wait(self._server.head_s)
         if not self._server.enter(self):
             self._fail(503, "too many connections")
 
@@ -96,6 +97,8 @@ class Exchange(asyncio.Protocol):
             self._wait(self._server.request_s)
         elif self._size > MOST_HEAD:
             self._fail(431, f"a head has at most {MOST_HEAD} bytes")
+        elif self._timer is None:
+            self._wait(self._server.head_s)
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -140,7 +143,7 @@ class Exchange(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._complete, self._keep = True, self._parser.should_keep_alive()
-        self._timer.cancel()
+        self._wait_no_more()
         self._tell()
 
     def eof_received(self) -> None:
@@ -153,15 +156,19 @@ class Exchange(asyncio.Protocol):
     def _leave(self) -> None:
         """The peer has gone, or says nothing more."""
         self._again = None
-        self._timer.cancel()
+        self._wait_no_more()
         if self._task is not None and not self._left:
             self._task.cancel()  # once: what it does then shall not be cancelled, too
         self._left = True
 
     def _wait(self, seconds: float) -> None:
         """More of the request must come within so many."""
-        self._timer.cancel()
+        self._wait_no_more()
         self._timer = asyncio.get_running_loop().call_later(seconds, self._late)
+
+    def _wait_no_more(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _late(self) -> None:
         self._fail(408, "the request took too long")
@@ -277,7 +284,7 @@ class Exchange(asyncio.Protocol):
     def finish(self) -> None:
         """The answer is complete, if it was begun: the connection is free, or ends."""
         self._task = None
-        self._timer.cancel()
+        self._wait_no_more()
         if self._transport.is_closing():
             return
         if self._chunked:

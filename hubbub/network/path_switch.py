@@ -71,13 +71,16 @@ class PathSwitch(asyncio.Protocol):
         if self._door is not None:
             self._door.data_received(data)
             return
-        if self._transport in self._idle:
-            self._idle.discard(self._transport)
-            self._timer.cancel()
-            self._wait(_WITHIN_S)
         self._head += data
-        if self._transport.is_closing() or (b"\n" not in self._head and len(self._head) < _MOST):
+        if self._transport.is_closing():
             return
+        if b"\n" not in self._head and len(self._head) < _MOST:
+            if self._transport in self._idle:
+                self._idle.discard(self._transport)
+                self._timer.cancel()
+                self._wait(_WITHIN_S)
+            return
+        self._idle.discard(self._transport)
         self._timer.cancel()
         made = self._doors.get(self._place)
         if made is None:  # it counts by itself from here on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -76,6 +77,7 @@ def _message(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
     }
 
 
+@lru_cache(4096)
 def _shown(id: str, me: str) -> str:
     return thread_ids.relative(id, me) if thread_ids.canonical(id, me) == id else id
 

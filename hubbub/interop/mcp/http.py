@@ -8,14 +8,15 @@ that a host asks, take a path of their own, and are answered with JSON unless th
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
 import anyio
+import msgspec
 from mcp import MCPError
 from mcp.server.connection import Connection
 from mcp.server.runner import modern_error_data, serve_one
@@ -174,8 +175,8 @@ class HttpDoor:
             if not _accepts(exchange.headers.get("accept", ""), JSON, EVENTS):
                 raise _Refused(406, f"Not Acceptable: Client must accept {JSON} and {EVENTS}")
             try:
-                asked = json.loads(await exchange.body(MOST_BODY))
-            except (ValueError, RecursionError):
+                asked = msgspec.json.decode(await exchange.body(MOST_BODY))
+            except (msgspec.DecodeError, UnicodeError, RecursionError):
                 raise _Refused(400, "Parse error", PARSE_ERROR) from None
             if not isinstance(asked, dict) or asked.get("jsonrpc") != "2.0":
                 raise _Refused(400, "the body must be one JSON-RPC request or notification")
@@ -335,13 +336,14 @@ class _Request:
             await self._exchange.write(_event(told))
         else:
             told_as = {"content-type": JSON, **headers}
-            await self._exchange.whole(status, told_as, json.dumps(told).encode())
+            await self._exchange.whole(status, told_as, msgspec.json.encode(told))
 
 
 def _event(told: Mapping[str, Any]) -> bytes:
-    return b"event: message\r\ndata: " + json.dumps(told).encode() + b"\r\n\r\n"
+    return b"event: message\r\ndata: " + msgspec.json.encode(told) + b"\r\n\r\n"
 
 
+@lru_cache(64)  # a host says the same each time
 def _accepts(header: str, *wanted: str) -> bool:
     """Whether a header `Accept` names all of these types."""
     given = {each.partition(";")[0].strip().lower() for each in header.split(",")}
@@ -353,5 +355,5 @@ def _accepts(header: str, *wanted: str) -> bool:
 async def _fail(exchange: Exchange, refused: _Refused) -> None:
     """An error, as JSON-RPC has it where no request could be read."""
     error = {"code": refused.code, "message": str(refused)}
-    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode()
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
     await exchange.whole(refused.status, {"content-type": JSON, **refused.headers}, body)

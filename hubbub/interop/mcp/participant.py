@@ -43,6 +43,14 @@ class Heard:
     more: bool
 
 
+class _HostSite(CallSite):
+    """Where a host's call stands: in no step of a turn, of which an id could be made."""
+
+    @property
+    def cid(self) -> str:
+        return ""
+
+
 class McpParticipant:
     """What a host may do as a participant. `Caller` of its own tools."""
 
@@ -162,7 +170,7 @@ class McpParticipant:
         thread = self._thread(arguments) or (last.thread_id if last is not None else "")
         named = arguments.get("message_id")
         cause = named if isinstance(named, str) else self._answers.get(thread)
-        return CallSite(cause or (last.id if last is not None else ""), 0, 0, thread)
+        return _HostSite(cause or (last.id if last is not None else ""), 0, 0, thread)
 
     def _thread(self, arguments: Mapping[str, JsonValue]) -> str | None:
         """The thread that a call names, canonically."""
@@ -177,9 +185,8 @@ class McpParticipant:
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
     ) -> JsonValue:
-        """Call an operation, in the participant's own name. Raises `OperationError`.
-
-        `cid` would be made of a turn's step, and a host has none: two calls would be one.
+        """Call an operation, in the participant's own name. Raises `OperationError`. `cid` is that
+        of a site, which has none.
         """
         if self._lost is not None:
             raise self._lost

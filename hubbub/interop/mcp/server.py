@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import msgspec
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -147,7 +148,7 @@ class ParticipantTools:
             "cursor": heard.cursor,
             "more": heard.more,
         }
-        return ToolAnswer(json.dumps(value, ensure_ascii=False), value)
+        return ToolAnswer(msgspec.json.encode(value).decode(), value)
 
 
 def mcp_server(me: McpParticipant, tools: ParticipantTools) -> Server[Any]:

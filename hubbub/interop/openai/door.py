@@ -6,10 +6,10 @@ network, where people have no tokens, the key is the person's name.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from pydantic import JsonValue, ValidationError
 
 from hubbub.errors import HubbubError
@@ -160,7 +160,7 @@ async def _json(
     exchange: Exchange, status: int, headers: Mapping[str, str], body: Mapping[str, JsonValue]
 ) -> None:
     told = {**headers, "content-type": "application/json"}
-    await exchange.whole(status, told, json.dumps(body, ensure_ascii=False).encode())
+    await exchange.whole(status, told, msgspec.json.encode(body))
 
 
 def _shared(exchange: Exchange) -> dict[str, str]:

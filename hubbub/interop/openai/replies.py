@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from itertools import count
 
+import msgspec
 from pydantic import JsonValue
 
 from hubbub.interop.asking.question import Failed, Question
@@ -315,4 +316,4 @@ def _part(text: str) -> Body:
 
 
 def _event(data: Mapping[str, JsonValue]) -> bytes:
-    return b"data: " + json.dumps(data, ensure_ascii=False).encode() + b"\n\n"
+    return b"data: " + msgspec.json.encode(data) + b"\n\n"
