@@ -182,6 +182,9 @@ async def test_nobody_but_its_bridge_joins_as_a_person_of_the_other_chat(
         puppet = await net.local.join("room-alice", "human", token=TOKEN)
         with pytest.raises(OperationError, match="forbidden"):
             await puppet.call("list_tokens")
+        for what in ({"scope": "agent", "target": "helper"}, {"scope": "all"}):
+            with pytest.raises(OperationError, match="only an owner"):
+                await puppet.call("stop", **what)
 
 
 @pytest.mark.behaviour("I-35")

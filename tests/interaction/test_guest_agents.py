@@ -1,0 +1,92 @@
+"""What adapters for other frameworks share, without any of these."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hubbub import Network
+from hubbub.adapters.guest import GuestAgent, GuestTurn, Threads
+from hubbub.errors import OperationError
+from hubbub.protocol.frames import Event, Signal
+from tests.interaction.peers import soon
+
+
+class Seven(GuestAgent):
+    async def run(self, turn: GuestTurn) -> str:
+        return "Seven."
+
+
+@pytest.mark.behaviour("I-24")
+async def test_it_joins_by_its_own_token_and_by_no_other() -> None:
+    async with Network(people=["ann"], auth="tokens") as net, soon():
+        url = await net.serve(page=False)
+        for token in (None, "hub_other"):
+            with pytest.raises(OperationError, match="does not prove"):
+                await Seven("clerk").served(url, token=token)
+        assert net.hub is not None
+        net.hub.gateway.admission.add_token("clerk", "hub_clerk")
+        ann = await net.join("ann")
+        serving = asyncio.create_task(Seven("clerk").served(url, token="hub_clerk"))
+        async for item in ann.events():
+            if isinstance(item, Signal) and item.type == "presence" and "clerk" in str(item):
+                break
+        await ann.call("send_text_message", to="clerk", text="how much?")
+        answer = await anext(
+            each.message
+            async for each in ann.events()
+            if isinstance(each, Event) and each.message.sender_id == "clerk"
+        )
+        serving.cancel()
+        await asyncio.wait({serving})
+    assert answer.text == "Seven."
+
+
+@pytest.mark.behaviour("I-24")
+async def test_a_thread_of_a_framework_ends_with_what_it_tells_after_its_turn() -> None:
+    told, ends = asyncio.Event(), list[str]()
+
+    async def tell() -> str:
+        told.set()
+        await asyncio.get_running_loop().create_future()
+        return "never"
+
+    async def work() -> None:
+        async with Threads() as threads:
+
+            def blocking() -> None:
+                try:
+                    threads.wait(tell())
+                except SystemExit:
+                    ends.append("first")
+                try:
+                    threads.wait(tell())
+                except SystemExit:
+                    ends.append("second")
+                    over.set()
+
+            await threads.run(blocking)
+
+    loop = asyncio.get_running_loop()
+    over = _FromThread(loop)
+    async with soon():
+        turn = asyncio.create_task(work())
+        await told.wait()
+        turn.cancel()
+        await asyncio.wait({turn})
+        await over.wait()
+    assert ends == ["first", "second"]
+
+
+class _FromThread:
+    """An event that a thread sets."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self._loop, self._event = loop, asyncio.Event()
+
+    def set(self) -> None:
+        self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self) -> None:
+        await self._event.wait()
