@@ -57,6 +57,7 @@ SCRIPT: JsonValue = {
             "answer": {"calls": [{"tool": "find_order", "arguments": {"number": 7}}]},
         },
         {"when": {"system": "You look orders up"}, "answer": sends("clerk", "Order 7 is a lamp.")},
+        {"when": {"system": "You know orders"}, "answer": sends("clerk", "Order 7 is a lamp.")},
         {"when": {"incoming": "Order 7 is"}, "answer": sends("ann", "Money for the lamp it is.")},
         {
             "when": {"system": "You check", "step": 1},
@@ -78,6 +79,10 @@ agents:
     instruction: You look orders up.
     tools: [send_text_message, 'orders.py:find_order']
 """
+PLAIN = CONFIG.replace("You look orders up.", "You know orders.").replace(
+    ", 'orders.py:find_order'", ""
+)
+"""Without Python, which each command would try in a process of its own."""
 ORDERS = """\
 from hubbub import tool
 
@@ -205,6 +210,7 @@ def test_what_happened_in_a_running_network_is_replayed_and_becomes_a_case(
 def test_a_replay_with_another_prompt_asks_the_model_where_the_recording_has_no_answer(
     shop: Path, hubbub: Shell, endpoint: str
 ) -> None:
+    (shop / "hubbub.yaml").write_text(PLAIN.format(url=endpoint))
     with running((shop / "hubbub.yaml").read_text(), shop):
         hubbub("ask", "clerk", "a refund, please", "--as", "ann")
         assert hubbub("record", "i1", "-o", "refund.json").code == 0
