@@ -128,6 +128,21 @@ async def test_a_model_is_told_when_little_is_left(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-60")
+async def test_what_was_reserved_and_not_used_is_free_again(in_memory: Networks) -> None:
+    script = [
+        says(call("list_channels"), usage=used(10)),
+        says(call("list_participants"), usage=used(10)),
+        says(finish("enough")),
+    ]
+    async with scene(
+        in_memory, *script, file=limited(tokens=40_000), endpoint={"max_output_tokens": 15_000}
+    ) as s:
+        await s.ann.call("broadcast_text_message", text="to whom it may concern")
+        turn = await s.net.turn("bot-m1")
+        assert ended(turn).outcome == "finished", turn.end
+
+
+@pytest.mark.behaviour("H-60")
 async def test_a_turn_taken_up_again_asks_for_leave_again(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(700)),

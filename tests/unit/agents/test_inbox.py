@@ -67,6 +67,18 @@ def test_only_so_many_messages_and_threads_are_kept() -> None:
     assert inbox.thread("dm.bot.p3") is not None
 
 
+@pytest.mark.behaviour("A-11")
+def test_no_more_turns_run_than_the_concurrency_allows() -> None:
+    inbox = begun(concurrency=2)
+    for seq, name in enumerate(["ann", "ben", "cat"], 1):
+        inbox.receive(event(message(seq, name)))
+    assert len(inbox.next_turns()) == 2
+    inbox.ended("dm.bot.nobody")
+    assert inbox.next_turns() == []
+    inbox.ended("dm.ann.bot")
+    assert [p.thread_id for p in inbox.next_turns()] == ["dm.bot.cat"]
+
+
 @pytest.mark.behaviour("W-8")
 def test_a_person_goes_before_agents_and_otherwise_the_longest_waiting() -> None:
     inbox = begun(concurrency=1)

@@ -6,6 +6,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.network.state import MemoryKeys
+from hubbub.network.stored import StoredKey
+
+
+def test_an_announced_key_counts_at_once_unless_it_could_not_be_stored() -> None:
+    keys = MemoryKeys([StoredKey("ann", "a"), StoredKey("ann", "b"), StoredKey("bob", "a")])
+    before = keys.of("ann")
+    assert (before, keys.of("bob"), keys.of("carol")) == ({"a", "b"}, {"a"}, set())
+    keys.announce("ann", "c", True)
+    keys.announce("ann", "a", False)
+    assert (before, keys.of("ann")) == ({"a", "b"}, {"b", "c"}), "what was given does not change"
+    keys.withdraw("ann", "a", False)
+    keys.announce("ann", "c", False)
+    keys.put("ann", "c", True)
+    keys.withdraw("ann", "c", True)
+    assert keys.of("ann") == {"a", "b"}, "what was announced last is still on its way"
+    keys.put("ann", "c", False)
+    keys.withdraw("ann", "c", False)
+    assert keys.of("ann") == {"a", "b"}
+
 
 CHANGES = st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans()), max_size=12)
 
