@@ -179,7 +179,7 @@ PROMPTS = {
     "Q-8": "The linter of prompts tells place, rule and remedy, and leaves alone what is right.",
     "Q-9": "Prompts are listed, shown with the config's variables, and compared.",
     "Q-10": "Cases of prompts and agents are run again and again, with a pass rate and its bounds.",
-    "Q-11": "A rehearsal reaches nobody: calls are checked, and have results without being run.",
+    "Q-11": "A dry run reaches nobody: calls are checked, and have results without being run.",
     "Q-12": "Whole networks are tried with faults, recorded, and replayed without their models.",
     "Q-13": "A branch shares a log up to a message and goes on apart from its network.",
     "Q-14": "An interaction is one OpenTelemetry trace, where the environment asks for it.",

@@ -28,18 +28,18 @@ from benchmarks.sides import opened_side, token_of
 from benchmarks.sockets import Socket
 from benchmarks.stats import percentile
 from hubbub.agents.asking import DialectChoice
-from hubbub.agents.briefing import Memory
 from hubbub.agents.inbox import Inbox, Received, TurnPlan
-from hubbub.agents.llm import LlmBrain
+from hubbub.agents.llm import LlmBackend
 from hubbub.agents.models.base import Answer, CallRequest, OnDelta, Question
 from hubbub.agents.parts import Parts
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.runner import AgentRunner
-from hubbub.agents.tools.assembly import conduct_of
+from hubbub.agents.system_prompt import Memory
+from hubbub.agents.tools.assembly import tool_policy_of
 from hubbub.agents.tools.base import CallSite, Tool
-from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.outbox import Outbox
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import Terms
-from hubbub.agents.turn.voice import Voice
 from hubbub.agents.window import context_rules, counted
 from hubbub.client import Client, WebSocketTransport
 from hubbub.config.models import AgentConfig, ModelConfig
@@ -125,9 +125,9 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
     transport = WebSocketTransport(f"ws://127.0.0.1:{server.port}")
     async with Client(transport, _NAME, token=token_of(_NAME), turns=True) as client:
         inbox = _WatchedInbox(_NAME, watch)
-        voice = Voice(client, inbox)
+        outbox = Outbox(client, inbox)
         rules = await context_rules(config, _NAME, model)
-        conduct = counted(replace(conduct_of(config), perform=watch.perform), rules)
+        tool_policy = counted(replace(tool_policy_of(config), perform=watch.perform), rules)
         parts = Parts(
             config=config,
             name=_NAME,
@@ -135,16 +135,21 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
             models={name: model},
             client=client,
             inbox=inbox,
-            voice=voice,
-            memory=Memory(voice),
+            outbox=outbox,
+            memory=Memory(outbox),
             template=ConversationTemplate.shipped(),
-            conduct=conduct,
+            tool_policy=tool_policy,
         )
-        briefing, tools = parts.briefing(parts.prompts(), name), parts.tools(conduct)
+        prompt_builder, tools = (
+            parts.prompt_builder(parts.prompts(), name),
+            parts.tools(tool_policy),
+        )
         choice, script = DialectChoice(), _Script(name, watch)
-        brain = _WatchedBrain(parts, script, briefing, tools, choice, rules, None, Terms())
-        brain.watch = watch
-        runner = AgentRunner(client, inbox, brain, grace_s=0)
+        backend = _WatchedBackend(
+            parts, script, prompt_builder, tools, choice, rules, None, Terms()
+        )
+        backend.watch = watch
+        runner = AgentRunner(client, inbox, backend, grace_s=0)
         work = asyncio.create_task(runner.run())
         try:
             yield
@@ -234,11 +239,11 @@ class _WatchedInbox(Inbox):
         return super().receive(event, claimed=claimed)
 
 
-class _WatchedBrain(LlmBrain):
+class _WatchedBackend(LlmBackend):
     """Tells when a turn has ended."""
 
     watch: _Watch
 
-    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        await super().take_turn(plan, journal)
+    async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
+        await super().take_turn(plan, recorder)
         self.watch.end()

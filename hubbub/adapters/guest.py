@@ -16,14 +16,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
-from hubbub.agents.brain import Brain
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.agent import Agent
 from hubbub.app.process import run_loop
 from hubbub.client import Client, WebSocketTransport
 from hubbub.client.runfile import find_network
 from hubbub.config.agents import AgentConfig
-from hubbub.interop.guest import GuestBrain, GuestTurn, text_of
+from hubbub.interop.guest import GuestBackend, GuestTurn, text_of
 
 __all__ = ["NETWORK_TOOLS", "GuestAgent", "GuestTurn", "Threads", "text_of"]
 
@@ -72,8 +72,8 @@ class GuestAgent(Agent):
         async with Client(transport, self.name, "agent", token=token, turns=True) as client:
             await run_python_agent(self, client)
 
-    def _brain(self, client: Client, inbox: Inbox, config: AgentConfig) -> Brain:
-        return GuestBrain(self, client, inbox, config)
+    def _backend(self, client: Client, inbox: Inbox, config: AgentConfig) -> AgentBackend:
+        return GuestBackend(self, client, inbox, config)
 
 
 class Threads:

@@ -19,7 +19,7 @@ from hubbub.agents.dialects.base import Dialect, Native
 from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.models.base import Answer, CallRequest, Delta, Model, OnDelta, Question, ToolSpec
-from hubbub.agents.prompt.budget import Fitted, Fitting, WindowTooSmall
+from hubbub.agents.prompt.budget import ContextBudget, Fitted, WindowTooSmall
 from hubbub.agents.prompt.compress_summary import Summary, summarised
 from hubbub.agents.prompt.scratchpad import without_thoughts
 from hubbub.agents.tools.registry import SELECT
@@ -168,7 +168,7 @@ class Asker:
     choice: DialectChoice = field(default_factory=DialectChoice)
     closing: str = ""
     """What stands at the very end of the system message, after all that a dialect has to say."""
-    fitting: Fitting | None = None
+    context_budget: ContextBudget | None = None
     """What makes questions fit the model's window; it renders the prompt, too. None: they are asked
     as they are."""
     reservations: Reservations | None = None
@@ -215,19 +215,21 @@ class Asker:
 
     def _shown(self, steps: Sequence[Step], steering: Sequence[Steering]) -> Sequence[Kept]:
         """The steps as the model's own marks leave them."""
-        if self.fitting is None:
+        if self.context_budget is None:
             return project(steps, steering)
-        return project(steps, steering, self.fitting.rules.protect, self.fitting.writes)
+        return project(
+            steps, steering, self.context_budget.rules.protect, self.context_budget.writes
+        )
 
     def _fitted(self, dialect: Dialect, steps: Sequence[Step], shown: Sequence[Kept]) -> Fitted:
         key = dialect.name, self.choice.takes_forms
         if not shown and key in self._opening:
             return self._opening[key]
         tools = offered(self.offers, dialect, steps)
-        if self.fitting is None:
+        if self.context_budget is None:
             fitted = Fitted(self._build(dialect, self.prompt, shown, tools))
         else:
-            fitted = self.fitting.fit(partial(self._build, dialect), shown, tools)
+            fitted = self.context_budget.fit(partial(self._build, dialect), shown, tools)
         if not shown:
             self._opening[key] = fitted
         return fitted
@@ -300,7 +302,7 @@ class Asker:
         hear = heard.next() if heard.on_delta else None
         shown = self._shown(steps, heard.steering)
         fitted = self._fitted(dialect, steps, shown)
-        summary = await self._summary(shown, heard.n) if fitted.squeezed else None
+        summary = await self._summary(shown, heard.n) if fitted.truncated else None
         if summary is not None and summary.words is not None:
             fitted = self._fitted(dialect, steps, summary.applied(shown))
         model = self._budgeted(heard.n)
@@ -320,11 +322,11 @@ class Asker:
 
     async def _summary(self, shown: Sequence[Kept], n: int) -> Summary | None:
         """The older steps in the model's words, where that is how they are to be made shorter."""
-        fitting = self.fitting
-        if fitting is None or fitting.rules.compression != "summary":
+        context_budget = self.context_budget
+        if context_budget is None or context_budget.rules.compression != "summary":
             return None
         model = self._budgeted(n, tells=False)
-        return await summarised(model, shown, fitting.rules, fitting.writes)
+        return await summarised(model, shown, context_budget.rules, context_budget.writes)
 
     async def _asked_in_words(self, why: str, steps: Sequence[Step], heard: _Attempts) -> Answer:
         self.choice.fall_back(why)

@@ -36,7 +36,7 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.agents.asking import Asker, Offers
 from hubbub.agents.models.base import Answer, OnDelta, ToolSpec
-from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
+from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.tools.approval import Parked
 from hubbub.agents.tools.base import CallSite, FromOutside, ReadingTool, Tool, ToolFailed
@@ -56,6 +56,7 @@ from hubbub.agents.tools.ways_out import (
 )
 from hubbub.agents.turn.driver import Calls, Driver, Taint
 from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Park, Rules
+from hubbub.agents.turn.outbox import marks
 from hubbub.agents.turn.recording import (
     DEEPEST,
     MOST_HELPERS,
@@ -64,7 +65,6 @@ from hubbub.agents.turn.recording import (
     at_work,
     forks,
 )
-from hubbub.agents.turn.voice import marks
 from hubbub.config.agents import ForkConfig
 from hubbub.errors import OperationError
 from hubbub.field_docs import Documented
@@ -373,13 +373,13 @@ class Host:
 
     def _asker(self, fork: Fork, names: Collection[str]) -> Asker:
         turn, prompt = self.asker, _prompt(fork)
-        rules = turn.fitting.rules if turn.fitting is not None else ContextRules()
+        rules = turn.context_budget.rules if turn.context_budget is not None else ContextRules()
         return replace(
             turn,
             offers=_part(self.calls.toolbox, names),
             system=f"{turn.system}\n\n{_TOLD}",
             prompt=prompt,
-            fitting=Fitting(rules, FixedMessage(prompt), self.calls.toolbox.writing),
+            context_budget=ContextBudget(rules, FixedMessage(prompt), self.calls.toolbox.writing),
             form=None,
             scratchpad=True,
         )
@@ -400,7 +400,7 @@ class Host:
         """Post into the sub-agent's thread. It is for people to look at: nothing depends on it."""
         if not self.shows:
             return
-        plan = self.calls.journal.plan
+        plan = self.calls.recorder.plan
         woken_by = plan.incoming[-1].id
         quiet = text[:_MOST_SHOWN].replace("`", "'")
         try:

@@ -7,13 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hubbub.agents.brain import Brain
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.agent import Agent
-from hubbub.agents.python.handlers import HandlerBrain
+from hubbub.agents.python.handlers import HandlerBackend
 from hubbub.agents.python.link import Link
 from hubbub.agents.runner import GRACE_S, AgentRunner
-from hubbub.agents.turn.voice import Voice
+from hubbub.agents.turn.outbox import Outbox
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.errors import ConfigError, OperationError
@@ -35,7 +35,7 @@ __all__ = [
     "inbox_of",
     "load_agent_class",
     "run_agent",
-    "run_brain",
+    "run_backend",
     "run_python_agent",
 ]
 
@@ -105,8 +105,8 @@ async def run_agent(
         objects=objects,
         program=program,
     )
-    async with made as (brain, trials):
-        await run_brain(client, inbox, brain, config, grace_s, greet_cid, trials, program)
+    async with made as (backend, trials):
+        await run_backend(client, inbox, backend, config, grace_s, greet_cid, trials, program)
 
 
 async def run_python_agent(
@@ -124,11 +124,11 @@ async def run_python_agent(
     """
     config = config or AgentConfig(kind="python")
     inbox = inbox_of(config, client.participant)
-    link = Link(Voice(client, inbox), inbox)
+    link = Link(Outbox(client, inbox), inbox)
     agent._join(link, config.settings)
-    brain = agent._brain(client, inbox, config)
-    brain = brain or HandlerBrain(agent, link, timeout=config.turn_timeout)
-    await run_brain(client, inbox, brain, config, grace_s, greet_cid, program=program)
+    backend = agent._backend(client, inbox, config)
+    backend = backend or HandlerBackend(agent, link, timeout=config.turn_timeout)
+    await run_backend(client, inbox, backend, config, grace_s, greet_cid, program=program)
 
 
 def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
@@ -141,17 +141,17 @@ def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
     return found
 
 
-async def run_brain(
+async def run_backend(
     client: Client,
     inbox: Inbox,
-    brain: Brain,
+    backend: AgentBackend,
     config: AgentConfig,
     grace_s: float,
     greet_cid: str | None,
     trials: TurnTrials | None = None,
     program: Program | None = None,
 ) -> None:
-    """Run the agent whose turns `brain` takes until cancelled; the arguments are `run_agent`'s.
+    """Run the agent whose turns `backend` takes until cancelled; the arguments are `run_agent`'s.
 
     Raises `ConnectionLost` when the hub closes for good.
     """
@@ -160,7 +160,7 @@ async def run_brain(
     runner = AgentRunner(
         client,
         inbox,
-        brain,
+        backend,
         grace_s=grace_s,
         trials=trials,
         steer="queue" if config.kind == "python" else config.steer,

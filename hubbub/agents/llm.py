@@ -16,8 +16,7 @@ from hubbub.agents.asking import (
     first_tool,
     quiet_tools,
 )
-from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Briefing, shows_outside
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.fork import ForkTool, Host
 from hubbub.agents.inbox import TurnPlan
@@ -26,11 +25,12 @@ from hubbub.agents.models.providers import open_model
 from hubbub.agents.output import Output
 from hubbub.agents.parts import Parts
 from hubbub.agents.program import Asked
-from hubbub.agents.prompt.budget import ContextRules, Fitting
+from hubbub.agents.prompt.budget import ContextBudget, ContextRules
 from hubbub.agents.prompt.builder import called
 from hubbub.agents.prompt.render import Conversation
 from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.prompt.system import position
+from hubbub.agents.system_prompt import SystemPromptBuilder, shows_outside
 from hubbub.agents.tools.external import handed_over
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.likely import ToolChooser
@@ -39,11 +39,11 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ASK_HUMAN
 from hubbub.agents.trials import TurnTrials, Workbench
 from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver
+from hubbub.agents.turn.driver import Calls, SteeringQueue, Taint, TurnDriver
 from hubbub.agents.turn.hooks import HookChain
-from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import FINISH, AskModel, Loop, Rules
 from hubbub.agents.turn.partial import Pace, Partials, unrefusable
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.recording import APART, apart
 from hubbub.agents.turn.reservations import Terms
 from hubbub.agents.turn.waiting import WORDING, Earlier, earlier_steps, without_questions
@@ -65,10 +65,10 @@ from hubbub.protocol.turns import (
     Window,
 )
 
-__all__ = ["LlmBrain", "llm_brain"]
+__all__ = ["LlmBackend", "llm_backend"]
 
 
-class LlmBrain(Brain):
+class LlmBackend(AgentBackend):
     """Takes turns by asking a model until it calls `finish`.
 
     `tools` makes the toolbox from what the hub offers; it is called for every connection.
@@ -78,7 +78,7 @@ class LlmBrain(Brain):
         self,
         parts: Parts,
         model: Model,
-        briefing: Briefing,
+        prompt_builder: SystemPromptBuilder,
         tools: Callable[[Ready], Toolbox],
         dialects: DialectChoice,
         context: ContextRules,
@@ -87,13 +87,17 @@ class LlmBrain(Brain):
     ):
         """`fork` is the tool of that name that is among the tools."""
         client = parts.client
-        self._terms, self._voice = terms, parts.voice
+        self._terms, self._outbox = terms, parts.outbox
         self._program, self._output = parts.program, parts.objects.output
         self._hear = parts.program.heard if parts.program is not None else None
         self._inbox, self._config, self._chooser = parts.inbox, parts.config, parts.chooser
-        self._model = ThinkingModel(model) if briefing.scratchpad else model
+        self._model = ThinkingModel(model) if prompt_builder.scratchpad else model
         self._template, self._make_tools, self._dialects = parts.template, tools, dialects
-        self._briefing, self._ready, self._tools = briefing, client.ready, tools(client.ready)
+        self._prompt_builder, self._ready, self._tools = (
+            prompt_builder,
+            client.ready,
+            tools(client.ready),
+        )
         self._hooks, self._context, self._fork = parts.hooks, context, fork
         self._activities = Activities(partial(client.signal, "activity"))
         self._tell_partial = partial(client.signal, "partial")
@@ -112,20 +116,20 @@ class LlmBrain(Brain):
     async def dropped(self, turn: str) -> None:
         await self._activities.drop(turn)
 
-    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        plan = journal.plan = await self._with_asker(await journal.take_up())
+    async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
+        plan = recorder.plan = await self._with_asker(await recorder.take_up())
         inbox, history = self._inbox, self._config.history
         conversation = Conversation.of(self._template, inbox.threads, plan, inbox.me, history)
         asked = self._program.asked(plan) if self._program is not None else Asked()
         output = asked.output or self._output
-        before, dialect = await self._earlier(journal), self._dialects.current
+        before, dialect = await self._earlier(recorder), self._dialects.current
         toolbox, external = self._toolbox(plan, output)
         toolbox = await self._offered(plan, toolbox, dialect)
         if self._chooser is not None and toolbox.many:
             said = "\n".join(message.text for message in plan.incoming)
             toolbox = toolbox.beginning_with(await self._chooser.likely(said, toolbox.many))
         first = first_tool(toolbox, None if before.steps else self._config.begin_with)
-        system = await self._briefing.of(plan, toolbox, dialect, self._ready, inbox.threads)
+        system = await self._prompt_builder.of(plan, toolbox, dialect, self._ready, inbox.threads)
         asker = Asker(
             self._model,
             beginning(toolbox, first),
@@ -133,16 +137,16 @@ class LlmBrain(Brain):
             conversation.text,
             self._dialects,
             _closing(system.closing, output, dialect),
-            Fitting(self._context, conversation, toolbox.writing),
-            journal.reservations,
+            ContextBudget(self._context, conversation, toolbox.writing),
+            recorder.reservations,
             self._terms,
             settings=asked.settings,
             contract=system.contract,
             form=output.form if output is not None else None,
-            scratchpad=self._briefing.scratchpad,
+            scratchpad=self._prompt_builder.scratchpad,
         )
         (system_prompt, prompt), names = asker.first(), callable_names(toolbox, dialect)
-        recorded = await journal.begin(
+        recorded = await recorder.begin(
             continues=before.turn,
             model=self._model.name,
             system_prompt=system_prompt,
@@ -155,9 +159,9 @@ class LlmBrain(Brain):
         steps, helpers = apart(recorded)
         loop = Loop(self._rules(plan, toolbox, first, output, external), names, steps, before.steps)
         hooks = HookChain(self._hooks, plan, inbox.me, hear=self._hear)
-        journal.before_end = hooks.turn_ended
+        recorder.before_end = hooks.turn_ended
         outside = shows_outside(conversation.in_thread, "knowledge" in system.components, toolbox)
-        calls = Calls(toolbox, journal, hooks.wraps, Taint(outside, loop.steps))
+        calls = Calls(toolbox, recorder, hooks.wraps, Taint(outside, loop.steps))
         ask = partial(self._ask, asker, toolbox, loop)
         host = self._host(calls, asker, loop, helpers)
         async with self._activities.of(plan) as activity, self._hosting(host):
@@ -169,7 +173,7 @@ class LlmBrain(Brain):
                 before_stop=host.before_stop if host is not None else None,
                 activity=activity,
                 hooks=hooks,
-                helm=Helm(inbox, plan.thread_id, self._config.steer),
+                steering_queue=SteeringQueue(inbox, plan.thread_id, self._config.steer),
                 partials=self._partials(plan, toolbox, hooks),
             ).run(self._config.turn_timeout)
 
@@ -208,7 +212,7 @@ class LlmBrain(Brain):
         return plan if back is None else replace(plan, handed_on=back)
 
     async def _message(self, id: str) -> Message:
-        return Message.model_validate(await self._voice.call("read_message", id=id))
+        return Message.model_validate(await self._outbox.call("read_message", id=id))
 
     def _toolbox(
         self, plan: TurnPlan, output: Output[object] | None
@@ -216,11 +220,11 @@ class LlmBrain(Brain):
         """The tools of a turn, and the names of those that the asker runs."""
         toolbox = self._tools.for_turn(*_needed(plan))
         if output is not None:
-            toolbox = toolbox.ending_with(output.finishing(self._voice))
+            toolbox = toolbox.ending_with(output.finishing(self._outbox))
         brought = tools_in(plan.incoming) if _structured(plan) else ()
         if not brought:
             return toolbox, frozenset()
-        external = handed_over(brought, (*toolbox.names, SELECT), self._voice)
+        external = handed_over(brought, (*toolbox.names, SELECT), self._outbox)
         return toolbox.with_runtime(external), frozenset(tool.name for tool in external)
 
     async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
@@ -230,7 +234,7 @@ class LlmBrain(Brain):
         if not conditional:
             return toolbox
         threads = self._inbox.threads
-        context = await self._briefing.context(plan, toolbox, dialect, self._ready, threads)
+        context = await self._prompt_builder.context(plan, toolbox, dialect, self._ready, threads)
         absent = [
             tool.name
             for tool in conditional
@@ -245,15 +249,15 @@ class LlmBrain(Brain):
         hear = hooks.text_written if hooks else None
         return Partials(self._tell_partial, plan, self._inbox, names, self._pace, hear=hear)
 
-    async def _earlier(self, journal: Journal) -> Earlier:
+    async def _earlier(self, recorder: TurnRecorder) -> Earlier:
         """What this turn goes on with: only the mode `interactive` ends turns with a question, and
         only calls that who asked has run have results in what they say."""
-        plan = journal.plan
+        plan = recorder.plan
         goes_on = _structured(plan) and results_in(plan.incoming)
         if self._config.mode == "auto" and not goes_on:
             return Earlier()
         thread = self._inbox.thread(plan.thread_id)
-        return await earlier_steps(thread, plan, self._inbox.me, journal.other, below=APART)
+        return await earlier_steps(thread, plan, self._inbox.me, recorder.other, below=APART)
 
     def _host(
         self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]
@@ -261,14 +265,14 @@ class LlmBrain(Brain):
         """What the turn's helpers run in; None: it may have none."""
         if self._fork is None:
             return None
-        shows = self._wakes_nobody(calls.journal.plan)
-        return Host(self._fork.config, calls, asker, loop, recorded, self._voice, shows=shows)
+        shows = self._wakes_nobody(calls.recorder.plan)
+        return Host(self._fork.config, calls, asker, loop, recorded, self._outbox, shows=shows)
 
     def _hosting(self, host: Host | None) -> contextlib.AbstractAsyncContextManager[None]:
         """Within, the turn's helpers run."""
         if self._fork is None or host is None:
             return contextlib.nullcontext()
-        return self._fork.hosted(host.calls.journal.plan.id, host)
+        return self._fork.hosted(host.calls.recorder.plan.id, host)
 
     def _wakes_nobody(self, plan: TurnPlan) -> bool:
         """Whether replies under the incoming message reach no agent as direct messages."""
@@ -326,54 +330,59 @@ def _needed(plan: TurnPlan) -> Sequence[str]:
     return ("report",) if any(r is not None and r.kind == "task" for r in asked) else ()
 
 
-class RolloutBrain(Brain):
+class RolloutBackend(AgentBackend):
     """Two brains of one agent, that of all threads and that of a share of them. A thread and the
     replies in it have the same one for as long as the share does not sink below it.
     """
 
-    def __init__(self, brain: Brain, rolled_out: Brain, agent: str, share: float):
-        self._brain, self._rolled_out, self._agent, self._share = brain, rolled_out, agent, share
+    def __init__(self, backend: AgentBackend, rolled_out: AgentBackend, agent: str, share: float):
+        self._backend, self._rolled_out, self._agent, self._share = (
+            backend,
+            rolled_out,
+            agent,
+            share,
+        )
 
     async def ready(self, ready: Ready) -> None:
-        for brain in (self._brain, self._rolled_out):
-            await brain.ready(ready)
+        for backend in (self._backend, self._rolled_out):
+            await backend.ready(ready)
 
     async def prepare(self) -> None:
-        for brain in (self._brain, self._rolled_out):
-            await brain.prepare()
+        for backend in (self._backend, self._rolled_out):
+            await backend.prepare()
 
     async def dropped(self, turn: str) -> None:
-        for brain in (self._brain, self._rolled_out):
-            await brain.dropped(turn)
+        for backend in (self._backend, self._rolled_out):
+            await backend.dropped(turn)
 
-    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+    async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         rolled_out = position(self._agent, thread_ids.root(plan.thread_id), "") < self._share
-        await (self._rolled_out if rolled_out else self._brain).take_turn(plan, journal)
+        await (self._rolled_out if rolled_out else self._backend).take_turn(plan, recorder)
 
 
-# From the YAML of an agent with one model to its brain.
+# From the YAML of an agent with one model to its backend.
 
 
 @contextlib.asynccontextmanager
-async def llm_brain(parts: Parts) -> AsyncIterator[tuple[Brain, TurnTrials]]:
-    """The brain of an agent with one model, and what takes its turns again, for as long as the
+async def llm_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
+    """The backend of an agent with one model, and what takes its turns again, for as long as the
     block runs.
 
     Raises `ConfigError` when a tool, a model or a file of its prompt does not exist.
     """
     rollout = parts.config.rollout
     async with contextlib.AsyncExitStack() as both:
-        brain, trials = await both.enter_async_context(_one_brain(parts))
+        backend, trials = await both.enter_async_context(_one_backend(parts))
         if rollout is None:
-            yield brain, trials
+            yield backend, trials
             return
         other = replace(parts, config=parts.config.rolled_out(rollout))
-        rolled_out, _ = await both.enter_async_context(_one_brain(other))
-        yield RolloutBrain(brain, rolled_out, parts.name, rollout.share), trials
+        rolled_out, _ = await both.enter_async_context(_one_backend(other))
+        yield RolloutBackend(backend, rolled_out, parts.name, rollout.share), trials
 
 
 @contextlib.asynccontextmanager
-async def _one_brain(parts: Parts) -> AsyncIterator[tuple[Brain, TurnTrials]]:
+async def _one_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
     config, name, models = parts.config, parts.name, parts.models
     if config.model not in models:
         hint = nearest(config.model, models) or "; add it to `models`"
@@ -387,7 +396,7 @@ async def _one_brain(parts: Parts) -> AsyncIterator[tuple[Brain, TurnTrials]]:
     fork = ForkTool(config.fork, background=background) if config.fork is not None else None
     prompts = parts.prompts()
     more = () if fork is None else fork.tools
-    tools = parts.tools(counted(parts.conduct, rules), more, prompts.words)
+    tools = parts.tools(counted(parts.tool_policy, rules), more, prompts.words)
     dialects, terms = (
         DialectChoice(settings, aliases=config.aliases),
         Terms.of(settings, rules.reserve),
@@ -396,9 +405,11 @@ async def _one_brain(parts: Parts) -> AsyncIterator[tuple[Brain, TurnTrials]]:
     chooser = ToolChooser.of(config, models)
     parts = replace(parts, chooser=chooser)
     try:
-        briefing = parts.briefing(prompts, model.name)
-        trials = TurnTrials(parts.client, Workbench(config, models, tools, briefing.scratchpad))
-        yield LlmBrain(parts, model, briefing, tools, dialects, rules, fork, terms), trials
+        prompt_builder = parts.prompt_builder(prompts, model.name)
+        trials = TurnTrials(
+            parts.client, Workbench(config, models, tools, prompt_builder.scratchpad)
+        )
+        yield LlmBackend(parts, model, prompt_builder, tools, dialects, rules, fork, terms), trials
     finally:
         await model.close()
         if chooser is not None:

@@ -7,22 +7,22 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Memory
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.llm import llm_brain
+from hubbub.agents.llm import llm_backend
 from hubbub.agents.parts import Parts
 from hubbub.agents.program import Objects, Program
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
-from hubbub.agents.roles.brain import role_brain
+from hubbub.agents.roles.backend import role_backend
+from hubbub.agents.system_prompt import Memory
 from hubbub.agents.tools.approval import Approver, HubApprover
-from hubbub.agents.tools.assembly import conduct_of, servers_of
+from hubbub.agents.tools.assembly import servers_of, tool_policy_of
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.running import Perform, perform
 from hubbub.agents.trials import TurnTrials
 from hubbub.agents.turn.hooks import Hooks
-from hubbub.agents.turn.voice import Voice
+from hubbub.agents.turn.outbox import Outbox
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.errors import ConfigError
@@ -47,13 +47,13 @@ async def running(
     performer: Perform | None,
     objects: Objects | None,
     program: Program | None,
-) -> AsyncIterator[tuple[Brain, TurnTrials | None]]:
-    """The brain of an agent, and what tries its turns again; the arguments are `run_agent`'s.
+) -> AsyncIterator[tuple[AgentBackend, TurnTrials | None]]:
+    """The backend of an agent, and what tries its turns again; the arguments are `run_agent`'s.
     Raises `ConfigError`."""
     objects = objects or Objects()
-    voice = Voice(client, inbox)
+    outbox = Outbox(client, inbox)
     servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
-    conduct = conduct_of(config, approver=approver or HubApprover(client))
+    tool_policy = tool_policy_of(config, approver=approver or HubApprover(client))
     parts = Parts(
         config=config,
         name=name,
@@ -61,19 +61,19 @@ async def running(
         models=models,
         client=client,
         inbox=inbox,
-        voice=voice,
-        memory=Memory(voice),
+        outbox=outbox,
+        memory=Memory(outbox),
         template=conversation_template(config, base_dir),
-        conduct=replace(conduct, perform=performer or perform),
+        tool_policy=replace(tool_policy, perform=performer or perform),
         source=servers if config.mcp else None,
         hooks=[*load_hooks(config, base_dir), *objects.hooks, *hooks],
         mods=mods,
         objects=objects,
         program=program,
     )
-    made = llm_brain(parts) if config.kind == "llm" else role_brain(parts)
-    async with made as (brain, trials), servers:
-        yield brain, trials
+    made = llm_backend(parts) if config.kind == "llm" else role_backend(parts)
+    async with made as (backend, trials), servers:
+        yield backend, trials
 
 
 def load_hooks(config: AgentConfig, base_dir: Path) -> list[Hooks]:

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hubbub.agents.briefing import Briefing, Memory
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.program import Objects, Program
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import SystemPrompts, load_system_prompts
+from hubbub.agents.system_prompt import Memory, SystemPromptBuilder
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import Tool, ToolSource
 from hubbub.agents.tools.likely import ToolChooser
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.hooks import Hooks
-from hubbub.agents.turn.voice import Voice
+from hubbub.agents.turn.outbox import Outbox
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.frames import Ready
@@ -37,10 +37,10 @@ class Parts:
     models: Mapping[str, ModelConfig]
     client: Client
     inbox: Inbox
-    voice: Voice
+    outbox: Outbox
     memory: Memory
     template: ConversationTemplate
-    conduct: Conduct
+    tool_policy: ToolPolicy
     source: ToolSource | None = None
     """Tools that come and go."""
     hooks: Sequence[Hooks] = ()
@@ -58,12 +58,14 @@ class Parts:
             self.config, self.name, self.base_dir, own.builder, own.instruction
         )
 
-    def briefing(self, prompts: SystemPrompts, model: str = "") -> Briefing:
+    def prompt_builder(self, prompts: SystemPrompts, model: str = "") -> SystemPromptBuilder:
         network, memory = self.client.network, self.memory
-        return Briefing(prompts, self.config, network, model, mods=self.mods, memory=memory)
+        return SystemPromptBuilder(
+            prompts, self.config, network, model, mods=self.mods, memory=memory
+        )
 
     def tools(
-        self, conduct: Conduct, more: Sequence[Tool] = (), words: str = ""
+        self, tool_policy: ToolPolicy, more: Sequence[Tool] = (), words: str = ""
     ) -> Callable[[Ready], Toolbox]:
         """Makes the toolbox from what the hub offers. `more` and `words` are those of `ToolKit`.
 
@@ -73,7 +75,7 @@ class Parts:
             self.config,
             self.name,
             self.base_dir,
-            conduct=conduct,
+            tool_policy=tool_policy,
             source=self.source,
             more=more,
             words=words,

@@ -9,11 +9,11 @@ from collections.abc import Callable, Coroutine, Iterable, Set
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hubbub.agents.brain import Brain, Overhearing
+from hubbub.agents.backend import AgentBackend, Overhearing
 from hubbub.agents.catching_up import CatchingUp
 from hubbub.agents.inbox import Inbox, StillOpen, TurnPlan, Woken, by_person
 from hubbub.agents.running import Ending, Parking, RunningTurns, StopTurns
-from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import Experience
 from hubbub.agents.turn.steering import Steer, wished
 from hubbub.client import Client, Disconnected, Incoming
@@ -76,32 +76,32 @@ IGNORED = "the agent ignores this sender"
 
 async def settle(client: Client, woken: Woken, reason: str) -> None:
     """Record a turn that has finished for this reason."""
-    journal = Journal(client, TurnPlan.of([woken], None))
-    await journal.end("finished", reason)
-    await journal.settled()
+    recorder = TurnRecorder(client, TurnPlan.of([woken], None))
+    await recorder.end("finished", reason)
+    await recorder.settled()
 
 
 # Wakes that somebody in the agent waits for, and that start no turns of their own.
 
 
 class Claims:
-    """What the brain claims. `settle` is given each wake that is somebody's, with a reason, `news`
-    each that proves to be nobody's; `spawn` runs what waits for the verdict.
+    """What the backend claims. `settle` is given each wake that is somebody's, with a reason,
+    `news` each that proves to be nobody's; `spawn` runs what waits for the verdict.
     """
 
     def __init__(
         self,
-        brain: Brain,
+        backend: AgentBackend,
         spawn: Callable[[Coroutine[object, object, None]], object],
         settle: Callable[[Woken, str], None],
         news: Callable[[Woken], None],
     ):
-        self._brain, self._spawn = brain, spawn
+        self._backend, self._spawn = backend, spawn
         self._settle, self._news = settle, news
 
     def take(self, woken: Woken) -> bool:
         """Whether the wake starts no turn, at least for now."""
-        verdict = self._brain.claims(woken.message)
+        verdict = self._backend.claims(woken.message)
         if verdict is not None:
             self._spawn(self._judge(verdict, woken))
         return verdict is not None
@@ -171,7 +171,7 @@ class AgentRunner:
         self,
         client: Client,
         inbox: Inbox,
-        brain: Brain,
+        backend: AgentBackend,
         *,
         grace_s: float = GRACE_S,
         trials: TurnTrials | None = None,
@@ -182,15 +182,15 @@ class AgentRunner:
         """`steer`: what a person says while a turn runs, unless the message has its own `mode`.
         `debounce_s`: how long an idle agent waits for more before a turn begins. `settled` is told
         of each turn that is over, when its record is durable."""
-        self._client, self._inbox, self._brain = client, inbox, brain
+        self._client, self._inbox, self._backend = client, inbox, backend
         self._trials = trials
         self._grace_s, self._settled = grace_s, settled
         self._steer = steer
         self._debounce = Debounce(debounce_s, self._start_turns)
         self._turns = RunningTurns()
         self._parking = Parking(inbox.again)
-        self._claims = Claims(brain, self._spawn, self._settle, self._news)
-        self._overhearing = Overhearing(brain, self._done, client.written)
+        self._claims = Claims(backend, self._spawn, self._settle, self._news)
+        self._overhearing = Overhearing(backend, self._done, client.written)
         self._catching_up = CatchingUp(client, inbox, self._spawn, self._all_is_here)
         self._life = new_ulid()
         self._had = 0
@@ -198,7 +198,7 @@ class AgentRunner:
         self._suspects = asyncio.Lock()
         self._experience = Experience()
         self._acks = AckWindow()
-        self._open = False  # turns wait until the brain has started, and end with the agent
+        self._open = False  # turns wait until the backend has started, and end with the agent
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -213,10 +213,10 @@ class AgentRunner:
             raise
 
     async def _start(self) -> None:
-        await self._brain.start()
+        await self._backend.start()
         self._open = True
         self._start_turns()
-        await self._brain.prepare()
+        await self._backend.prepare()
 
     async def _pump(self) -> None:
         try:
@@ -283,7 +283,7 @@ class AgentRunner:
         self._catching_up.begin(ready)
         self._had = self._had or ready.head
         self._experience.limited = True  # the hub may have another config by now
-        await self._brain.ready(ready)
+        await self._backend.ready(ready)
         if ready.resumed:  # the hub may have ended turns while there was no connection
             still = StillOpen.at(ready)
             self._turns.keep(still)
@@ -315,7 +315,9 @@ class AgentRunner:
         ignored = self._inbox.ignores(message.sender_id)
         claimed = woken is not None and not ignored and self._claimed(woken)
         if woken is None and message.type == "direct":
-            self._brain.claims(message)  # an answer that must not wake anybody is one all the same
+            self._backend.claims(
+                message
+            )  # an answer that must not wake anybody is one all the same
         received = self._inbox.receive(event, claimed=claimed)
         self._catching_up.note(event.seq)
         if received == "queued":
@@ -324,7 +326,7 @@ class AgentRunner:
                 self._debounce.woken(message)
             if event.seq in self._start_turns():
                 return  # acknowledged when the turn's beginning is on its way
-        if received == "noted" and woken is None and self._brain.observes(message):
+        if received == "noted" and woken is None and self._backend.observes(message):
             suspect = event.seq <= self._had
             self._spawn(self._overhearing.hear(message, suspect=suspect))
             return
@@ -376,7 +378,7 @@ class AgentRunner:
         return started
 
     async def _turn(self, plan: TurnPlan) -> None:
-        journal = Journal(
+        recorder = TurnRecorder(
             self._client,
             plan,
             partial(self._done, *(m.seq for m in plan.incoming)),
@@ -386,14 +388,14 @@ class AgentRunner:
             experience=self._experience,
         )
         try:
-            await self._run_turn(plan, journal)
-            if journal.parked and journal.end_record is None:
-                await self._park(plan, journal)
+            await self._run_turn(plan, recorder)
+            if recorder.parked and recorder.end_record is None:
+                await self._park(plan, recorder)
         except ConnectionLost:
             return  # nobody is there to hear of it; the hub will offer the turn again
         except OperationError as exc:
             log.warning("the hub refuses a turn", turn=plan.id, error=str(exc))
-            await self._brain.dropped(plan.id)
+            await self._backend.dropped(plan.id)
         finally:
             self._turns.remove(plan.id)
             self._inbox.ended(plan.thread_id)
@@ -402,47 +404,47 @@ class AgentRunner:
             await self._done(*never_begun)  # somebody has ended it: it holds up nothing
         self._start_turns()
         with self._turns.settling():
-            await journal.settled()
-        if self._settled is not None and journal.end_record is not None:
+            await recorder.settled()
+        if self._settled is not None and recorder.end_record is not None:
             self._settled(plan)
 
-    async def _run_turn(self, plan: TurnPlan, journal: Journal) -> None:
+    async def _run_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         """Until its end is recorded; CancelledError: the process ends, the hub offers it again."""
         try:
             with contained():
-                async with await self._apart(plan, journal):
-                    await self._brain.take_turn(plan, journal)
+                async with await self._apart(plan, recorder):
+                    await self._backend.take_turn(plan, recorder)
         except asyncio.CancelledError:
             ending = self._turns.caught(plan.id)
             if ending is None:
                 raise
-            await ending.record(journal)
-            await self._brain.dropped(plan.id)
+            await ending.record(recorder)
+            await self._backend.dropped(plan.id)
         except ConnectionLost:
             raise
         except Exception as exc:
             if isinstance(exc, OperationError) and exc.code == ErrorCode.TURN_OVER:
                 raise  # somebody has ended it: there is no other end to record
             traceback.print_exception(exc)
-            await journal.end("handler_error", told(exc))
+            await recorder.end("handler_error", told(exc))
 
     async def _apart(
-        self, plan: TurnPlan, journal: Journal
+        self, plan: TurnPlan, recorder: TurnRecorder
     ) -> contextlib.AbstractAsyncContextManager[None]:
         """Turns that were cut off more than once run one at a time: else those that are beside the
         one that ends the process would be taken for its like."""
-        if not plan.resumed or plan.waited or (await journal.other(plan.id)).attempts < _SUSPECT:
+        if not plan.resumed or plan.waited or (await recorder.other(plan.id)).attempts < _SUSPECT:
             return contextlib.nullcontext()
         return self._suspects
 
-    async def _park(self, plan: TurnPlan, journal: Journal) -> None:
+    async def _park(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         """The turn has stopped to wait, unless somebody has wanted its end in the last moment."""
         ending = self._turns.ending(plan.id)
         if ending is None:
             self._parking.park(plan)
             return
-        await ending.record(journal)
-        await self._brain.dropped(plan.id)
+        await ending.record(recorder)
+        await self._backend.dropped(plan.id)
 
     # People -------------------------------------------------------------------------------------
 
@@ -457,7 +459,7 @@ class AgentRunner:
         for turn in over:
             self._turns.end(turn, Ending(stopped.told, by_hub=True))
             if self._parking.drop(turn):
-                self._spawn(self._brain.dropped(turn))
+                self._spawn(self._backend.dropped(turn))
         self._inbox.drop(over)
         self._catching_up.drop(over)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hubbub.agents.inbox import StillOpen, TurnPlan
-from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Model
 
@@ -78,12 +78,12 @@ class Ending:
     by_hub: bool = False
     """The hub has ended it: nothing more is recorded of it or said in it."""
 
-    async def record(self, journal: Journal) -> None:
+    async def record(self, recorder: TurnRecorder) -> None:
         """The turn is over for this reason."""
         if self.by_hub:
-            await journal.ended_by_hub(self.reason)
+            await recorder.ended_by_hub(self.reason)
         else:
-            await journal.end("cancelled", self.reason)
+            await recorder.end("cancelled", self.reason)
 
 
 class StopTurns(Model):

@@ -13,7 +13,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.files import read_prompt_file
 from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
-from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.registry import Registry
 from hubbub.config.problems import closest, shown_path
 from hubbub.errors import ConfigError
@@ -161,7 +161,7 @@ class LoadSkill(ReadingTool):
     """The tool. Its result is not cut: half of an instruction may say the opposite of the whole."""
 
     name = LOAD_SKILL
-    tuning = Tuning(budget=LONGEST_BODY)  # a token has a character at least
+    overrides = ToolOverrides(budget=LONGEST_BODY)  # a token has a character at least
 
     def __init__(self, skills: Mapping[str, Skill]):
         self._skills = dict(skills)

@@ -73,7 +73,7 @@ class Scene:
 
 
 class Stage:
-    """The hub of one rehearsal.
+    """The hub of one dry run.
 
     over    set when the turn has ended, or stands still for want of a result (`stop`)
     steps   what was recorded, by number
@@ -101,9 +101,7 @@ class Stage:
 
     def attach(self, outlet: Outlet) -> Stage:
         self._outlet = outlet
-        hello = Hello(
-            network=self.scene.network, epoch="rehearsal", heartbeat_s=25.0, limits=_LIMITS
-        )
+        hello = Hello(network=self.scene.network, epoch="dry-run", heartbeat_s=25.0, limits=_LIMITS)
         self._write(hello)
         return self
 
@@ -167,7 +165,7 @@ class Stage:
                 return self._read(str(args.get("thread")))
         if "text" in args or "content" in args:
             return self._sent(args)
-        words = f"{name} does nothing in a rehearsal"
+        words = f"{name} does nothing in a dry run"
         raise OperationError(ErrorCode.FORBIDDEN, words)
 
     def _read(self, thread: str) -> ThreadPage:

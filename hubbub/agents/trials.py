@@ -17,7 +17,7 @@ from hubbub.agents.asking import DIALECTS, Asker, DialectChoice, Offers, beginni
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.models.base import Answer, Model, Question, ToolSpec
 from hubbub.agents.models.providers import open_model
-from hubbub.agents.prompt.budget import ContextRules, Fitting, FixedMessage
+from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import chat_messages
@@ -98,8 +98,8 @@ class Workbench:
         def as_then(steps: Sequence[Step]) -> Sequence[ToolSpec]:
             return [spec for spec in now(steps) if spec.name in then]
 
-        fitting = Fitting(rules, FixedMessage(turn.prompt), toolbox.writing)
-        answer = await _answer(model, config, start.dialect, system or "", fitting, as_then)
+        context_budget = ContextBudget(rules, FixedMessage(turn.prompt), toolbox.writing)
+        answer = await _answer(model, config, start.dialect, system or "", context_budget, as_then)
         if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
             answer = without_thoughts(answer)
         notes = [*_missing(start.tools, toolbox.names)]
@@ -115,16 +115,18 @@ async def _answer(
     config: ModelConfig,
     dialect: str | None,
     system: str,
-    fitting: Fitting,
+    context_budget: ContextBudget,
     offers: Offers,
 ) -> Answer:
     """A record in a dialect of words has its tools in the system message, so it is kept."""
     spoken = next((each for each in DIALECTS.values() if each.name == dialect), None)
     if isinstance(spoken, WordDialect):
-        fitted = fitting.fit(lambda text, *_: Question(chat_messages(system, text, ())), (), ())
+        fitted = context_budget.fit(
+            lambda text, *_: Question(chat_messages(system, text, ())), (), ()
+        )
         return replace(spoken.read(await model.answer(fitted.question)), window=fitted.window)
-    prompt, choice = fitting.conversation.without(0), DialectChoice(config)
-    return await Asker(model, offers, system, prompt, choice, fitting=fitting).ask(())
+    prompt, choice = context_budget.conversation.without(0), DialectChoice(config)
+    return await Asker(model, offers, system, prompt, choice, context_budget=context_budget).ask(())
 
 
 def _missing(then: Sequence[str], now: Sequence[str]) -> Sequence[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hubbub.agents.prompt.budget import ContextRules
 from hubbub.agents.prompt.tokens import counter_for
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 
@@ -59,9 +59,9 @@ async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> C
     )
 
 
-def counted(conduct: Conduct, rules: ContextRules) -> Conduct:
-    """The conduct with results that are counted, and bounded, by the same window."""
+def counted(tool_policy: ToolPolicy, rules: ContextRules) -> ToolPolicy:
+    """The tool_policy with results that are counted, and bounded, by the same window."""
     if rules.room is None:
-        return conduct
+        return tool_policy
     most = max(rules.room // _RESULTS, 1)
-    return replace(conduct, counter=rules.counter, budget=min(conduct.budget, most))
+    return replace(tool_policy, counter=rules.counter, budget=min(tool_policy.budget, most))

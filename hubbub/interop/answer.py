@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm
 from hubbub.agents.tools.hub import Caller, refused
-from hubbub.agents.turn.voice import marks
+from hubbub.agents.turn.outbox import marks
 from hubbub.errors import OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import Permission

@@ -18,22 +18,22 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from hubbub.agents.brain import Brain
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.base import CallRequest, ToolSpec
 from hubbub.agents.prompt.render import OF_PROGRAMS, Conversation, ConversationTemplate
 from hubbub.agents.prompt.tokens import Estimate
-from hubbub.agents.tools.assembly import ToolKit, conduct_of
+from hubbub.agents.tools.assembly import ToolKit, tool_policy_of
 from hubbub.agents.tools.results import ByCharacters, fit
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.activity import Activities, Activity
 from hubbub.agents.turn.driver import Calls, Taint, carriers
-from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import CallResult, End, RunTools
+from hubbub.agents.turn.outbox import Outbox
 from hubbub.agents.turn.partial import MOST_TEXT, Pace, unrefusable
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.recording import read_arguments, with_result
 from hubbub.agents.turn.reservations import Terms, outcome_of
-from hubbub.agents.turn.voice import Voice
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ModelError
@@ -42,7 +42,7 @@ from hubbub.interop.tools import offered
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.turns import Step, ToolCallRecord
 
-__all__ = ["Guest", "GuestBrain", "GuestTurn", "Told", "text_of"]
+__all__ = ["Guest", "GuestBackend", "GuestTurn", "Told", "text_of"]
 
 _PREFACE = (
     "You are {name} in the network {network}. What you answer is sent to whoever wrote to you, in "
@@ -89,7 +89,7 @@ class GuestTurn:
     plan: TurnPlan
     """The turn itself: its id, its thread, and the messages that it answers."""
 
-    def __init__(self, place: GuestBrain, plan: TurnPlan, calls: Calls, activity: Activity):
+    def __init__(self, place: GuestBackend, plan: TurnPlan, calls: Calls, activity: Activity):
         self._place, self.plan, self._calls, self._activity = place, plan, calls, activity
         self.steps: list[Step] = []
         self.links: list[JsonValue] = []
@@ -117,7 +117,7 @@ class GuestTurn:
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             reasoning=reasoning or None,
-            at_ms=self._calls.journal.clock.ms,
+            at_ms=self._calls.recorder.clock.ms,
         )
         self._record(step)
         if calls:
@@ -184,7 +184,7 @@ class GuestTurn:
         terms = Terms()
         reads = Estimate().count(self.system + self.prompt)
         try:
-            await self._calls.journal.reservations.take(n, reads + terms.writes, 0.0)
+            await self._calls.recorder.reservations.take(n, reads + terms.writes, 0.0)
         except ModelError as exc:
             await self._stop(End(outcome_of(exc), str(exc)))
 
@@ -263,11 +263,11 @@ class GuestTurn:
     @property
     def _step(self) -> Step:
         """The last step; one that nothing has told of begins with a call."""
-        return self.steps[-1] if self.steps else Step(n=1, at_ms=self._calls.journal.clock.ms)
+        return self.steps[-1] if self.steps else Step(n=1, at_ms=self._calls.recorder.clock.ms)
 
     def _record(self, step: Step) -> None:
         self.steps[step.n - 1 :] = [step]
-        self._calls.journal.step(step)
+        self._calls.recorder.step(step)
 
     def _settle(self, results: Sequence[CallResult]) -> None:
         """These results are recorded, each in the step that has made the call."""
@@ -282,14 +282,14 @@ class GuestTurn:
 
     def _replace(self, step: Step) -> None:
         self.steps[step.n - 1] = step
-        self._calls.journal.step(step)
+        self._calls.recorder.step(step)
 
     def _fit(self, text: str) -> str:
         return fit(text, self._place.config.result_budget, ByCharacters())
 
 
 @dataclass
-class GuestBrain(Brain):
+class GuestBackend(AgentBackend):
     """Takes turns by letting a guest take them."""
 
     agent: Guest
@@ -301,11 +301,13 @@ class GuestBrain(Brain):
     """Whether an answer may be shown before it is sent: nothing and nobody may yet refuse it."""
 
     def __post_init__(self) -> None:
-        voice = Voice(self.client, self.inbox)
-        answer = AnswerTool(voice, self.client.offers, Path())
+        outbox = Outbox(self.client, self.inbox)
+        answer = AnswerTool(outbox, self.client.offers, Path())
         named = self.config.model_copy(update={"tools": [*self.agent.network_tools]})
-        kit = ToolKit(named, self.inbox.me, Path(), conduct=conduct_of(named), more=[answer])
-        self._make_tools = partial(kit.toolbox, caller=voice)
+        kit = ToolKit(
+            named, self.inbox.me, Path(), tool_policy=tool_policy_of(named), more=[answer]
+        )
+        self._make_tools = partial(kit.toolbox, caller=outbox)
         self._template = ConversationTemplate.shipped()
         self._activities = Activities(partial(self.client.signal, "activity"))
         self.text_bytes = self.client.hello.limits.text_bytes
@@ -332,24 +334,24 @@ class GuestBrain(Brain):
         system = _PREFACE.format(name=inbox.me, network=self.client.network)
         return Told(system, conversation.text, bool(carriers(conversation.in_thread)))
 
-    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        plan = await journal.take_up()
+    async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
+        plan = await recorder.take_up()
         config, toolbox, told = self.config, self._tools.for_turn(), self.told(plan)
         tools = tuple(offered(toolbox, ANSWER))
-        steps = await journal.begin(
+        steps = await recorder.begin(
             model=self.agent.model,
             system_prompt=told.system,
             prompt=told.prompt,
             tools=tuple(tool.name for tool in tools),
         )
-        await journal.begun()  # who dies of the run has died in this turn
+        await recorder.begun()  # who dies of the run has died in this turn
         taint = Taint(told.outside, steps)
         try:
             async with (
                 self._activities.of(plan) as activity,
                 asyncio.timeout(config.turn_timeout) as limit,
             ):
-                turn = GuestTurn(self, plan, Calls(toolbox, journal, None, taint), activity)
+                turn = GuestTurn(self, plan, Calls(toolbox, recorder, None, taint), activity)
                 turn.prompt, turn.system, turn.tools = told.prompt, told.system, tools
                 end = await turn.take(self.agent, steps)
         except TimeoutError:
@@ -357,7 +359,7 @@ class GuestBrain(Brain):
                 raise  # the run's own
             await self.dropped(plan.id)
             end = End("timeout", f"not finished after {config.turn_timeout:g} s")
-        await journal.end(end.outcome, end.reason, end.text)
+        await recorder.end(end.outcome, end.reason, end.text)
 
 
 def text_of(result: object) -> str:

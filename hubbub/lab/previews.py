@@ -14,8 +14,8 @@ from hubbub.agents.models.base import Answer, OnDelta, Question, ToolSpec
 from hubbub.agents.prompt.budget import FixedMessage
 from hubbub.agents.prompt.system import SystemPrompt
 from hubbub.agents.prompt.tokens import counter_for, spec_tokens
-from hubbub.agents.roles.brain import KINDS
-from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
+from hubbub.agents.roles.backend import KINDS
+from hubbub.agents.roles.context import RoleContext, RoleModel, askable, callable_by_plans
 from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan, PlanStep
 from hubbub.agents.roles.work import ONLY, Work
@@ -69,14 +69,14 @@ def _of_model(prompt: AgentPrompt) -> PromptPreview:
 
 
 def _of_roles(prompt: AgentPrompt) -> Iterator[PromptPreview]:
-    desk = _desk(prompt)
+    context = _role_context(prompt)
     for role in ROLES_OF[prompt.config.kind]:
-        consult = _consult(desk, role)
+        consult = _consult(context, role)
         if consult is not None:
             plan = consult.work.plan
             tool = plan.step(ONLY).executor if plan is not None else None
-            asker = desk.asker(consult)
-            yield PromptPreview(desk.system(consult), asker.opening, role, tool, _tools(asker))
+            asker = context.asker(consult)
+            yield PromptPreview(context.system(consult), asker.opening, role, tool, _tools(asker))
 
 
 def _tools(asker: Asker) -> tuple[ToolSpec, ...]:
@@ -84,13 +84,13 @@ def _tools(asker: Asker) -> tuple[ToolSpec, ...]:
     return tuple(asker.question((), asker.choice.current).tools)
 
 
-def _desk(prompt: AgentPrompt) -> Desk:
+def _role_context(prompt: AgentPrompt) -> RoleContext:
     """What a turn of the agent would ask its roles with."""
     config, toolbox, thread = prompt.config, prompt.toolbox, prompt.thread()
     context = prompt.context(thread)
     targets = config.roles.targets
     hands_on = config.kind in ("router", "planner", "pipeline")
-    return Desk(
+    return RoleContext(
         config.roles,
         KINDS[config.kind],
         {role: _model(prompt, name) for role, name in config.role_models.items()},
@@ -104,11 +104,11 @@ def _desk(prompt: AgentPrompt) -> Desk:
     )
 
 
-def _consult(desk: Desk, role: Role) -> Consult | None:
+def _consult(context: RoleContext, role: Role) -> Consult | None:
     """The first question to the role. None: there is no tool whose call it could prepare."""
-    if role != "executor" or desk.kind == "executor":
+    if role != "executor" or context.kind == "executor":
         return Consult(1, role, Work())
-    tool = next(iter(desk.specs), None)
+    tool = next(iter(context.specs), None)
     if tool is None:
         return None
     plan = Plan(steps=(PlanStep(id=ONLY, goal=tool, executor=tool),))

@@ -4,7 +4,7 @@
     report.passed
 
 Models are asked for real, or answer from cassettes; nothing else is reached: see
-`hubbub.agents.rehearsal` for one agent, `hubbub.lab.networks` for a whole network.
+`hubbub.agents.dry_run` for one agent, `hubbub.lab.networks` for a whole network.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from hubbub.agents.dry_run import dry_run
 from hubbub.agents.models.base import Question
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.prompt.cases import Interval, Performance, failures, wilson
 from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
-from hubbub.agents.rehearsal import rehearse
 from hubbub.app.preflight import lacks_key, without_key
 from hubbub.app.prompts import AgentPrompt, libraries, library_with
 from hubbub.config.loader import LoadedConfig
@@ -207,7 +207,7 @@ class _AgentPlayer:
     async def play(self) -> Performance:
         prompt, case = self.prompt, self.placed.case
         file = prompt.loaded.file
-        performance = await rehearse(
+        performance = await dry_run(
             prompt.config,
             prompt.name,
             scene(case, prompt.name, file, prompt.ready),

@@ -10,7 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox, TurnPlan
-from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.client import Client
 from hubbub.client.calls import Backoff
 from hubbub.network.queries import LatestTurns
@@ -46,15 +46,15 @@ class Desk:
         self.network, self.clock, self.client, self.plan = network, clock, client, plan
         self.sleeps: list[float] = []
 
-    def journal(self, on_sleep: Callable[[int], None]) -> Journal:
-        """`on_sleep` is told how often the journal has waited."""
+    def recorder(self, on_sleep: Callable[[int], None]) -> TurnRecorder:
+        """`on_sleep` is told how often the recorder has waited."""
 
         async def sleep(seconds: float) -> None:
             self.sleeps.append(seconds)
             on_sleep(len(self.sleeps))
             await asyncio.sleep(0)
 
-        return Journal(self.client, self.plan, backoff=Backoff(sleep=sleep))
+        return TurnRecorder(self.client, self.plan, backoff=Backoff(sleep=sleep))
 
     async def exhaust(self) -> None:
         """Ask until the hub refuses for now."""
@@ -96,13 +96,13 @@ async def test_what_is_refused_for_now_is_told_again_until_it_holds() -> None:
             if times == 30:
                 at.clock.at += 60
 
-        journal = at.journal(after_a_long_time)
-        await journal.begin(model="m")
-        journal.step(Step(n=1, text="first"))
-        journal.step(Step(n=1, text="replaced"))
-        await journal.end("finished", "all done")
+        recorder = at.recorder(after_a_long_time)
+        await recorder.begin(model="m")
+        recorder.step(Step(n=1, text="first"))
+        recorder.step(Step(n=1, text="replaced"))
+        await recorder.end("finished", "all done")
         async with soon():
-            await journal.settled()
+            await recorder.settled()
         turn = await at.turn()
         assert (ended(turn).outcome, ended(turn).reason) == ("finished", "all done")
         assert [step.text for step in turn.steps] == ["replaced"]
@@ -114,17 +114,17 @@ async def test_what_is_refused_for_now_is_told_again_until_it_holds() -> None:
 async def test_who_waits_for_steps_gets_them_durable_and_one_that_stops_leaves_the_others() -> None:
     async with desk() as at:
         refused = asyncio.Event()
-        journal = at.journal(lambda times: refused.set())
-        await journal.begin()
-        journal.step(Step(n=1, calls=(ToolCallRecord(id="c", name="pay", arguments={}),)))
+        recorder = at.recorder(lambda times: refused.set())
+        await recorder.begin()
+        recorder.step(Step(n=1, calls=(ToolCallRecord(id="c", name="pay", arguments={}),)))
         for n in range(2, 4):
-            journal.step(Step(n=n, text=f"step {n}"))
-        waiting = [asyncio.create_task(journal.durable()) for _ in range(3)]
+            recorder.step(Step(n=n, text=f"step {n}"))
+        waiting = [asyncio.create_task(recorder.durable()) for _ in range(3)]
         async with soon():
             await refused.wait()
         assert not any(task.done() for task in waiting)
         waiting[0].cancel()
-        journal.step(Step(n=4, text="step 4"))
+        recorder.step(Step(n=4, text="step 4"))
         at.clock.at += 60
         async with soon():
             await asyncio.gather(*waiting[1:])
@@ -143,18 +143,18 @@ async def test_who_stops_waiting_withdraws_no_record_and_the_first_end_counts() 
             told.append(end)
             return ("noted",)
 
-        journal = at.journal(lambda times: None)
-        journal.before_end = note
-        await journal.begin()
-        journal.step(Step(n=1, text="said"))
-        waiting = asyncio.create_task(journal.durable())
+        recorder = at.recorder(lambda times: None)
+        recorder.before_end = note
+        await recorder.begin()
+        recorder.step(Step(n=1, text="said"))
+        waiting = asyncio.create_task(recorder.durable())
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait({waiting})
-        await journal.end("cancelled", "a person said so")
-        await journal.end("finished")
+        await recorder.end("cancelled", "a person said so")
+        await recorder.end("finished")
         async with soon():
-            await journal.settled()
+            await recorder.settled()
         turn = await at.turn()
         assert [step.text for step in turn.steps] == ["said"]
         assert [end.outcome for end in told] == ["cancelled"]
@@ -171,15 +171,15 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
             await asyncio.Event().wait()
             return ()
 
-        journal = at.journal(lambda times: None)
-        journal.before_end = hang
-        await journal.begin()
-        ending = asyncio.create_task(journal.end("finished"))
+        recorder = at.recorder(lambda times: None)
+        recorder.before_end = hang
+        await recorder.begin()
+        ending = asyncio.create_task(recorder.end("finished"))
         async with soon():
             await reached.wait()
         ending.cancel()
         await asyncio.wait({ending})
-        await journal.settled()
+        await recorder.settled()
         assert ended(await at.turn()).outcome == "finished"
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from hubbub import Agent, Message
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.python.handlers import HandlerBrain
+from hubbub.agents.python.handlers import HandlerBackend
 from hubbub.agents.python.link import Link
 from hubbub.agents.runner import AgentRunner
-from hubbub.agents.turn.voice import Voice
+from hubbub.agents.turn.outbox import Outbox
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.codes import CloseCode
@@ -363,10 +363,10 @@ class TestStopping:
         client = await net.network.local.join("bot", turns=True)
         net.clients["bot"] = client
         inbox = Inbox("bot")
-        link = Link(Voice(client, inbox), inbox)
+        link = Link(Outbox(client, inbox), inbox)
         agent = Waits()
         agent._join(link, {})
-        return AgentRunner(client, inbox, HandlerBrain(agent, link), grace_s=grace_s)
+        return AgentRunner(client, inbox, HandlerBackend(agent, link), grace_s=grace_s)
 
     async def test_cancelling_the_agent_leaves_no_task_and_the_turn_open(
         self, in_memory: Networks

@@ -12,8 +12,8 @@ import pytest
 
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.mcp.servers import McpServers
-from hubbub.agents.tools.policy import Tuning
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.policy import ToolOverrides
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.loader import load
 from hubbub.lab.cases import find_cases, load_cases
@@ -46,7 +46,7 @@ async def test_the_stock(tmp_path: Path) -> None:
 async def test_paying_asks_repeats_and_pays_once_and_adding_adds(tmp_path: Path) -> None:
     pay = tool_of(OWN, "pay.py", "pay", tmp_path)
     assert (await failed(Toolbox([pay]), "pay", amount=1))["error"] == "needs_approval"
-    approved = Conduct(tuning={"pay": Tuning(confirm=False)}, pause=Pauses())
+    approved = ToolPolicy(overrides={"pay": ToolOverrides(confirm=False)}, pause=Pauses())
     box = Toolbox([pay], approved)
     assert await text(box, "pay", amount=5) == "paid 5 EUR"
     assert await text(box, "pay", amount=5) == "paid 5 EUR"
@@ -79,7 +79,7 @@ async def test_the_library(tmp_path: Path) -> None:
     command = [sys.executable, *config.command[1:]]
     library = config.model_copy(update={"command": command})
     async with McpServers({"library": library}, tmp_path) as servers:
-        box = Toolbox([], Conduct(mode="read_only"), source=servers)
+        box = Toolbox([], ToolPolicy(mode="read_only"), source=servers)
         assert await text(box, "library_year_of", book="Emma") == "1815"
 
 

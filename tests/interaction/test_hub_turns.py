@@ -1,4 +1,4 @@
-"""The journal of turns, and the notice to a person who waits."""
+"""The recorder of turns, and the notice to a person who waits."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from structlog.testing import capture_logs
 
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.mcp.servers import McpServers
-from hubbub.agents.tools.policy import Tuning
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.policy import ToolOverrides
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.tooling import McpServerConfig
 from tests.interaction import mcp_server, raw_mcp_server
@@ -148,7 +148,7 @@ class TestTools:
             assert kinds["shop_add"] == ("read", True)
             assert kinds["shop_paint"] == ("write", True)
             assert kinds["shop_many"] == ("write", False), "without a hint it may do anything"
-            box = Toolbox([], Conduct(mode="read_only"), source=servers)
+            box = Toolbox([], ToolPolicy(mode="read_only"), source=servers)
             assert box.names == ("shop_add", "finish")
             results: list[tuple[str, dict[str, JsonValue], str]] = [
                 ("add", {"a": 40}, "42"),
@@ -161,7 +161,7 @@ class TestTools:
                 assert await tool_of(servers, f"shop_{name}").run(arguments, SITE) == said, name
 
             # Calls go through the toolbox like all others.
-            box = Toolbox([], Conduct(budget=10), source=servers)
+            box = Toolbox([], ToolPolicy(budget=10), source=servers)
             wrong = await failed(box, "shop_paint", colour="gren")
             assert "did you mean green?" in str(wrong["message"])
             assert await text(box, "shop_add", a="1") == "3"
@@ -225,7 +225,7 @@ class TestFailures:
     @pytest.mark.behaviour("K-13")
     async def test_one_that_hangs_is_started_anew(self, tmp_path: Path) -> None:
         gate = Gate()
-        quick = Conduct(tuning={"shop_hang": Tuning(timeout=0.1)})
+        quick = ToolPolicy(overrides={"shop_hang": ToolOverrides(timeout=0.1)})
         shop = program("--pid", "pid.txt")
         async with started(tmp_path, gate, doubt_s=0.1, shop=shop) as servers:
             first = pid_in(tmp_path)

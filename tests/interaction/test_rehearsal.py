@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from hubbub.agents.dry_run import dry_run
 from hubbub.agents.prompt.cases import Performance
-from hubbub.agents.rehearsal import rehearse
 from hubbub.app.prompts import operations
 from hubbub.config.cases import Case
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
@@ -75,7 +75,7 @@ async def play(
         model = {"model": "m", "base_url": server.base_url, "retries": 0, **(endpoint or {})}
         models = {"default": ModelConfig.model_validate(model)}
         stage = scene(told, "clerk", NETWORK, READY)
-        performance = await rehearse(config, "clerk", stage, folder, models, told.results)
+        performance = await dry_run(config, "clerk", stage, folder, models, told.results)
     return performance, server
 
 
@@ -121,7 +121,7 @@ async def test_the_model_reads_the_threads_of_the_case_the_same_each_time(
     assert "memory cannot be read" not in capsys.readouterr().err, "and says nothing of that"
 
 
-async def test_calls_are_checked_and_what_has_no_result_ends_the_rehearsal(tmp_path: Path) -> None:
+async def test_calls_are_checked_and_what_has_no_result_ends_the_dry_run(tmp_path: Path) -> None:
     performance, server = await play(
         tmp_path,
         *[says(send("anne", "hi")), says(call("find_order", order="seven"))],

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.function import FunctionTool
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.sandbox.process import layers
 from hubbub.agents.tools.sandbox.seccomp import MACHINES
@@ -171,7 +171,7 @@ class TestLimits:
 
     @pytest.mark.behaviour("K-10", "K-11")
     async def test_at_its_time_it_is_killed(self) -> None:
-        box = Toolbox([risky.hang], Conduct(timeout=1))
+        box = Toolbox([risky.hang], ToolPolicy(timeout=1))
         async with soon():
             told = await call(box, "hang")
         assert told.error == "timeout"

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub.agents.knowledge.base import MOST_HITS, Hit, KnowledgeBase, SearchResult
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool
-from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.threads import run_in_thread
 
 __all__ = ["SEARCH_KNOWLEDGE", "SearchKnowledge"]
@@ -26,7 +26,7 @@ class SearchKnowledge(ReadingTool):
     """The tool. Its result is JSON, so that what is too much of it goes hit by hit."""
 
     name = SEARCH_KNOWLEDGE
-    tuning = Tuning(outside=True)
+    overrides = ToolOverrides(outside=True)
 
     def __init__(self, base: KnowledgeBase):
         self._base = base

@@ -1,4 +1,4 @@
-"""Fitting a question into the model's context window. Pure.
+"""Fits a question into the model's context window. Pure.
 
     window = system + tools + history + incoming + steps + what is kept free for the answer
 
@@ -44,9 +44,9 @@ from hubbub.protocol.turns import Layer, Step, Window
 
 __all__ = [
     "Build",
+    "ContextBudget",
     "ContextRules",
     "Fitted",
-    "Fitting",
     "FixedMessage",
     "UserMessage",
     "WindowTooSmall",
@@ -170,11 +170,11 @@ class Fitted:
     question: Question
     window: Window | None = None
     """None: nobody has counted."""
-    squeezed: bool = False
+    truncated: bool = False
     """Whether earlier steps had to become less."""
 
 
-class Fitting:
+class ContextBudget:
     """Fits the questions of one turn. `writes` are names of tools that change something."""
 
     def __init__(
@@ -202,7 +202,7 @@ class Fitting:
             # The sum of the parts is a bound; what they are together is counted as well.
             if state.bound <= room and (sizes := state.sizes()).total <= room:
                 question = _sized(state.question, sizes)
-                return Fitted(question, self._window(full, sizes), state.squeezed)
+                return Fitted(question, self._window(full, sizes), state.truncated)
         raise WindowTooSmall(self._complaint(state.sizes(), room))
 
     def prompt_tokens(self, hidden: int) -> int:
@@ -276,14 +276,19 @@ def _sized(question: Question, sizes: _Sizes) -> Question:
 class _State:
     """One question on its way to fit."""
 
-    def __init__(self, fitting: Fitting, build: Build, steps: list[Kept], tools: list[ToolSpec]):
-        self._fitting, self._build = fitting, build
-        self._counter, self._conversation = fitting.rules.counter, fitting.conversation
+    def __init__(
+        self, context_budget: ContextBudget, build: Build, steps: list[Kept], tools: list[ToolSpec]
+    ):
+        self._context_budget, self._build = context_budget, build
+        self._counter, self._conversation = (
+            context_budget.rules.counter,
+            context_budget.conversation,
+        )
         self._steps: list[Kept | None] = list(steps)
         self._tools = tools
         self._hidden = 0
         self._made: Question | None = None
-        self.squeezed = False
+        self.truncated = False
         # Sizes of the parts, once they are needed one by one:
         self.bound = 0
         self._empty = 0
@@ -307,7 +312,7 @@ class _State:
         count, counter = self._counter.count, self._counter
         head, user, *rest = self.question.messages
         prompt = self._conversation.without(self._hidden)
-        prompt_tokens = self._fitting.prompt_tokens(self._hidden)
+        prompt_tokens = self._context_budget.prompt_tokens(self._hidden)
         around = message_tokens(counter, {**user, "content": ""})
         joined = 0  # what a dialect adds to the first message of the user: what people said then
         if user["content"] != prompt:
@@ -315,7 +320,7 @@ class _State:
         bare_head = self._build("", (), ()).messages[0]
         system = message_tokens(counter, bare_head)
         told = message_tokens(counter, head) - system
-        alone = min(self._fitting.prompt_tokens(self._conversation.messages), prompt_tokens)
+        alone = min(self._context_budget.prompt_tokens(self._conversation.messages), prompt_tokens)
         return _Sizes(
             system=system + PER_ANSWER,
             tools=told + sum(spec_tokens(counter, tool) for tool in self.question.tools),
@@ -351,7 +356,7 @@ class _State:
         # and what a dialect says as soon as there are tools at all.
         together = max(self._of_question("", (), self._tools) - none, sum(self._tool_sizes))
         self.bound = none + together + len(self._tools) + sum(self._step_sizes)
-        self.bound += self._fitting.prompt_tokens(self._hidden)
+        self.bound += self._context_budget.prompt_tokens(self._hidden)
 
     def _of_question(self, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> int:
         question = self._build(prompt, steps, tools)
@@ -369,7 +374,7 @@ class _State:
 
     def _hide_history(self, most: int, room: int) -> Iterator[None]:
         """Hides as many messages as needed, up to `most`."""
-        spent = self._fitting.prompt_tokens
+        spent = self._context_budget.prompt_tokens
         before = spent(self._hidden)
         others = self.bound - before
         hidden = first_that_fits(lambda n: others + spent(n), room, self._hidden, most)
@@ -400,5 +405,5 @@ class _State:
             if size < self._step_sizes[change.at]:
                 self.bound -= self._step_sizes[change.at] - size
                 self._steps[change.at], self._step_sizes[change.at] = change.to, size
-                self._made, self.squeezed = None, True
+                self._made, self.truncated = None, True
                 yield

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.prompt.builder import Component, Condition, PromptBuilder
-from hubbub.agents.prompt.context import Companion, Note, PromptContext, render_examples
+from hubbub.agents.prompt.context import Note, ParticipantSummary, PromptContext, render_examples
 from hubbub.agents.tools.policy import told
 from hubbub.config.prompting import COMPONENTS, CONDITIONS
 
@@ -194,7 +194,7 @@ def _has(context: PromptContext, name: str) -> bool:
     return any(tool.name == name for tool in context.tools)
 
 
-def _companion(other: Companion) -> str:
+def _companion(other: ParticipantSummary) -> str:
     about = [_cut(other.description)] if other.description else []
     about += [f"skills: {_cut(', '.join(other.skills))}"] if other.skills else []
     return f'<participant id="{other.id}" kind="{other.kind}">{"; ".join(about)}</participant>'

@@ -17,8 +17,8 @@ from hubbub.protocol.messages import Kind, Participant, Permission
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = [
-    "Companion",
     "Note",
+    "ParticipantSummary",
     "PromptContext",
     "WriteCalls",
     "companions",
@@ -78,7 +78,7 @@ class Note(NamedTuple):
     description: str = ""
 
 
-class Companion(NamedTuple):
+class ParticipantSummary(NamedTuple):
     """Another participant. What they say about themselves is escaped: it is theirs, not ours."""
 
     id: str
@@ -127,7 +127,7 @@ class PromptContext:
     """The thread that woke the agent, as it sees it: `direct_ann`."""
     threads: Sequence[str] = ()
     """The threads that the conversation shows, most recently active first."""
-    participants: Sequence[Companion] = ()
+    participants: Sequence[ParticipantSummary] = ()
     """The others in the network."""
     state: Mapping[str, str] = field(default_factory=dict)
     """What the agent remembers, by key, as `quoted`; of long values only that they are there."""
@@ -155,12 +155,12 @@ def _as_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def companions(everybody: Iterable[Participant], me: str) -> tuple[Companion, ...]:
+def companions(everybody: Iterable[Participant], me: str) -> tuple[ParticipantSummary, ...]:
     """The participants that are not `me`, agents first, by id; services are nobody to talk to."""
     others = [p for p in everybody if p.id != me and p.kind != "service"]
     others.sort(key=lambda p: (p.kind != "agent", p.id))
     return tuple(
-        Companion(
+        ParticipantSummary(
             p.id,
             p.kind,
             escaped(" ".join(p.card.description.split())).text,

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import JsonValue
 
-from hubbub.agents.brain import Brain
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import current_scope
-from hubbub.agents.turn.voice import marks
+from hubbub.agents.turn.outbox import marks
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
@@ -258,7 +258,7 @@ class Agent:
         self.name, self.settings, self._link = link.me, settings, link
         self.log = get_logger("hubbub.agent").bind(agent=link.me)
 
-    def _brain(self, client: Client, inbox: Inbox, config: AgentConfig) -> Brain | None:
+    def _backend(self, client: Client, inbox: Inbox, config: AgentConfig) -> AgentBackend | None:
         """What takes its turns in place of its handlers; None: they do."""
         return None
 

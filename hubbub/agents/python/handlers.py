@@ -11,14 +11,14 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from hubbub.agents.brain import Brain
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.python.link import Link
 from hubbub.agents.python.scope import Scope, entered
 from hubbub.agents.tools.threads import run_in_thread
 from hubbub.agents.turn.activity import Activities, Activity
-from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
@@ -26,7 +26,7 @@ from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step
 
-__all__ = ["HandlerBrain"]
+__all__ = ["HandlerBackend"]
 
 HandlerName = Literal[
     "on_direct",
@@ -52,7 +52,7 @@ two changes of what they are shown."""
 log = get_logger(__name__)
 
 
-class HandlerBrain(Brain):
+class HandlerBackend(AgentBackend):
     """Takes turns by calling the handlers of `agent`, which is linked already."""
 
     def __init__(self, agent: Agent, link: Link, *, timeout: float = 300.0):
@@ -98,36 +98,36 @@ class HandlerBrain(Brain):
 
     # Turns --------------------------------------------------------------------------------------
 
-    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        await journal.begin()
-        await journal.begun()
+    async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
+        await recorder.begin()
+        await recorder.begun()
         try:
             async with self._activities.of(plan, SHOWN_AFTER_S) as activity:
-                await self._run(plan, journal, activity)
+                await self._run(plan, recorder, activity)
         finally:
             self._link.turn_over(plan.id)
 
-    async def _run(self, plan: TurnPlan, journal: Journal, activity: Activity) -> None:
+    async def _run(self, plan: TurnPlan, recorder: TurnRecorder, activity: Activity) -> None:
         try:
             async with asyncio.timeout(self._timeout) as limit:
-                await self._take_steps(plan, journal, activity)
+                await self._take_steps(plan, recorder, activity)
         except TimeoutError:
             if not limit.expired():
                 raise  # the handler's own
-            await journal.end("timeout", f"not finished after {self._timeout:g} s")
+            await recorder.end("timeout", f"not finished after {self._timeout:g} s")
         else:
-            await journal.end("finished")
+            await recorder.end("finished")
 
-    async def _take_steps(self, plan: TurnPlan, journal: Journal, activity: Activity) -> None:
+    async def _take_steps(self, plan: TurnPlan, recorder: TurnRecorder, activity: Activity) -> None:
         """One step for each message that woke the agent."""
         several = len(plan.incoming) > 1
         for n, (message, reason) in enumerate(zip(plan.incoming, plan.reasons, strict=True), 1):
             await activity.show("thinking", n)
-            scope = Scope(plan.id, n, several, journal.clock, activity, message.outside)
-            await self._step(self._handler(message, reason), message, scope, journal)
+            scope = Scope(plan.id, n, several, recorder.clock, activity, message.outside)
+            await self._step(self._handler(message, reason), message, scope, recorder)
 
     async def _step(
-        self, name: HandlerName, message: Message, scope: Scope, journal: Journal
+        self, name: HandlerName, message: Message, scope: Scope, recorder: TurnRecorder
     ) -> None:
         at = scope.clock.ms
         try:
@@ -136,7 +136,7 @@ class HandlerBrain(Brain):
         finally:
             if scope.calls:
                 took, calls = scope.clock.since(at), tuple(scope.calls)
-                journal.step(Step(n=scope.step, calls=calls, at_ms=at, duration_ms=took))
+                recorder.step(Step(n=scope.step, calls=calls, at_ms=at, duration_ms=took))
 
     def _handler(self, message: Message, reason: str) -> HandlerName:
         if _is_task(message) and self._defines("on_request"):

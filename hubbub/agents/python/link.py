@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from hubbub.agents.inbox import Inbox, by_person
 from hubbub.agents.python.scope import Scope, current_scope
 from hubbub.agents.tools.hub import marked, speaks
-from hubbub.agents.turn.voice import Voice
+from hubbub.agents.turn.outbox import Outbox
 from hubbub.errors import OperationError, RequestFailed
 from hubbub.ids import message_id, turn_id
 from hubbub.protocol.messages import Message, OperationInfo
@@ -196,8 +196,8 @@ class Delegations:
 class Link:
     """One agent's connection as its handlers use it."""
 
-    def __init__(self, voice: Voice, inbox: Inbox):
-        self._voice, self._inbox = voice, inbox
+    def __init__(self, outbox: Outbox, inbox: Inbox):
+        self._outbox, self._inbox = outbox, inbox
         self._asks = Asks()
         self._delegations = Delegations()
         self._held: dict[str, dict[int, asyncio.Future[bool]]] = {}
@@ -216,29 +216,29 @@ class Link:
         run again. Raises `OperationError`."""
         scope, info = current_scope(), self._operations.get(operation)
         if scope is None or info is None or info.permission == "read":
-            return await self._voice.call(operation, cid=None, cause=None, **args)
+            return await self._outbox.call(operation, cid=None, cause=None, **args)
         if scope.outside and marked(info):
             args["outside"] = True
         cid, at = scope.next_cid(), scope.clock.ms
         cause = scope.cause if speaks(info) else None
-        value = await self._voice.call(operation, cid=cid, cause=cause, **args)
+        value = await self._outbox.call(operation, cid=cid, cause=cause, **args)
         scope.calls.append(_record(scope, cid, operation, args, value, at))
         return value
 
     async def read(self, operation: str, /, **args: JsonValue) -> JsonValue:
         """Call an operation that changes nothing. Raises `OperationError`."""
-        return await self._voice.call(operation, cid=None, cause=None, **args)
+        return await self._outbox.call(operation, cid=None, cause=None, **args)
 
     async def speak(self, operation: str, /, **args: JsonValue) -> SendResult:
         """Send a message, as part of the handler that runs. Raises `OperationError`."""
         scope = current_scope()
         if scope is None:  # not in a handler: nothing caused it, nothing repeats it
-            value = await self._voice.call(operation, cid=None, cause=None, **args)
+            value = await self._outbox.call(operation, cid=None, cause=None, **args)
             return SendResult.model_validate(value)
         if scope.outside:
             args["outside"] = True
         cid, at = scope.next_cid(), scope.clock.ms
-        value = await self._voice.call(operation, cid=cid, cause=scope.cause, **args)
+        value = await self._outbox.call(operation, cid=cid, cause=scope.cause, **args)
         sent = SendResult.model_validate(value)
         scope.calls.append(_record(scope, cid, operation, args, sent.id, at))
         return sent
@@ -248,11 +248,11 @@ class Link:
         does it once. Raises `OperationError`."""
         scope = current_scope()
         cid = None if scope is None else scope.next_cid()
-        await self._voice.call(operation, cid=cid, cause=None, **args)
+        await self._outbox.call(operation, cid=cid, cause=None, **args)
 
     async def activity(self, thread_id: str, data: JsonValue) -> None:
         """Show the others in the thread what the agent is at."""
-        await self._voice.activity(thread_id, data)
+        await self._outbox.activity(thread_id, data)
 
     async def ask(self, to: str, content: dict[str, JsonValue], within: float) -> Message:
         """Send a direct message, and wait for the answer to it.
@@ -280,7 +280,7 @@ class Link:
             self._look_back(ask, sent)
             return await ask.answer
         except (asyncio.CancelledError, OperationError):  # there is none, or no time for it
-            self._voice.tell("stop_waiting", message=sent.id)
+            self._outbox.tell("stop_waiting", message=sent.id)
             raise
 
     async def delegate(self, to: str, task: str, deadline_s: float) -> str:

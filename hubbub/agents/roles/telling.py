@@ -9,7 +9,7 @@ from typing import Literal
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.budget import UserMessage, bare, short
-from hubbub.agents.prompt.context import Companion
+from hubbub.agents.prompt.context import ParticipantSummary
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan
@@ -56,7 +56,7 @@ class RoleMessage:
         self,
         conversation: UserMessage,
         tools: Sequence[ToolSpec],
-        agents: Sequence[Companion],
+        agents: Sequence[ParticipantSummary],
         consult: Consult,
     ):
         self._conversation, self._consult = conversation, consult
@@ -98,7 +98,7 @@ class RoleMessage:
 
 
 def told_executors(
-    tools: Iterable[ToolSpec], agents: Iterable[Companion], detail: Detail = LEVELS[0]
+    tools: Iterable[ToolSpec], agents: Iterable[ParticipantSummary], detail: Detail = LEVELS[0]
 ) -> str:
     """Who can do something, as part of a prompt. What agents say about themselves is escaped."""
     lines = [
@@ -116,7 +116,7 @@ def _tool(tool: ToolSpec, words: Literal["all", "short", "names"]) -> str:
     return f'<tool name="{tool.name}">{about}</tool>'
 
 
-def _agent(agent: Companion, words: Literal["all", "short", "names"]) -> str:
+def _agent(agent: ParticipantSummary, words: Literal["all", "short", "names"]) -> str:
     if words == "names":
         return f'<agent id="{agent.id}"/>'
     about = [agent.description] if agent.description and words == "all" else []

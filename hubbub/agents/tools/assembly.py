@@ -21,10 +21,10 @@ from hubbub.agents.tools.naming import (
     refused_names,
     wrong_names,
 )
-from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.registry import Groups
 from hubbub.agents.tools.results import ByCharacters, Counter
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
@@ -38,7 +38,7 @@ from hubbub.loading import load_attribute, load_module
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import OperationInfo
 
-__all__ = ["ToolKit", "conduct_of", "servers_of"]
+__all__ = ["ToolKit", "servers_of", "tool_policy_of"]
 
 
 def servers_of(
@@ -52,15 +52,15 @@ def servers_of(
     return {server: servers[server] for server in config.mcp}
 
 
-def conduct_of(
+def tool_policy_of(
     config: AgentConfig, *, approver: Approver | None = None, counter: Counter | None = None
-) -> Conduct:
+) -> ToolPolicy:
     """How an agent's calls are carried out."""
-    return Conduct(
+    return ToolPolicy(
         timeout=config.tool_timeout,
         mode=config.permission_mode,
         disabled=frozenset(config.disabled_tools),
-        tuning={tool: _tuning(said) for tool, said in config.tool_settings.items()},
+        overrides={tool: _overrides(said) for tool, said in config.tool_settings.items()},
         budget=config.result_budget,
         counter=counter or ByCharacters(),
         approver=approver,
@@ -68,8 +68,8 @@ def conduct_of(
     )
 
 
-def _tuning(said: ToolConfig) -> Tuning:
-    return Tuning(
+def _overrides(said: ToolConfig) -> ToolOverrides:
+    return ToolOverrides(
         permission=said.permission,
         confirm=said.confirm,
         timeout=said.timeout,
@@ -112,7 +112,7 @@ class ToolKit:
         name: str,
         base_dir: Path,
         *,
-        conduct: Conduct | None = None,
+        tool_policy: ToolPolicy | None = None,
         source: ToolSource | None = None,
         more: Sequence[Tool] = (),
         words: str = "",
@@ -141,7 +141,7 @@ class ToolKit:
             *(a or b for a, b in _NAME.findall(words)),
         }
         self._config, self._name = config, name
-        self._conduct, self._source = conduct or conduct_of(config), source
+        self._tool_policy, self._source = tool_policy or tool_policy_of(config), source
         self._more = (*more, *_given(config, base_dir))
 
     @property
@@ -173,7 +173,7 @@ class ToolKit:
         try:
             return Toolbox(
                 tools,
-                self._conduct,
+                self._tool_policy,
                 source=self._source,
                 always=always,
                 groups=groups,

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm
 from hubbub.agents.tools.hub import Caller, refused
-from hubbub.agents.turn.voice import marks
+from hubbub.agents.turn.outbox import marks
 from hubbub.errors import OperationError
 from hubbub.protocol.external_tools import ExternalCall, ExternalTool, call_text
 from hubbub.protocol.messages import Permission

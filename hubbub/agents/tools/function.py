@@ -24,7 +24,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.builder import Condition
 from hubbub.agents.tools.base import CallSite, Confirm
 from hubbub.agents.tools.given import CancelToken, IdempotencyKey
-from hubbub.agents.tools.policy import Retry, Tuning
+from hubbub.agents.tools.policy import Retry, ToolOverrides
 from hubbub.agents.tools.sandbox.limits import Limits
 from hubbub.agents.tools.sandbox.process import run_in_process, target_of
 from hubbub.agents.tools.schema import Arguments, legal_name
@@ -138,7 +138,7 @@ class FunctionTool(Generic[P, R]):
         if retry is not None and not idempotent:
             raise TypeError(f"{function.__name__}: only an idempotent tool is ever repeated")
         again = Retry(attempts=retry) if isinstance(retry, int) else retry
-        self.tuning = Tuning(retry=again, budget=result_budget, outside=outside)
+        self.overrides = ToolOverrides(retry=again, budget=result_budget, outside=outside)
         self.sandbox, self.when = sandbox, when
         self.limits: Limits | None = None
         if sandbox is not None:

@@ -83,7 +83,7 @@ def _shown(id: str, me: str) -> str:
 
 
 class Caller(Protocol):
-    """What a hub tool needs: `hubbub.agents.turn.voice.Voice`."""
+    """What a hub tool needs: `hubbub.agents.turn.outbox.Outbox`."""
 
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue

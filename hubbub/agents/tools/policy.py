@@ -16,15 +16,15 @@ __all__ = [
     "PermissionMode",
     "Refuse",
     "Retry",
-    "Tuning",
+    "ToolOverrides",
     "decide",
     "told",
 ]
 
 # How a tool's calls are carried out: repetition, size of the result, time. Pure data.
 #
-# What a tool says of itself (`tuning`, if it has one) is laid under what the operator says of it in
-# the YAML.
+# What a tool says of itself (`overrides`, if it has any) is laid under what the operator says of it
+# in the YAML.
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ _USUAL = Retry()
 
 
 @dataclass(frozen=True, slots=True)
-class Tuning:
+class ToolOverrides:
     """What may be said of one tool. None: as it is without."""
 
     permission: Permission | None = None
@@ -81,9 +81,9 @@ class Tuning:
             backoff=self.backoff or retry.backoff,
         )
 
-    def over(self, other: Tuning) -> Tuning:
+    def over(self, other: ToolOverrides) -> ToolOverrides:
         """This one, and where it says nothing the other."""
-        return Tuning(
+        return ToolOverrides(
             permission=self.permission or other.permission,
             confirm=other.confirm if self.confirm is None else self.confirm,
             timeout=self.timeout or other.timeout,

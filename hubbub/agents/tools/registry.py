@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, ReadingTool, Tool, ToolFailed
-from hubbub.agents.tools.policy import PermissionMode, Refuse, Retry, Tuning, decide
+from hubbub.agents.tools.policy import PermissionMode, Refuse, Retry, ToolOverrides, decide
 from hubbub.agents.tools.ways_out import CHECK, FORK, WAIT_FOR
 from hubbub.agents.turn.loop import FINISH
 from hubbub.agents.turn.recording import in_background
@@ -36,7 +36,7 @@ SELECT = "use_tools"
 """The tool that picks tools; see `hubbub.agents.tools.registry`."""
 
 _LONGEST_LINE = 120
-_UNTUNED = Tuning()
+_UNTUNED = ToolOverrides()
 
 
 class MayBeAbsent(Protocol):
@@ -99,7 +99,7 @@ class Registry:
         *,
         mode: PermissionMode = "full",
         disabled: Collection[str] = (),
-        tuning: Mapping[str, Tuning] = MappingProxyType({}),
+        overrides: Mapping[str, ToolOverrides] = MappingProxyType({}),
         runtime: Iterable[Tool] = (),
     ):
         """`runtime`: tools of the runtime itself, which no mode forbids and nobody tunes; who
@@ -111,7 +111,7 @@ class Registry:
             if tool.name in seen:
                 raise ValueError(f"there are two tools called {tool.name!r}")
             seen.add(tool.name)
-            entry = _entry(tool, tuning.get(tool.name, _UNTUNED))
+            entry = _entry(tool, overrides.get(tool.name, _UNTUNED))
             if tool.name not in disabled and not isinstance(decide(entry, mode), Refuse):
                 self._entries[tool.name] = entry
         for tool in runtime:
@@ -164,19 +164,19 @@ class Registry:
         return list(dict.fromkeys([*close, *parts]))[:3]
 
 
-def _entry(tool: Tool, operator: Tuning) -> Entry:
+def _entry(tool: Tool, operator: ToolOverrides) -> Entry:
     # By name: an agent's tools are gone through when it starts and in many turns, and whether they
     # fit a protocol takes ten times as long to find out.
-    own: Tuning | None = getattr(tool, "tuning", None)
-    tuning = operator if own is None else operator.over(own)
+    own: ToolOverrides | None = getattr(tool, "overrides", None)
+    overrides = operator if own is None else operator.over(own)
     return Entry(
         tool=tool,
-        permission=tuning.permission or tool.permission,
-        confirm=tool.confirm if tuning.confirm is None else tuning.confirm,
-        timeout=tuning.timeout or tool.timeout,
-        retry=tuning.repeated,
-        budget=tuning.budget,
-        outside=tuning.outside is True,
+        permission=overrides.permission or tool.permission,
+        confirm=tool.confirm if overrides.confirm is None else overrides.confirm,
+        timeout=overrides.timeout or tool.timeout,
+        retry=overrides.repeated,
+        budget=overrides.budget,
+        outside=overrides.outside is True,
         coming=cast(MayBeAbsent, tool) if hasattr(tool, "absent") else None,
     )
 

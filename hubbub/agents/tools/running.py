@@ -29,7 +29,7 @@ from hubbub.agents.tools.policy import (
     PermissionMode,
     Refuse,
     Retry,
-    Tuning,
+    ToolOverrides,
     decide,
 )
 from hubbub.agents.tools.registry import Entry, Registry
@@ -45,7 +45,7 @@ from hubbub.user_code import contained, told
 if TYPE_CHECKING:
     from hubbub.agents.tools.validation import ArgumentCheck
 
-__all__ = ["SELECT_OVER", "CallRunner", "Checks", "Conduct", "Perform", "perform"]
+__all__ = ["SELECT_OVER", "CallRunner", "Checks", "Perform", "ToolPolicy", "perform"]
 
 # How an agent's tool calls are carried out: what its operator has set for all of them.
 
@@ -63,7 +63,7 @@ async def perform(tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
+class ToolPolicy:
     """For all tools of an agent, where a tool does not say otherwise."""
 
     timeout: float = 60.0
@@ -71,7 +71,7 @@ class Conduct:
     mode: PermissionMode = "full"
     disabled: frozenset[str] = frozenset()
     """Names of tools that do not exist for this agent."""
-    tuning: Mapping[str, Tuning] = field(default_factory=lambda: MappingProxyType({}))
+    overrides: Mapping[str, ToolOverrides] = field(default_factory=lambda: MappingProxyType({}))
     """What the operator says of single tools, by name."""
     budget: int = DEFAULT_BUDGET
     """Tokens of a result."""
@@ -82,7 +82,7 @@ class Conduct:
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits so many seconds between two attempts."""
     perform: Perform = perform
-    """What carries out a call that has passed the gate; a rehearsal carries out none."""
+    """What carries out a call that has passed the gate; a dry run carries out none."""
 
 
 log = get_logger(__name__)
@@ -134,8 +134,8 @@ class _Leave:
 class CallRunner:
     """Runs single calls of the tools in `registry`."""
 
-    def __init__(self, registry: Registry, conduct: Conduct, checks: Checks | None = None):
-        self._registry, self._conduct = registry, conduct
+    def __init__(self, registry: Registry, tool_policy: ToolPolicy, checks: Checks | None = None):
+        self._registry, self._tool_policy = registry, tool_policy
         self._checks = checks or Checks()
 
     async def run(
@@ -149,7 +149,7 @@ class CallRunner:
         error: str | None = None
         outside = False
         changed: ChangedCall | None = None
-        budget = self._conduct.budget
+        budget = self._tool_policy.budget
         try:
             entry = self._entry(call.name)
             budget = entry.budget or budget
@@ -169,7 +169,7 @@ class CallRunner:
                     if attempts >= retry.attempts or not _of_the_moment(exc, retry):
                         raise
                     log.info("tool is tried again", tool=call.name, error=exc.error, n=attempts)
-                await self._conduct.pause(retry.pause(attempts))
+                await self._tool_policy.pause(retry.pause(attempts))
         except ToolFailed as exc:
             error, outside = exc.error, outside or exc.outside
             words = fit(exc.message, *self._to(max(budget, _LEAST_WORDS)))
@@ -181,7 +181,7 @@ class CallRunner:
         return CallResult(call.id, text, error, at, took, tries, outside, changed=changed)
 
     def _to(self, budget: int) -> tuple[int, Counter]:
-        return budget, self._conduct.counter
+        return budget, self._tool_policy.counter
 
     # The gate -----------------------------------------------------------------------------------
 
@@ -198,8 +198,8 @@ class CallRunner:
         self, entry: Entry, call: ToolCallRecord, site: CallSite, again: bool
     ) -> _Leave:
         """What the call may run with. Raises `ToolFailed` when it may not run."""
-        decision = decide(entry, self._conduct.mode, outside=site.outside)
-        asks = isinstance(decision, NeedsApproval) and self._conduct.approver is not None
+        decision = decide(entry, self._tool_policy.mode, outside=site.outside)
+        asks = isinstance(decision, NeedsApproval) and self._tool_policy.approver is not None
         lost = again and not entry.tool.idempotent
         if lost and not asks:
             raise _interrupted()
@@ -224,7 +224,7 @@ class CallRunner:
 
     async def _approved(self, entry: Entry, request: ApprovalRequest, lost: bool) -> _Leave:
         """`lost`: it may have run before, and must not run twice."""
-        approver = self._conduct.approver
+        approver = self._tool_policy.approver
         if approver is None:
             raise ToolFailed(f"{request.reason}; {_NOBODY}", error="needs_approval")
         verdict = await approver.approve(request)
@@ -249,12 +249,12 @@ class CallRunner:
     async def _attempt(
         self, entry: Entry, arguments: Mapping[str, JsonValue], site: CallSite
     ) -> str:
-        timeout = entry.timeout or self._conduct.timeout
+        timeout = entry.timeout or self._tool_policy.timeout
         try:
             async with asyncio.timeout(timeout) as limit:
                 with contained():  # the tool has a copy: what it changes is not what was called
                     own = copy.deepcopy(dict(arguments))
-                    return await self._conduct.perform(entry.tool, own, site)
+                    return await self._tool_policy.perform(entry.tool, own, site)
         except (ToolFailed, Parked):
             raise
         except ConnectionLost as exc:

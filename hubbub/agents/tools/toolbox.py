@@ -23,7 +23,7 @@ from hubbub.agents.tools.registry import (
     SelectTool,
     picked,
 )
-from hubbub.agents.tools.running import CallRunner, Checks, Conduct
+from hubbub.agents.tools.running import CallRunner, Checks, ToolPolicy
 from hubbub.agents.tools.ways_out import SILENT_FINISH, Saying
 from hubbub.agents.turn.loop import FINISH, CallResult, failure
 from hubbub.agents.turn.recording import TurnClock
@@ -128,7 +128,7 @@ class Toolbox:
     def __init__(
         self,
         tools: Iterable[Tool],
-        conduct: Conduct | None = None,
+        tool_policy: ToolPolicy | None = None,
         *,
         source: ToolSource | None = None,
         always: Iterable[Tool] = (),
@@ -141,9 +141,9 @@ class Toolbox:
         same.
         """
         self._groups, self._unlisted = groups, frozenset(hidden)
-        self._conduct = conduct or Conduct()
+        self._tool_policy = tool_policy or ToolPolicy()
         self._tools, self._source = tuple(tools), source
-        self._always = tuple(t for t in always if t.name not in self._conduct.disabled)
+        self._always = tuple(t for t in always if t.name not in self._tool_policy.disabled)
         self._checks, self._needed = Checks(), tuple[str, ...]()
         self._notes: tuple[str, ...] = ()
         self._fill()
@@ -158,24 +158,24 @@ class Toolbox:
         single = [e.name for e in self.registry.entries if e.name not in grouped]
         own = [name for name in single if name not in {tool.name for tool in self._always}]
         self._hidden = self._unlisted.union(grouped)
-        if len(own) > self._conduct.select_over:
+        if len(own) > self._tool_policy.select_over:
             self._hidden = self._hidden.union(name for name in own if name not in ALWAYS)
         self._select: SelectTool | None = None
         if any(name in self.registry for name in self._hidden - self._unlisted):
             listed = [name for name in own if name in self._hidden - self._unlisted]
-            most = self._conduct.select_over
+            most = self._tool_policy.select_over
             self._select = SelectTool(self.registry, self._groups, listed, most)
             self._all = self._registry(*self._always, self._select)
-        self._runner = CallRunner(self._all, self._conduct, self._checks)
+        self._runner = CallRunner(self._all, self._tool_policy, self._checks)
 
     def _registry(self, *runtime: Tool) -> Registry:
-        conduct = self._conduct
+        tool_policy = self._tool_policy
         taken = {FINISH, SELECT, *(tool.name for tool in (*self._tools, *self._always))}
         return Registry(
             [*self._tools, *(tool for tool in self._passing if tool.name not in taken)],
-            mode=conduct.mode,
-            disabled=conduct.disabled,
-            tuning=conduct.tuning,
+            mode=tool_policy.mode,
+            disabled=tool_policy.disabled,
+            overrides=tool_policy.overrides,
             runtime=runtime,
         )
 
@@ -294,7 +294,7 @@ class Toolbox:
         a person may be asked about it.
         """
         entries = [self._all.get(call.name) for call in calls]
-        mode = self._conduct.mode
+        mode = self._tool_policy.mode
         return any(
             not entry.tool.idempotent
             or isinstance(decide(entry, mode, outside=True), NeedsApproval)

@@ -16,7 +16,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed
 from hubbub.agents.tools.hub import Caller, refused
 from hubbub.agents.tools.schema import without_titles, wrong_arguments
-from hubbub.agents.turn.voice import marks
+from hubbub.agents.turn.outbox import marks
 from hubbub.errors import OperationError
 from hubbub.field_docs import Documented
 from hubbub.protocol.messages import Permission

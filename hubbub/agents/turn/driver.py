@@ -20,7 +20,6 @@ from hubbub.agents.prompt.render import attachments, attributes
 from hubbub.agents.tools.toolbox import Around, Toolbox
 from hubbub.agents.turn.activity import Activity
 from hubbub.agents.turn.hooks import HookChain
-from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import (
     FINISH,
     Answered,
@@ -33,6 +32,7 @@ from hubbub.agents.turn.loop import (
     RunTools,
 )
 from hubbub.agents.turn.partial import Partials
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import outcome_of
 from hubbub.agents.turn.steering import Steer, wished
 from hubbub.agents.turn.waiting import waits
@@ -43,8 +43,8 @@ from hubbub.protocol.turns import Steering, Step
 __all__ = [
     "Calls",
     "Driver",
-    "Helm",
     "Machine",
+    "SteeringQueue",
     "Taint",
     "TurnDriver",
     "carriers",
@@ -65,7 +65,7 @@ _TOLD = (
 )
 
 
-class Helm:
+class SteeringQueue:
     """How people steer one turn, unless they say it otherwise."""
 
     def __init__(self, inbox: Inbox, thread_id: str, steer: Steer):
@@ -151,7 +151,7 @@ class Calls:
     """
 
     toolbox: Toolbox
-    journal: Journal
+    recorder: TurnRecorder
     around: Around | None = None
     taint: Taint = field(default_factory=Taint)
     """Of the turn, or of the helper whose calls they are."""
@@ -160,17 +160,17 @@ class Calls:
         """The results, in the order of the calls. `base`: where the step's numbers begin."""
         outside = self.taint.outside  # what their results bring, the model had not read
         if self.around is not None or not self.toolbox.only_asks_the_hub(run.calls):
-            await self.journal.begun()  # who dies of one of them has died in this turn
+            await self.recorder.begun()  # who dies of one of them has died in this turn
         if self.toolbox.must_be_recorded(run.calls):
-            await self.journal.durable()
-        plan, step = self.journal.plan, run.step
+            await self.recorder.durable()
+        plan, step = self.recorder.plan, run.step
         return await self.toolbox.run(
             plan.id,
             step.n + base,
             step.calls,
             run.calls,
             again=run.again,
-            clock=self.journal.clock,
+            clock=self.recorder.clock,
             thread_id=plan.answers_in,
             wait=step.wait if any(call.name != FINISH for call in run.calls) else "all",
             around=self.around,
@@ -218,9 +218,9 @@ class Driver:
         if untrusted or self.base:
             update = {"n": step.n + self.base, "untrusted": untrusted}
             step = step.model_copy(update=update)
-        self.calls.journal.step(step)
+        self.calls.recorder.step(step)
         if step.steered:  # its messages must not wake the agent once more
-            await self.calls.journal.durable()
+            await self.calls.recorder.durable()
 
     async def _ask(self, asked: Sequence[AskModel]) -> list[Command]:
         try:
@@ -243,7 +243,7 @@ class Driver:
         raise failed
 
     async def _answer(self, asked: AskModel) -> Answered:
-        clock = self.calls.journal.clock
+        clock = self.calls.recorder.clock
         at = clock.ms
         async with self._hearing(asked) as hear:
             answer = await self.ask(asked, hear)
@@ -277,7 +277,7 @@ class TurnDriver(Driver):
 
     activity: Activity = field(kw_only=True)
     hooks: HookChain = field(kw_only=True)
-    helm: Helm = field(kw_only=True)
+    steering_queue: SteeringQueue = field(kw_only=True)
     partials: Partials | None = field(default=None, kw_only=True)
 
     async def run(self, within: float) -> None:
@@ -285,7 +285,7 @@ class TurnDriver(Driver):
         try:
             async with asyncio.timeout(within) as limit:
                 if self.hooks:
-                    await self.calls.journal.begun()
+                    await self.calls.recorder.begun()
                 await self.hooks.turn_started()
                 await self._stop(await self.drive())
         except TimeoutError:
@@ -296,26 +296,26 @@ class TurnDriver(Driver):
             await self._stop(end)
 
     async def _stop(self, stop: End | Park) -> None:
-        journal = self.calls.journal
+        recorder = self.calls.recorder
         match stop:
             case Park(step):
-                await journal.park()
+                await recorder.park()
                 await self.activity.park(step)
             case End(outcome, reason, text):
-                await journal.end(outcome, reason, text)
+                await recorder.end(outcome, reason, text)
                 if waits(self.machine.steps):  # the turn that goes on reads this one's record
-                    await journal.durable()
+                    await recorder.durable()
 
     async def _ask(self, asked: Sequence[AskModel]) -> list[Command]:
         await self.activity.show("thinking", asked[0].n)
-        woken = self.helm.waiting()
+        woken = self.steering_queue.waiting()
         heard = shown(woken)
         try:
             answers = await self._answers([one.hearing(heard) for one in asked])
         except ModelError as exc:
             return [End(outcome_of(exc), str(exc))]
         self._read(asked[0].n, carriers(w.message for w in woken))
-        self.helm.taken(woken)
+        self.steering_queue.taken(woken)
         before = len(self.machine.steps)
         commands = self.machine.answered(answers)
         for step in self.machine.steps[before : before + len(answers)]:

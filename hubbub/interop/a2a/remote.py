@@ -22,7 +22,7 @@ from a2a.types import Part, Role, SendMessageRequest, StreamResponse
 from pydantic import BaseModel
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.launch import inbox_of, run_brain
+from hubbub.agents.launch import inbox_of, run_backend
 from hubbub.agents.models.base import CallRequest
 from hubbub.agents.runner import GRACE_S
 from hubbub.client import Client
@@ -30,7 +30,7 @@ from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError, ModelError
 from hubbub.interop.a2a.errand import Errand, parts_of
 from hubbub.interop.a2a.peer import Forgotten, Peer, PeerFailed
-from hubbub.interop.guest import GuestBrain, GuestTurn, Told
+from hubbub.interop.guest import GuestBackend, GuestTurn, Told
 from hubbub.interop.remembered import Remembered
 from hubbub.logs import get_logger
 
@@ -170,7 +170,7 @@ class RemoteAgent:
             await asyncio.wait(self._stopping)
 
 
-class _RemoteBrain(GuestBrain):
+class _RemoteBackend(GuestBackend):
     agent: RemoteAgent
 
     def told(self, plan: TurnPlan) -> Told:
@@ -201,8 +201,8 @@ async def run_a2a_agent(
     async with Peer(config.a2a) as peer:
         agent = RemoteAgent(peer, Remembered(client, MEMORY_KEY, Known))
         try:
-            brain = _RemoteBrain(agent, client, inbox, config)
-            await run_brain(client, inbox, brain, config, grace_s, greet_cid)
+            backend = _RemoteBackend(agent, client, inbox, config)
+            await run_backend(client, inbox, backend, config, grace_s, greet_cid)
         finally:
             await agent.settled()
 

@@ -10,23 +10,23 @@ from pathlib import Path
 from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio
 
 from hubbub.agents.asking import DIALECTS
-from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Briefing
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox, TurnPlan, Woken
-from hubbub.agents.launch import inbox_of, run_brain
+from hubbub.agents.launch import inbox_of, run_backend
 from hubbub.agents.modelled import conversation_template, load_hooks
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import OF_PROGRAMS, Conversation, ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts
 from hubbub.agents.runner import GRACE_S
+from hubbub.agents.system_prompt import SystemPromptBuilder
 from hubbub.agents.tools.approval import HubApprover
-from hubbub.agents.tools.assembly import ToolKit, conduct_of, servers_of
+from hubbub.agents.tools.assembly import ToolKit, servers_of, tool_policy_of
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver, carriers
+from hubbub.agents.turn.driver import Calls, SteeringQueue, Taint, TurnDriver, carriers
 from hubbub.agents.turn.hooks import HookChain, Hooks
-from hubbub.agents.turn.journal import Journal
-from hubbub.agents.turn.voice import Voice
+from hubbub.agents.turn.outbox import Outbox
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.config.tooling import McpServerConfig
@@ -34,7 +34,7 @@ from hubbub.errors import ConfigError
 from hubbub.interop.acp.network import NetworkTools, OfferedTool
 from hubbub.interop.acp.program import Program, Server
 from hubbub.interop.acp.sessions import Sessions
-from hubbub.interop.acp.turn import AcpTurn, Workplace
+from hubbub.interop.acp.turn import AcpTurn, Workspace
 from hubbub.interop.answer import ANSWER, AnswerTool
 from hubbub.interop.tools import offered
 from hubbub.protocol.frames import Ready
@@ -42,14 +42,14 @@ from hubbub.protocol.frames import Ready
 __all__ = ["run_acp_agent"]
 
 
-class _Unsteered(Helm):
+class _Unsteered(SteeringQueue):
     """A program takes one prompt at a time: what people say meanwhile waits for the next turn."""
 
     def waiting(self) -> tuple[Woken, ...]:
         return ()
 
 
-class AcpBrain(Brain):
+class AcpBackend(AgentBackend):
     """Takes turns by giving prompts to a program.
 
     `tools` makes the toolbox from what the hub offers; it is called for every connection.
@@ -59,14 +59,14 @@ class AcpBrain(Brain):
         self,
         client: Client,
         inbox: Inbox,
-        place: Workplace,
+        place: Workspace,
         template: ConversationTemplate,
-        briefing: Briefing,
+        prompt_builder: SystemPromptBuilder,
         tools: Callable[[Ready], Toolbox],
         hooks: Sequence[Hooks] = (),
     ):
         self._inbox, self._place, self._template = inbox, place, template
-        self._briefing, self._make_tools, self._hooks = briefing, tools, hooks
+        self._prompt_builder, self._make_tools, self._hooks = prompt_builder, tools, hooks
         self._ready, self._tools = client.ready, tools(client.ready)
         self._activities = Activities(partial(client.signal, "activity"))
         self._offer()
@@ -87,26 +87,26 @@ class AcpBrain(Brain):
         self._place.sessions.release(turn)
         await self._activities.drop(turn)
 
-    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        plan = await journal.take_up()
+    async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
+        plan = await recorder.take_up()
         sessions = self._place.sessions
         try:
             await sessions.hold(sessions.key(plan.thread_id), plan.id)
-            await self._take_turn(plan, journal)
+            await self._take_turn(plan, recorder)
         finally:
-            if not journal.parked:
+            if not recorder.parked:
                 sessions.release(plan.id)
 
-    async def _take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+    async def _take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         place, inbox = self._place, self._inbox
         history, threads = place.config.history, inbox.threads
         conversation = Conversation.of(
             self._template, threads, plan, inbox.me, history, OF_PROGRAMS
         )
         toolbox, native = self._tools.for_turn(), DIALECTS["native"]
-        system = await self._briefing.of(plan, toolbox, native, self._ready, threads)
-        steps = await journal.begin(
-            model=self._briefing.model,
+        system = await self._prompt_builder.of(plan, toolbox, native, self._ready, threads)
+        steps = await recorder.begin(
+            model=self._prompt_builder.model,
             system_prompt=system.text,
             prompt=conversation.text,
             prompt_id=system.prompt_id,
@@ -114,13 +114,15 @@ class AcpBrain(Brain):
             tools=tuple(tool.spec.name for tool in place.network.offered),
         )
         hooks = HookChain(self._hooks, plan, inbox.me)
-        journal.before_end = hooks.turn_ended
+        recorder.before_end = hooks.turn_ended
         taint = Taint(bool(carriers(conversation.in_thread)), steps)
-        calls = Calls(toolbox, journal, hooks.around if hooks else None, taint)
+        calls = Calls(toolbox, recorder, hooks.around if hooks else None, taint)
         async with self._activities.of(plan) as activity:
             turn = AcpTurn(place, plan, calls, activity, steps, system.text, conversation.text)
-            helm = _Unsteered(inbox, plan.thread_id, "queue")
-            driver = TurnDriver(turn, calls, turn.ask, activity=activity, hooks=hooks, helm=helm)
+            steering_queue = _Unsteered(inbox, plan.thread_id, "queue")
+            driver = TurnDriver(
+                turn, calls, turn.ask, activity=activity, hooks=hooks, steering_queue=steering_queue
+            )
             await driver.run(place.config.turn_timeout)
 
 
@@ -145,18 +147,20 @@ async def run_acp_agent(
     workspace = (base_dir / config.acp.cwd).resolve()
     program = Program(config.acp.model_copy(update={"cwd": str(workspace)}))
     inbox = inbox_of(config, name)
-    voice = Voice(client, inbox)
+    outbox = Outbox(client, inbox)
     servers = list(_servers(servers_of(config, name, mcp_servers or {})))
-    conduct = replace(conduct_of(config), approver=HubApprover(client))
+    tool_policy = replace(tool_policy_of(config), approver=HubApprover(client))
     prompts = load_system_prompts(config, name, base_dir)
-    answer = AnswerTool(voice, client.offers, workspace)
-    kit = ToolKit(config, name, base_dir, conduct=conduct, more=[answer], words=prompts.words)
-    briefing = Briefing(
+    answer = AnswerTool(outbox, client.offers, workspace)
+    kit = ToolKit(
+        config, name, base_dir, tool_policy=tool_policy, more=[answer], words=prompts.words
+    )
+    prompt_builder = SystemPromptBuilder(
         prompts, config, client.network, Path(config.acp.command[0]).name, mods=mods
     )
     template, hooks = conversation_template(config, base_dir), load_hooks(config, base_dir)
     async with program, NetworkTools() as network:
-        place = Workplace(
+        place = Workspace(
             name,
             config,
             Sessions(program, network, client, servers),
@@ -165,9 +169,9 @@ async def run_acp_agent(
             workspace,
             client.hello.limits.text_bytes,
         )
-        tools = partial(kit.toolbox, caller=voice)
-        brain = AcpBrain(client, inbox, place, template, briefing, tools, hooks)
-        await run_brain(client, inbox, brain, config, grace_s, greet_cid)
+        tools = partial(kit.toolbox, caller=outbox)
+        backend = AcpBackend(client, inbox, place, template, prompt_builder, tools, hooks)
+        await run_backend(client, inbox, backend, config, grace_s, greet_cid)
 
 
 def _servers(configs: Mapping[str, McpServerConfig]) -> Iterator[Server]:

@@ -97,7 +97,7 @@ class Prompting:
     def go_on(self, calls: Calls, record: Callable[[], None]) -> None:
         """People have decided something: the turn goes on, with these."""
         self.calls, self.record = calls, record
-        self.progress.clock = calls.journal.clock
+        self.progress.clock = calls.recorder.clock
         self._wake()
         if self._task is not None and self._task.done():
             self._call_for_attention()
@@ -155,7 +155,7 @@ class Prompting:
 
     async def _approved(self, call: ToolCallUpdate) -> bool:
         """Whether a person has approved just this call."""
-        plan, name = self.calls.journal.plan, self.progress.name_of(call)
+        plan, name = self.calls.recorder.plan, self.progress.name_of(call)
         site = CallSite(plan.id, 0, 0, plan.thread_id, outside=True)
         for time in itertools.count(1):
             asked = question(call, name, site, self.agent, time)

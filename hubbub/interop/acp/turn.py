@@ -35,7 +35,7 @@ from hubbub.interop.answer import ANSWER, MOST_FILES, cut
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
 from hubbub.waiting import done_within
 
-__all__ = ["AcpTurn", "Workplace"]
+__all__ = ["AcpTurn", "Workspace"]
 
 RECORD_EVERY_S = 0.2
 """Seconds between two looks at what a program does, which it may tell hundreds of times in one."""
@@ -53,7 +53,7 @@ _AGAIN = (
 
 
 @dataclass(frozen=True)
-class Workplace:
+class Workspace:
     """What all turns of an agent share."""
 
     name: str
@@ -73,7 +73,7 @@ class AcpTurn:
 
     def __init__(
         self,
-        place: Workplace,
+        place: Workspace,
         plan: TurnPlan,
         calls: Calls,
         activity: Activity,
@@ -178,7 +178,7 @@ class AcpTurn:
         """
         try:
             if self._prompting is None:
-                await self._calls.journal.begun()  # who dies of it has died in this turn
+                await self._calls.recorder.begun()  # who dies of it has died in this turn
                 await self._reserve(asked.n)
                 await self._begin(asked)
             else:
@@ -197,7 +197,7 @@ class AcpTurn:
         self._leased = n
         terms = Terms()
         reads = terms.counter.count(self._conversation)
-        await self._calls.journal.reservations.take(n, reads + terms.writes, 0.0)
+        await self._calls.recorder.reservations.take(n, reads + terms.writes, 0.0)
 
     async def _begin(self, asked: AskModel) -> None:
         place, calls = self._place, self._calls
@@ -208,7 +208,7 @@ class AcpTurn:
         texts += [_AGAIN] if self.steps else []
         texts += [self._conversation, *(steering.text for steering in asked.fresh)]
         names = [tool.spec.name for tool in place.network.offered]
-        progress = Progress(calls.journal.clock, asked.n, place.workspace, self._fit, names)
+        progress = Progress(calls.recorder.clock, asked.n, place.workspace, self._fit, names)
         progress.cost = known.cost
         await place.sessions.remember(key, known.model_copy(update={"told": told}))
         mode = place.config.permission_mode
@@ -256,7 +256,7 @@ class AcpTurn:
             prompting.progress.read_outside(fresh)
         for step in prompting.progress.fresh():
             self._keep(step)
-            self._calls.journal.step(step)
+            self._calls.recorder.step(step)
 
     def _let_go(self) -> None:
         """The prompt is over, or is to be over."""

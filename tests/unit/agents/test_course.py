@@ -12,8 +12,8 @@ from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.driver import Calls
-from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import CallResult, RunTools
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.recording import TurnClock
 from hubbub.mods.operation import Operation
 from hubbub.network.services.messages import MessageService
@@ -21,7 +21,7 @@ from hubbub.protocol.turns import Step, ToolCallRecord
 
 
 class Diary:
-    """A journal and a hub that note in which order they are asked for what."""
+    """A recorder and a hub that note in which order they are asked for what."""
 
     plan = TurnPlan("bot-m1", "dm.ann.bot", (), (), reply_required=True)
     clock = TurnClock()
@@ -59,7 +59,7 @@ async def lines(*names: str) -> list[str]:
         ToolCallRecord(id=name, name=name, arguments=arguments.get(name, {})) for name in names
     )
     run = RunTools(Step(n=1, calls=calls), calls, again=False)
-    results: list[CallResult] = await Calls(box, cast(Journal, diary)).run(run)
+    results: list[CallResult] = await Calls(box, cast(TurnRecorder, diary)).run(run)
     assert all(result.error is None for result in results)
     return diary.lines
 

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import Tool
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
 from hubbub.user_code import Escape, contained, told
@@ -82,7 +82,7 @@ async def test_a_tool_changes_neither_its_call_nor_what_its_next_attempt_is_give
 
     call = ToolCallRecord(id="c", name="meddle", arguments={"payload": {"n": []}})
     before = call.model_copy(deep=True)
-    (result,) = await Toolbox([meddle], Conduct(pause=Pauses())).run("bot-m1", 1, [call], [call])
+    (result,) = await Toolbox([meddle], ToolPolicy(pause=Pauses())).run("bot-m1", 1, [call], [call])
     assert "ValueError: no words" in result.result
     assert (call, seen) == (before, [[], []])
 

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.briefing import Memory
 from hubbub.agents.prompt.components import MOST_MEMORIES, default_builder, plain_builder
 from hubbub.agents.prompt.context import PromptContext, quoted
+from hubbub.agents.system_prompt import Memory
 from hubbub.errors import OperationError
 from hubbub.protocol.memory import MemoryEntry, Recalled
 

@@ -14,7 +14,7 @@ from hubbub.agents.prompt.components import (
     default_builder,
     plain_builder,
 )
-from hubbub.agents.prompt.context import Companion, Note, PromptContext, companions
+from hubbub.agents.prompt.context import Note, ParticipantSummary, PromptContext, companions
 from hubbub.agents.prompt.system import system_prompt
 from hubbub.config.prompting import CONDITIONS, ExampleConfig
 from hubbub.protocol.messages import Card, Participant
@@ -113,7 +113,10 @@ class TestPlainInstruction:
             permissions={"send_text_message": "write"},
             mods=[Note("moderation", "Rules.")],
             capabilities=["prose"],
-            participants=[Companion("ann", "human"), Companion("bob", "agent", "Writes")],
+            participants=[
+                ParticipantSummary("ann", "human"),
+                ParticipantSummary("bob", "agent", "Writes"),
+            ],
             threads=["direct_ann"],
         )
         assert plain_builder().build(full) == f"Be kind.\n\n{PLAIN}"
@@ -134,13 +137,13 @@ def test_who_can_report_or_delegate_is_told_how_requests_end() -> None:
     plain = plain_builder().build(context(tools=[spec("report"), spec("finish")]))
     assert 'request_kind="task"' in plain
     assert "`report`" in plain
-    others = [Companion("bob", "agent", "Writes")]
+    others = [ParticipantSummary("bob", "agent", "Writes")]
     delegating = told(participants=others, tools=[spec("delegate")])
     assert "hand it the task with `delegate`" in delegating
     assert "send it a direct message" in told(participants=others, tools=SEND)
     for fields in (
         {"participants": others, "tools": [spec("finish")]},
-        {"participants": [Companion("ann", "human")], "tools": SEND},
+        {"participants": [ParticipantSummary("ann", "human")], "tools": SEND},
     ):
         assert "<participants>" not in told(**fields)
 
@@ -163,7 +166,7 @@ def test_others_are_named_with_what_they_say_as_data() -> None:
         f'<participant id="zoe" kind="agent">{"x" * 198}</participant>',
         '<participant id="ann" kind="human"></participant>',
     ]
-    many = told(participants=[Companion(f"a{n}", "agent") for n in range(40)], tools=SEND)
+    many = told(participants=[ParticipantSummary(f"a{n}", "agent") for n in range(40)], tools=SEND)
     assert many.count("<participant ") == 30
     assert "… and 10 more\n</participants>" in many
 
@@ -210,10 +213,10 @@ class TestExamples:
 def test_conditions_hold_when_they_say_so_and_only_then() -> None:
     held: dict[str, dict[str, object]] = {
         "asks_first": {"permission_mode": "ask"},
-        "can_delegate": {"participants": [Companion("b", "agent")], "tools": SEND},
+        "can_delegate": {"participants": [ParticipantSummary("b", "agent")], "tools": SEND},
         "has_capabilities": {"capabilities": ["x"]},
         "has_mods": {"mods": [Note("x")]},
-        "has_others": {"participants": [Companion("ann", "human")]},
+        "has_others": {"participants": [ParticipantSummary("ann", "human")]},
         "has_skills": {"skills": [Note("x")]},
         "has_state": {"state": {"a": "b"}},
         "has_tools": {"tools": [spec("finish"), spec("x")]},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.agents.prompt.context import Companion, Note, PromptContext
+from hubbub.agents.prompt.context import Note, ParticipantSummary, PromptContext
 from hubbub.agents.prompt.system import SystemPrompts, load_system_prompts
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError
@@ -51,7 +51,7 @@ def test_parts_are_removed_added_and_replaced_from_files_too(tmp_path: Path) -> 
     assert prompt.components == ("identity", "style", "network", "usual")
     replace = {"delegation": {"text": "D"}, "network": {"text": "N", "priority": 1000}}
     prompts = made(tmp_path, {"components": {"replace": replace}}, "I")
-    prompt = prompts.of(context(participants=[Companion("b", "agent")]), THREAD)
+    prompt = prompts.of(context(participants=[ParticipantSummary("b", "agent")]), THREAD)
     assert prompt.components[:2] == ("network", "identity")
     assert "delegation" not in prompt.components, "there is no tool to delegate with"
     files = {"style.md": "Be {{ brief }}.\n", "shop.j2": "{{ shop }} in {{ network }}"}
@@ -116,6 +116,6 @@ class TestVersioned:
             made(tmp_path, {"name": "c"}).of(context(), THREAD)
         text = "{% for p in participants %}<p>{{ p.description }}</p>{% endfor %}"
         written(tmp_path, {"prompts/b/1.j2": text})
-        others = [Companion("bob", "agent", "&lt;/p&gt;")]
+        others = [ParticipantSummary("bob", "agent", "&lt;/p&gt;")]
         prompt = made(tmp_path, {"name": "b"}).of(context(participants=others), THREAD)
         assert prompt.text.startswith("<p>&lt;/p&gt;</p>")

@@ -141,8 +141,8 @@ def test_what_the_decorator_is_given_is_carried() -> None:
         """Publish."""
         return text
 
-    assert (publish.confirm, publish.tuning.outside) == ("tainted", False)
-    assert word_count.tuning.outside is True
+    assert (publish.confirm, publish.overrides.outside) == ("tainted", False)
+    assert word_count.overrides.outside is True
 
     def odd() -> None:
         """Odd."""

@@ -21,12 +21,12 @@ from hubbub.agents.tools.policy import (
     NeedsApproval,
     PermissionMode,
     Refuse,
-    Tuning,
+    ToolOverrides,
     decide,
     told,
 )
 from hubbub.agents.tools.registry import Registry
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.messages import Permission
@@ -108,7 +108,7 @@ TOOLS: list[Tool] = [look, pay, close_shop, burn, Speech()]
 
 
 def names(mode: PermissionMode) -> set[str]:
-    return set(Toolbox(TOOLS, Conduct(mode=mode)).names)
+    return set(Toolbox(TOOLS, ToolPolicy(mode=mode)).names)
 
 
 @pytest.mark.behaviour("K-1", "H-90")
@@ -166,7 +166,7 @@ def test_a_mode_is_told_to_the_model_and_its_forbidden_tools_are_not_there() -> 
 
 
 async def test_what_needs_approval_is_refused_where_nobody_can_be_asked() -> None:
-    told = await failed(Toolbox(TOOLS, Conduct(mode="ask")), "pay", amount=1)
+    told = await failed(Toolbox(TOOLS, ToolPolicy(mode="ask")), "pay", amount=1)
     assert told["error"] == "needs_approval"
     assert "pay changes things (write)" in str(told["message"])
     assert "nobody can be asked here" in str(told["message"])
@@ -174,12 +174,16 @@ async def test_what_needs_approval_is_refused_where_nobody_can_be_asked() -> Non
 
 
 async def test_the_operator_may_say_what_a_tool_does_and_demand_or_waive_approval() -> None:
-    conduct = Conduct(mode="read_only", tuning={"look": Tuning(permission="write")})
-    assert "look" not in Toolbox(TOOLS, conduct).names
-    conduct = Conduct(mode="read_only", tuning={"pay": Tuning(permission="read")})
-    assert await text(Toolbox(TOOLS, conduct), "pay", amount=2) == "paid 2"
-    conduct = Conduct(tuning={"look": Tuning(confirm=True), "burn": Tuning(confirm=False)})
-    box = Toolbox(TOOLS, conduct)
+    tool_policy = ToolPolicy(
+        mode="read_only", overrides={"look": ToolOverrides(permission="write")}
+    )
+    assert "look" not in Toolbox(TOOLS, tool_policy).names
+    tool_policy = ToolPolicy(mode="read_only", overrides={"pay": ToolOverrides(permission="read")})
+    assert await text(Toolbox(TOOLS, tool_policy), "pay", amount=2) == "paid 2"
+    tool_policy = ToolPolicy(
+        overrides={"look": ToolOverrides(confirm=True), "burn": ToolOverrides(confirm=False)}
+    )
+    box = Toolbox(TOOLS, tool_policy)
     assert (await failed(box, "look"))["error"] == "needs_approval"
     assert await text(box, "burn", what="wood") == "burnt wood"
 
@@ -187,7 +191,7 @@ async def test_the_operator_may_say_what_a_tool_does_and_demand_or_waive_approva
 @pytest.mark.behaviour("K-2")
 async def test_a_person_is_asked_with_all_that_they_must_know() -> None:
     ann = Person()
-    box = Toolbox(TOOLS, Conduct(approver=ann))
+    box = Toolbox(TOOLS, ToolPolicy(approver=ann))
     assert await text(box, "burn", what="wood") == "burnt wood"
     (asked,) = ann.asked
     assert (asked.call_id, asked.schema) == ("c", burn.spec.parameters)
@@ -199,19 +203,19 @@ async def test_a_person_is_asked_with_all_that_they_must_know() -> None:
 
 @pytest.mark.behaviour("K-2")
 async def test_a_persons_no_is_told_with_the_reason() -> None:
-    box = Toolbox(TOOLS, Conduct(approver=Person(Denied("too dangerous"))))
+    box = Toolbox(TOOLS, ToolPolicy(approver=Person(Denied("too dangerous"))))
     told = await failed(box, "burn", what="wood")
     assert told["error"] == "denied"
     assert "too dangerous" in str(told["message"])
 
 
 async def test_a_person_may_change_the_arguments_which_are_checked_before_and_after() -> None:
-    box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": "paper"}))))
+    box = Toolbox(TOOLS, ToolPolicy(approver=Person(Approved({"what": "paper"}))))
     assert await text(box, "burn", what="wood") == "burnt paper"
-    box = Toolbox(TOOLS, Conduct(approver=Person(Approved({"what": 5}))))
+    box = Toolbox(TOOLS, ToolPolicy(approver=Person(Approved({"what": 5}))))
     assert (await failed(box, "burn", what="wood"))["error"] == "invalid_arguments"
     ann = Person()
-    box = Toolbox(TOOLS, Conduct(approver=ann))
+    box = Toolbox(TOOLS, ToolPolicy(approver=ann))
     assert (await failed(box, "burn", that="wood"))["error"] == "invalid_arguments"
     assert ann.asked == []
 
@@ -223,8 +227,8 @@ async def test_the_tools_time_does_not_run_while_a_person_thinks() -> None:
                 await sleep(0)
             return Approved(call.arguments)
 
-    conduct = Conduct(approver=Slow(), tuning={"burn": Tuning(timeout=10)})
-    assert await text(Toolbox(TOOLS, conduct), "burn", what="wood") == "burnt wood"
+    tool_policy = ToolPolicy(approver=Slow(), overrides={"burn": ToolOverrides(timeout=10)})
+    assert await text(Toolbox(TOOLS, tool_policy), "burn", what="wood") == "burnt wood"
 
 
 class TestAgain:
@@ -239,7 +243,7 @@ class TestAgain:
             done.append(what)
             return f"burnt {len(done)}"
 
-        box = Toolbox([burn], Conduct(approver=Person(verdict)))
+        box = Toolbox([burn], ToolPolicy(approver=Person(verdict)))
         return await call(box, "burn", {"what": "wood"}, again=True)
 
     @pytest.mark.behaviour("H-84", "H-85")
@@ -260,7 +264,7 @@ class TestAgain:
             raise ToolFailed("it was used", error="not_pending")
 
         assert (await self.once_more(Approved({"what": "wood"}, used))).error == "not_pending"
-        box = Toolbox(TOOLS, Conduct())
+        box = Toolbox(TOOLS, ToolPolicy())
         assert (await call(box, "burn", {"what": "wood"}, again=True)).error == "interrupted"
 
 
@@ -272,9 +276,11 @@ class TestParked:
 
     @pytest.mark.behaviour("H-80", "H-82")
     async def test_a_call_that_waits_for_a_person_has_no_result_and_is_no_success(self) -> None:
-        result = await call(Toolbox(TOOLS, Conduct(approver=self.Absent())), "burn", {"what": "x"})
+        result = await call(
+            Toolbox(TOOLS, ToolPolicy(approver=self.Absent())), "burn", {"what": "x"}
+        )
         assert (result.parked, result.result, result.error) == (("a1",), "", None)
-        box = Toolbox(TOOLS, Conduct(approver=self.Absent()))
+        box = Toolbox(TOOLS, ToolPolicy(approver=self.Absent()))
         names = [("burn", {"what": "x"}), ("look", {})]
         calls = [ToolCallRecord(id=n, name=n, arguments=a) for n, a in names]
         burnt, seen = await box.run("bot-m1", 1, calls, calls, wait="any")
@@ -291,7 +297,7 @@ class TestParked:
 
         calls = [ToolCallRecord(id="c", name="settle", arguments={})]
         assert Toolbox([settle]).must_be_recorded(calls)
-        waived = Conduct(tuning={"settle": Tuning(confirm=False)})
+        waived = ToolPolicy(overrides={"settle": ToolOverrides(confirm=False)})
         assert not Toolbox([settle], waived).must_be_recorded(calls)
 
 
@@ -317,16 +323,16 @@ async def test_a_result_says_whether_it_is_from_outside_and_the_operator_has_the
     box = Toolbox([look, add, relay, broken, Speech()])
     found = {n: (await call(box, n)).outside for n in ("look", "add", "relay", "broken", "say")}
     assert found == {"look": True, "add": False, "relay": True, "broken": True, "say": False}
-    tuning = {"look": Tuning(outside=False), "say": Tuning(outside=True)}
-    box = Toolbox([look, Speech()], Conduct(tuning=tuning))
+    overrides = {"look": ToolOverrides(outside=False), "say": ToolOverrides(outside=True)}
+    box = Toolbox([look, Speech()], ToolPolicy(overrides=overrides))
     assert [(await call(box, n)).outside for n in ("look", "say")] == [False, True]
-    box = Toolbox(TOOLS, Conduct(approver=Person(Denied("no"))))
+    box = Toolbox(TOOLS, ToolPolicy(approver=Person(Denied("no"))))
     assert not (await call(box, "burn", {"what": "x"})).outside
 
 
 @pytest.mark.behaviour("K-3")
 async def test_a_disabled_tool_is_nowhere() -> None:
-    box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
+    box = Toolbox(TOOLS, ToolPolicy(disabled=frozenset({"pay"})))
     assert "pay" not in box.names
     assert "pay" not in [spec.name for spec in box.specs]
     assert "pay" not in box.registry.summaries()
@@ -334,7 +340,7 @@ async def test_a_disabled_tool_is_nowhere() -> None:
     told = await failed(box, "pay", amount=1)
     assert told["error"] == "unknown_tool"
     assert "pay" not in told.get("valid_names", [])  # type: ignore[operator]  # it is a list
-    box = Toolbox(TOOLS, Conduct(disabled=frozenset({"pay"})))
+    box = Toolbox(TOOLS, ToolPolicy(disabled=frozenset({"pay"})))
     result = await call(box, "pay", {"amount": 1}, again=True)
     assert result.error == "unknown_tool"
 
@@ -366,8 +372,8 @@ class TestComingAndGoing:
         source = self.Source(look, pay)
         box = Toolbox([look], source=source, always=[pay]).for_turn()
         assert box.names == ("look", "pay", "finish")
-        conduct = Conduct(mode="read_only", disabled=frozenset({"look"}))
-        assert Toolbox([], conduct, source=self.Source(look, pay)).names == ("finish",)
+        tool_policy = ToolPolicy(mode="read_only", disabled=frozenset({"look"}))
+        assert Toolbox([], tool_policy, source=self.Source(look, pay)).names == ("finish",)
 
     async def test_one_that_comes_back_with_other_arguments_is_checked_by_those(self) -> None:
         @tool(name="look")

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from hubbub import tool
 from hubbub.agents.tools.results import ByCharacters, fit
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from tests.unit.agents.calling import text
 
@@ -123,7 +123,7 @@ async def test_an_iterator_without_an_end_is_read_to_some_point() -> None:
         """Count in a thread."""
         return itertools.count()
 
-    box = Toolbox([counting, numbers], Conduct(budget=50))
+    box = Toolbox([counting, numbers], ToolPolicy(budget=50))
     for endless in (await text(box, "counting"), await text(box, "numbers")):
         told = json.loads(endless)
         assert (told["items"][:3], told["more"]) == ([0, 1, 2], True)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.given import Cancelled, CancelToken, IdempotencyKey
-from hubbub.agents.tools.policy import Retry, Tuning
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.policy import Retry, ToolOverrides
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.ids import write_id
 from tests.unit.agents.calling import Pauses, call, failed, text
@@ -46,7 +46,7 @@ def box_of(
         return work()
 
     pauses = Pauses()
-    return Toolbox([fetch], Conduct(pause=pauses)), pauses
+    return Toolbox([fetch], ToolPolicy(pause=pauses)), pauses
 
 
 @pytest.mark.behaviour("K-4")
@@ -65,14 +65,18 @@ async def test_a_failure_that_passes_is_not_told_to_the_model_but_one_that_stays
         result = await call(box, "fetch")
         assert (result.attempts, work.ran, pauses.seconds) == (attempts, attempts, waited)
         assert result.error == (work.error if work.left or attempts == 1 else None)
-    conduct = Conduct(tuning={"fetch": Tuning(retry=Retry(attempts=5))}, pause=Pauses())
+    tool_policy = ToolPolicy(
+        overrides={"fetch": ToolOverrides(retry=Retry(attempts=5))}, pause=Pauses()
+    )
 
     @tool
     def fetch() -> str:
         """Fetch it."""
         raise ToolFailed("busy", retry=True)
 
-    assert (await call(Toolbox([fetch], conduct), "fetch")).attempts == 1, "nor for the operator"
+    assert (await call(Toolbox([fetch], tool_policy), "fetch")).attempts == 1, (
+        "nor for the operator"
+    )
     with pytest.raises(TypeError, match="only an idempotent tool"):
         tool(retry=3)(never)
 
@@ -90,7 +94,7 @@ async def test_a_call_that_took_too_long_is_repeated_only_where_that_is_said() -
             await asyncio.Event().wait()
             return "never"
 
-        result = await call(Toolbox([hang], Conduct(pause=Pauses())), "hang")
+        result = await call(Toolbox([hang], ToolPolicy(pause=Pauses())), "hang")
         assert result.attempts == attempts
 
 
@@ -112,7 +116,7 @@ async def test_a_function_gets_the_same_key_whenever_the_call_is_made_again() ->
             raise ToolFailed("busy", retry=True)
         return "paid"
 
-    box = Toolbox([pay], Conduct(pause=Pauses()))
+    box = Toolbox([pay], ToolPolicy(pause=Pauses()))
     await call(box, "pay", {"amount": 1})
     await call(box, "pay", {"amount": 1}, again=True)
     assert keys == [write_id("bot-m1", 1, 0)] * 3
@@ -183,7 +187,7 @@ async def test_cancelling_while_it_waits_for_another_attempt_ends_the_call() -> 
         """Fetch it."""
         return work()
 
-    task = asyncio.create_task(call(Toolbox([fetch], Conduct(pause=pause)), "fetch"))
+    task = asyncio.create_task(call(Toolbox([fetch], ToolPolicy(pause=pause)), "fetch"))
     await asyncio.wait_for(waiting.wait(), 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

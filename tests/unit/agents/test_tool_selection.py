@@ -14,7 +14,7 @@ from hubbub.agents.tools.base import Tool
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.policy import PermissionMode, Refuse, decide
 from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.tools.running import SELECT_OVER, Conduct
+from hubbub.agents.tools.running import SELECT_OVER, ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
@@ -105,7 +105,7 @@ async def test_names_are_picked_in_every_mode_and_unknown_ones_answered_with_nea
     assert result.error is None
     cases: list[PermissionMode] = [*get_args(PermissionMode)]
     for mode in cases:
-        box = Toolbox(MANY, Conduct(mode=mode))
+        box = Toolbox(MANY, ToolPolicy(mode=mode))
         assert "tool_01" in await text(box, SELECT, names=["tool_01"])
 
 
@@ -134,7 +134,7 @@ def test_a_disabled_or_forbidden_tool_is_never_described(
     history: list[tuple[str, list[str]]],
 ) -> None:
     tools = [made(f"tool_{n:02}", permission) for n, permission in enumerate(permissions)]
-    box = Toolbox(tools, Conduct(mode=mode, disabled=frozenset(disabled), select_over=over))
+    box = Toolbox(tools, ToolPolicy(mode=mode, disabled=frozenset(disabled), select_over=over))
     gone = {t.name for t in tools if t.name in disabled or isinstance(decide(t, mode), Refuse)}
     recorded = [called(n, name, names=[*p]) for n, (name, p) in enumerate(history, 1)]
     for upto in range(len(recorded) + 1):

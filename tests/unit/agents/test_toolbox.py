@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.hub import HubTool, compact
-from hubbub.agents.tools.policy import Retry, Tuning
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.policy import Retry, ToolOverrides
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import CallResult
 from hubbub.agents.turn.recording import TurnClock
@@ -127,7 +127,7 @@ async def test_a_write_names_its_cause_and_the_same_cid_every_time_and_a_read_ne
 async def test_a_refusal_or_a_lost_connection_is_the_result() -> None:
     near = {"near": ["desk"]}
     refused = OperationError("rate_limited", "too fast", temporary=True, details=near)
-    once = Conduct(tuning={"post_to_channel": Tuning(retry=Retry(attempts=1))})
+    once = ToolPolicy(overrides={"post_to_channel": ToolOverrides(retry=Retry(attempts=1))})
     box = Toolbox([HubTool(POST, Telephone(refused), "bot")], once)
     assert await failed(box, "post_to_channel", **SAY) == {
         "error": "rate_limited", "message": "too fast", "retry": True, "valid_names": ["desk"],

@@ -12,7 +12,7 @@ from hubbub.agents.asking import DIALECTS, callable_names, offered
 from hubbub.agents.dialects.base import tidied
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import ways_out
@@ -22,8 +22,8 @@ from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
 from tests.unit.agents.calling import Telephone
 
 
-def box(phone: Telephone | None = None, conduct: Conduct | None = None) -> Toolbox:
-    return Toolbox([], conduct, always=(*ways_out(phone or Telephone()), TidySteps()))
+def box(phone: Telephone | None = None, tool_policy: ToolPolicy | None = None) -> Toolbox:
+    return Toolbox([], tool_policy, always=(*ways_out(phone or Telephone()), TidySteps()))
 
 
 async def run(
@@ -62,7 +62,7 @@ class TestWaysOut:
             assert phone.asked == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", said)]
         tools = box()
         assert tools.speaking == {"ask_human", "decline", "show_plan"}
-        tools = box(conduct=Conduct(mode="read_only"))
+        tools = box(tool_policy=ToolPolicy(mode="read_only"))
         assert {"ask_human", "decline", "finish"} <= {spec.name for spec in tools.specs}
 
     async def test_wrong_arguments_and_a_refusal_of_the_hub_are_told(self) -> None:
@@ -83,7 +83,7 @@ class TestWaysOut:
     @pytest.mark.behaviour("K-3")
     async def test_those_that_are_disabled_are_nowhere(self) -> None:
         for name in ["ask_human", "decline", "show_plan", "tidy_steps"]:
-            tools = box(conduct=Conduct(disabled=frozenset({name})))
+            tools = box(tool_policy=ToolPolicy(disabled=frozenset({name})))
             assert name not in tools.names
             assert name not in {spec.name for spec in tools.specs}
             assert name not in tools.speaking
@@ -92,7 +92,7 @@ class TestWaysOut:
         dialect = DIALECTS["final_output"]
         assert isinstance(dialect, WordDialect)
         assert "AskUser" in dialect.told(offered(box().described, dialect, ()))
-        tools = box(conduct=Conduct(disabled=frozenset({"ask_human"})))
+        tools = box(tool_policy=ToolPolicy(disabled=frozenset({"ask_human"})))
         assert "AskUser" not in dialect.told(offered(tools.described, dialect, ()))
 
     def test_a_dialect_leaves_out_what_it_has_other_means_for(self) -> None:

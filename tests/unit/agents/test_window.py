@@ -22,7 +22,7 @@ from hubbub.agents.prompt.compress import Change, changes
 from hubbub.agents.prompt.compress_summary import Summary, summarised, summary_question
 from hubbub.agents.prompt.render import first_that_fits
 from hubbub.agents.prompt.tokens import Estimate, question_tokens
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, in_a_line
 from hubbub.agents.window import context_rules, counted
 from hubbub.config.models import AgentConfig, ModelConfig
@@ -204,7 +204,7 @@ class TestSteps:
         case = Case(steps=self.STEPS)
         found = cut(case, 1500, keep_steps=2)
         told = "\n".join(str(m["content"]) for m in found.question.messages[2:])
-        assert found.squeezed
+        assert found.truncated
         assert f"{LONG}7" in told
         assert f"{LONG}8" in told
         assert "also this" in told
@@ -285,11 +285,11 @@ async def test_window_and_reserve_follow_from_the_config() -> None:
 
 
 async def test_a_single_result_does_not_fill_a_small_window() -> None:
-    small = counted(Conduct(), await rules_of({"context_window": "8k"}))
+    small = counted(ToolPolicy(), await rules_of({"context_window": "8k"}))
     assert small.budget == (8192 - 2048) // 8
-    assert counted(Conduct(), await rules_of({"context_window": "64k"})).budget == 4000
-    assert not isinstance(small.counter, type(Conduct().counter))
-    assert counted(Conduct(), ContextRules()).counter.count("x" * 40) == 10
+    assert counted(ToolPolicy(), await rules_of({"context_window": "64k"})).budget == 4000
+    assert not isinstance(small.counter, type(ToolPolicy().counter))
+    assert counted(ToolPolicy(), ContextRules()).counter.count("x" * 40) == 10
 
 
 # Summaries -------------------------------------------------------------------------------------

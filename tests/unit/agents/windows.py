@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hubbub.agents.asking import DIALECTS, Asker
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.models.base import Question, ToolSpec
-from hubbub.agents.prompt.budget import ContextRules, Fitted, Fitting
+from hubbub.agents.prompt.budget import ContextBudget, ContextRules, Fitted
 from hubbub.agents.prompt.render import Conversation, ConversationTemplate, ThreadView
 from hubbub.agents.turn.chat import Kept
 from hubbub.config.agents import CompressionName
@@ -81,7 +81,7 @@ def fitted(case: Case, rules: ContextRules) -> Fitted:
     def build(prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> Question:
         return asker._build(dialect, prompt, steps, tools)
 
-    return Fitting(rules, case.conversation, WRITES).fit(build, case.steps, case.tools)
+    return ContextBudget(rules, case.conversation, WRITES).fit(build, case.steps, case.tools)
 
 
 class _Never:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from hubbub.agents.tools.assembly import conduct_of, servers_of
-from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.assembly import servers_of, tool_policy_of
+from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.config.agents import AgentConfig
 from hubbub.config.loader import load
 from hubbub.config.tooling import McpServerConfig
@@ -43,12 +43,12 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     (tmp_path / "net.yaml").write_text(FILE)
     file = load(tmp_path / "net.yaml", environ={"TOKEN": "t"}).file
     clerk = file.agents["clerk"]
-    conduct = conduct_of(clerk)
+    conduct = tool_policy_of(clerk)
     assert (conduct.mode, conduct.select_over, conduct.budget) == ("ask", 12, 2048)
     assert conduct.disabled == {"broadcast_text_message"}
-    assert conduct.tuning == {
-        "files_read": Tuning("read", None, 90, None, 8192, attempts=5),
-        "send_text_message": Tuning(confirm=True, backoff=2),
+    assert conduct.overrides == {
+        "files_read": ToolOverrides("read", None, 90, None, 8192, attempts=5),
+        "send_text_message": ToolOverrides(confirm=True, backoff=2),
     }
     assert (clerk.sandbox.memory, clerk.sandbox.cpu) == (256 * 1024**2, 2)
     servers = servers_of(clerk, "clerk", file.mcp_servers)

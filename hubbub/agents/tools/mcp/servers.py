@@ -17,7 +17,7 @@ from pydantic import JsonValue, ValidationError
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, Tool, ToolFailed
 from hubbub.agents.tools.mcp.connection import connected, listed
-from hubbub.agents.tools.policy import Tuning
+from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.schema import LONGEST_NAME, without_titles, wrong_arguments
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
@@ -117,7 +117,7 @@ class McpTool:
         self.spec: ToolSpec = spec_of(name, offered)
         self.permission: Permission = "read" if reads else "write"
         self.confirm: Confirm = False
-        self.tuning = Tuning(outside=True)
+        self.overrides = ToolOverrides(outside=True)
         self.idempotent = reads or (hints is not None and hints.idempotent_hint is True)
         self.timeout: float | None = server.config.timeout
 

@@ -12,7 +12,7 @@ from hubbub.agents.asking import offered
 from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.scan import Doubtful
 from hubbub.agents.models.base import Answer, ToolSpec
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.tidy import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
@@ -198,8 +198,8 @@ class TestQuestion:
         assert "tidy_steps" not in told
         assert "discardable_steps" not in DIALECT.told(self.SPECS)
         for disabled in [False, True]:
-            conduct = Conduct(disabled=frozenset({"tidy_steps"} if disabled else ()))
-            toolbox = Toolbox([], conduct, always=[TidySteps()])
+            tool_policy = ToolPolicy(disabled=frozenset({"tidy_steps"} if disabled else ()))
+            toolbox = Toolbox([], tool_policy, always=[TidySteps()])
             steps = [Step(n=n, text="x") for n in range(1, 7)]
             for made, expected in ((steps[:5], False), (steps, not disabled)):
                 system = DIALECT.told(offered(toolbox.described, DIALECT, made))

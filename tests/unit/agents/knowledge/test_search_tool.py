@@ -9,7 +9,7 @@ from typing import TypedDict
 import pytest
 
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
-from hubbub.agents.tools.running import Conduct
+from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from tests.unit.agents.calling import failed, text
 
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def box(folder: Path, budget: int = 4000) -> Toolbox:
-    return Toolbox([SearchKnowledge(KnowledgeBase([folder]))], Conduct(budget=budget))
+    return Toolbox([SearchKnowledge(KnowledgeBase([folder]))], ToolPolicy(budget=budget))
 
 
 async def told(tools: Toolbox, query: str, **more: int) -> Told:

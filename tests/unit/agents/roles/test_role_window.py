@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hubbub.agents.asking import DIALECTS, Asker, DialectChoice
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.prompt.budget import ContextRules, Fitting, WindowTooSmall
-from hubbub.agents.prompt.context import Companion
+from hubbub.agents.prompt.budget import ContextBudget, ContextRules, WindowTooSmall
+from hubbub.agents.prompt.context import ParticipantSummary
 from hubbub.agents.prompt.render import Conversation, ConversationTemplate
 from hubbub.agents.prompt.tokens import Estimate, message_tokens, spec_tokens
 from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
@@ -50,7 +50,7 @@ def shown(
         ),
         [spec(f"tool{n}", 40) for n in range(tools)],
         [
-            Companion(f"helper{n}", "agent", "does many things " * 9, ("all",))
+            ParticipantSummary(f"helper{n}", "agent", "does many things " * 9, ("all",))
             for n in range(agents)
         ],
         Consult(3, role, work, fresh=(STEERING,)),
@@ -146,7 +146,7 @@ def test_a_question_to_a_role_never_exceeds_its_window(
         message_of.text,
         choice,
         "Above all: be kind",
-        Fitting(ContextRules(size=room + 100, reserve=100), message_of),
+        ContextBudget(ContextRules(size=room + 100, reserve=100), message_of),
     )
     try:
         question = asker.question([WRONG] if wrong else [], choice.current)

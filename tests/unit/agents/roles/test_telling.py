@@ -11,7 +11,7 @@ from hubbub.agents.prompt.builder import Component, PromptBuilder
 from hubbub.agents.prompt.components import default_builder, plain_builder
 from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
-from hubbub.agents.roles.desk import role_prompts
+from hubbub.agents.roles.context import role_prompts
 from hubbub.agents.roles.pipeline import Kind
 from hubbub.agents.roles.plan import Plan
 from hubbub.agents.roles.work import Work

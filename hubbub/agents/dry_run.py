@@ -1,10 +1,10 @@
 """A turn of an agent that nobody hears of: the agent and its model are real, the hub is a stage.
 
-    performance = await rehearse(config, "clerk", scene, folder, models, {"find_order": "a lamp"})
+    performance = await dry_run(config, "clerk", scene, folder, models, {"find_order": "a lamp"})
 
 What the agent sends stays on the stage. Its tools are offered and its calls pass every check, but
 none is carried out: a call has the result that it is given here, and one without ends the
-rehearsal. What only looks inside the runtime (picking tools, the knowledge folders, skills) works,
+dry run. What only looks inside the runtime (picking tools, the knowledge folders, skills) works,
 and so does `fork`.
 """
 
@@ -36,14 +36,14 @@ from hubbub.agents.tools.ways_out import CHECK, FORK, WAIT_FOR
 from hubbub.client import Client, MemoryTransport
 from hubbub.config.models import AgentConfig, ModelConfig
 
-__all__ = ["rehearse"]
+__all__ = ["dry_run"]
 
 INSIDE = frozenset({SELECT, TIDY_STEPS, SEARCH_KNOWLEDGE, LOAD_SKILL, FORK, WAIT_FOR, CHECK})
 """Tools that reach nothing outside of the runtime, nor the hub."""
 _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
-async def rehearse(
+async def dry_run(
     config: AgentConfig,
     name: str,
     scene: Scene,
@@ -118,7 +118,7 @@ class _Props:
     results: Mapping[str, JsonValue]
 
     async def perform(self, tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """As `Tool.run`. Never returns where there is no result: the rehearsal is over."""
+        """As `Tool.run`. Never returns where there is no result: the dry run is over."""
         if tool.name in self.results:
             result = self.results[tool.name]
             if tool.speaks:

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable
 from weakref import WeakValueDictionary
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.turn.journal import Journal
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.errors import ConnectionLost
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 from hubbub.user_code import contained
 
-__all__ = ["Brain", "Overhearing"]
+__all__ = ["AgentBackend", "Overhearing"]
 
 
-class Brain:
+class AgentBackend:
     """What the runner of an agent asks, and tells of what happens. One that derives from it need
     not care for what it has no use for.
     """
@@ -46,8 +46,8 @@ class Brain:
     async def observe(self, message: Message) -> None:
         """What wakes nobody here stands in the next prompt of a model."""
 
-    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
-        """Run the turn and record its end, or that it waits for a person (`Journal.park`). An
+    async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
+        """Run the turn and record its end, or that it waits for a person (`TurnRecorder.park`). An
         exception is recorded as `handler_error`.
         """
         raise NotImplementedError
@@ -70,15 +70,15 @@ class Overhearing:
 
     def __init__(
         self,
-        brain: Brain,
+        backend: AgentBackend,
         done: Callable[[int], Awaitable[None]],
         written: Callable[[], Awaitable[None]],
     ):
-        self._brain, self._done, self._written = brain, done, written
+        self._backend, self._done, self._written = backend, done, written
         self._locks = WeakValueDictionary[str, asyncio.Lock]()  # for as long as somebody has them
 
     async def hear(self, message: Message, *, suspect: bool) -> None:
-        """Let the brain observe it, when those before it have been. Raises nothing that a handler
+        """Let the backend observe it, when those before it have been. Raises nothing that a handler
         raises: that is shown. `suspect`: an earlier process may have died of it. No turn counts
         how many did, so this one is told of it first, and is the last.
         """
@@ -89,7 +89,7 @@ class Overhearing:
                 await self._written()
             try:
                 with contained():
-                    await self._brain.observe(message)
+                    await self._backend.observe(message)
             except ConnectionLost:
                 return  # what is not acknowledged is overheard again
             except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is shown

@@ -9,26 +9,26 @@ from functools import partial
 from typing import get_args
 
 from hubbub.agents.asking import DialectChoice
-from hubbub.agents.brain import Brain
-from hubbub.agents.briefing import Briefing, shows_outside
+from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.parts import Parts
-from hubbub.agents.prompt.context import Companion
+from hubbub.agents.prompt.context import ParticipantSummary
 from hubbub.agents.prompt.render import Conversation
 from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.python.link import Link
-from hubbub.agents.roles.desk import Desk, RoleModel, askable, callable_by_plans
+from hubbub.agents.roles.context import RoleContext, RoleModel, askable, callable_by_plans
 from hubbub.agents.roles.pipeline import Consult, Kind, Pipeline, Rules
 from hubbub.agents.roles.work import Bounds
+from hubbub.agents.system_prompt import SystemPromptBuilder, shows_outside
 from hubbub.agents.tools.asking_agents import AskAgent
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.tools.ways_out import replying
 from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, Helm, Taint, TurnDriver
+from hubbub.agents.turn.driver import Calls, SteeringQueue, Taint, TurnDriver
 from hubbub.agents.turn.hooks import HookChain
-from hubbub.agents.turn.journal import Journal
 from hubbub.agents.turn.loop import Command
+from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import Reservations, Terms
 from hubbub.agents.turn.waiting import earlier_steps
 from hubbub.agents.window import context_rules
@@ -40,17 +40,17 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Participants
 from hubbub.protocol.turns import Role, Step
 
-__all__ = ["KINDS", "RoleBrain", "role_brain"]
+__all__ = ["KINDS", "RoleBackend", "role_backend"]
 
 
-class RoleBrain(Brain):
+class RoleBackend(AgentBackend):
     """Takes turns as the agent's kind says. `models` has one for each role that the kind needs."""
 
     def __init__(
         self,
         parts: Parts,
         models: Mapping[Role, RoleModel],
-        briefing: Briefing,
+        prompt_builder: SystemPromptBuilder,
         link: Link,
         tools: Callable[[Ready], Toolbox],
     ):
@@ -59,7 +59,7 @@ class RoleBrain(Brain):
         self._client, self._inbox, self._config = parts.client, parts.inbox, parts.config
         self._hear = parts.program.heard if parts.program is not None else None
         self._models, self._template, self._link = models, parts.template, link
-        self._briefing, self._ready = briefing, parts.client.ready
+        self._prompt_builder, self._ready = prompt_builder, parts.client.ready
         self._make_tools, self._tools, self._hooks = tools, tools(self._ready), parts.hooks
         self._activities = Activities(partial(parts.client.signal, "activity"))
         self._first = True
@@ -77,48 +77,57 @@ class RoleBrain(Brain):
     async def dropped(self, turn: str) -> None:
         await self._activities.drop(turn)
 
-    async def take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+    async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         try:
-            await self._take_turn(await journal.take_up(), journal)
+            await self._take_turn(await recorder.take_up(), recorder)
         finally:
             self._link.turn_over(plan.id)
 
-    async def _take_turn(self, plan: TurnPlan, journal: Journal) -> None:
+    async def _take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         thread, me = self._inbox.thread(plan.thread_id), self._inbox.me
-        earlier = await earlier_steps(thread, plan, me, journal.other)
+        earlier = await earlier_steps(thread, plan, me, recorder.other)
         history = self._config.history
         conversation = Conversation.of(self._template, self._inbox.threads, plan, me, history)
-        desk = await self._desk(plan, conversation, journal.reservations)
-        first = Pipeline(self._rules(plan), desk.executors, (), earlier.steps).start()[0]
-        steps = await self._begin(journal, desk, first, earlier.turn)
-        pipeline = Pipeline(self._rules(plan), desk.executors, steps, earlier.steps)
+        role_context = await self._role_context(plan, conversation, recorder.reservations)
+        first = Pipeline(self._rules(plan), role_context.executors, (), earlier.steps).start()[0]
+        steps = await self._begin(recorder, role_context, first, earlier.turn)
+        pipeline = Pipeline(self._rules(plan), role_context.executors, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, me, hear=self._hear)
-        journal.before_end = hooks.turn_ended
-        knows = bool(desk.context.knowledge)
-        untrusted = shows_outside(conversation.in_thread, knows, desk.toolbox)
+        recorder.before_end = hooks.turn_ended
+        knows = bool(role_context.context.knowledge)
+        untrusted = shows_outside(conversation.in_thread, knows, role_context.toolbox)
         taint = Taint(untrusted, pipeline.steps)
-        calls = Calls(desk.toolbox, journal, hooks.wraps, taint)
-        helm = Helm(self._inbox, plan.thread_id, self._config.steer)
+        calls = Calls(role_context.toolbox, recorder, hooks.wraps, taint)
+        steering_queue = SteeringQueue(self._inbox, plan.thread_id, self._config.steer)
         async with self._activities.of(plan) as activity:
             driver = TurnDriver(
-                pipeline, calls, desk.ask, activity=activity, hooks=hooks, helm=helm
+                pipeline,
+                calls,
+                role_context.ask,
+                activity=activity,
+                hooks=hooks,
+                steering_queue=steering_queue,
             )
             await driver.run(self._config.turn_timeout)
 
     async def _begin(
-        self, journal: Journal, desk: Desk, first: Command, continues: str | None
+        self,
+        recorder: TurnRecorder,
+        role_context: RoleContext,
+        first: Command,
+        continues: str | None,
     ) -> tuple[Step, ...]:
         """The turn begins, if it is a new one with this command. The steps that it has already."""
         models = ", ".join(dict.fromkeys(m.model.name for m in self._models.values()))
-        names = desk.executors.names
+        names = role_context.executors.names
         if not isinstance(first, Consult):
-            prompt = desk.conversation.without(0)
-            return await journal.begin(
+            prompt = role_context.conversation.without(0)
+            return await recorder.begin(
                 continues=continues, model=models, prompt=prompt, tools=names
             )
-        asker, system = desk.asker(first), desk.system(first)
+        asker, system = role_context.asker(first), role_context.system(first)
         system_prompt, prompt = asker.first()
-        return await journal.begin(
+        return await recorder.begin(
             continues=continues,
             model=models,
             system_prompt=system_prompt,
@@ -141,16 +150,16 @@ class RoleBrain(Brain):
         )
         return Rules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
 
-    async def _desk(
+    async def _role_context(
         self, plan: TurnPlan, conversation: Conversation, reservations: Reservations
-    ) -> Desk:
+    ) -> RoleContext:
         toolbox = self._tools.for_turn()
         agents = await self._agents(plan) if self._kind in ("router", "planner", "pipeline") else ()
         inbox = self._inbox
         opening = self._models[ROLES_OF[self._kind][0]].choice.current
-        briefing, ready = self._briefing, self._ready
-        context = await briefing.context(plan, toolbox, opening, ready, inbox.threads)
-        return Desk(
+        prompt_builder, ready = self._prompt_builder, self._ready
+        context = await prompt_builder.context(plan, toolbox, opening, ready, inbox.threads)
+        return RoleContext(
             self._config.roles,
             self._kind,
             self._models,
@@ -158,14 +167,14 @@ class RoleBrain(Brain):
             callable_by_plans(toolbox),
             agents,
             conversation,
-            await briefing.prompts.awaited(context),
+            await prompt_builder.prompts.awaited(context),
             context,
             plan.thread_id,
             reservations,
-            self._briefing.scratchpad,
+            self._prompt_builder.scratchpad,
         )
 
-    async def _agents(self, plan: TurnPlan) -> Sequence[Companion]:
+    async def _agents(self, plan: TurnPlan) -> Sequence[ParticipantSummary]:
         """The agents that may be given work: not those that wait for this turn's answer."""
         listed = Participants.model_validate(await self._client.call("list_participants"))
         waiting = {message.sender_id for message in plan.incoming}
@@ -173,7 +182,7 @@ class RoleBrain(Brain):
         return askable(listed.participants, self._inbox.me, targets, waiting)
 
 
-# From the YAML of a role or a pipeline to its brain.
+# From the YAML of a role or a pipeline to its backend.
 
 
 KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
@@ -181,17 +190,20 @@ KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 @contextlib.asynccontextmanager
-async def role_brain(parts: Parts) -> AsyncIterator[tuple[RoleBrain, None]]:
-    """The brain of an agent of one of the kinds with roles, for as long as the block runs; it
+async def role_backend(parts: Parts) -> AsyncIterator[tuple[RoleBackend, None]]:
+    """The backend of an agent of one of the kinds with roles, for as long as the block runs; it
     takes no turns for trial.
 
     Raises `ConfigError` when a tool, a model or a file of its prompt does not exist.
     """
-    config, link = parts.config, Link(parts.voice, parts.inbox)
-    more = (AskAgent(link, config.roles.request_timeout), replying(parts.voice))
-    briefing, tools = parts.briefing(parts.prompts()), parts.tools(parts.conduct, more)
-    async with _role_models(config, parts.name, parts.models, briefing.scratchpad) as models:
-        yield RoleBrain(parts, models, briefing, link, tools), None
+    config, link = parts.config, Link(parts.outbox, parts.inbox)
+    more = (AskAgent(link, config.roles.request_timeout), replying(parts.outbox))
+    prompt_builder, tools = (
+        parts.prompt_builder(parts.prompts()),
+        parts.tools(parts.tool_policy, more),
+    )
+    async with _role_models(config, parts.name, parts.models, prompt_builder.scratchpad) as models:
+        yield RoleBackend(parts, models, prompt_builder, link, tools), None
 
 
 @contextlib.asynccontextmanager

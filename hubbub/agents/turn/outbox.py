@@ -10,7 +10,7 @@ from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["Voice", "marks"]
+__all__ = ["Outbox", "marks"]
 
 
 def marks(outside: bool) -> dict[str, JsonValue]:
@@ -19,7 +19,7 @@ def marks(outside: bool) -> dict[str, JsonValue]:
     return {"outside": True} if outside else {}
 
 
-class Voice:
+class Outbox:
     """Calls the hub for the agent, and adds what the agent says to its own threads: the hub answers
     a message's sender with it, and sends it to everybody else.
     """

@@ -15,8 +15,8 @@ from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.inbox import Thread, TurnPlan
 from hubbub.agents.knowledge.tool import SEARCH_KNOWLEDGE, SearchKnowledge
 from hubbub.agents.prompt.context import (
-    Companion,
     Note,
+    ParticipantSummary,
     PromptContext,
     companions,
     native_calls,
@@ -38,7 +38,7 @@ from hubbub.protocol.frames import Ready
 from hubbub.protocol.memory import Recalled
 from hubbub.protocol.messages import Message
 
-__all__ = ["MEMORY_TOOLS", "Briefing", "Memory", "shows_outside"]
+__all__ = ["MEMORY_TOOLS", "Memory", "SystemPromptBuilder", "shows_outside"]
 
 # What an agent that is a model remembers, as its prompts show it.
 
@@ -94,7 +94,7 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Briefing:
+class SystemPromptBuilder:
     """What stays the same from turn to turn of one agent."""
 
     prompts: SystemPrompts
@@ -106,7 +106,7 @@ class Briefing:
     """What extends the hub."""
     memory: Memory | None = None
     """What the agent remembers; None: nothing."""
-    _others: tuple[Ready | None, Sequence[Companion]] = (None, ())
+    _others: tuple[Ready | None, Sequence[ParticipantSummary]] = (None, ())
     """Who is there besides the agent, by the `ready` that says so: there may be thousands."""
 
     @property
@@ -182,7 +182,7 @@ class Briefing:
             return {}
         return await self.memory.shown(ready)
 
-    def _companions(self, ready: Ready) -> Sequence[Companion]:
+    def _companions(self, ready: Ready) -> Sequence[ParticipantSummary]:
         if self._others[0] is not ready:
             self._others = (ready, companions(ready.participants, ready.participant))
         return self._others[1]

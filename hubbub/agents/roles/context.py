@@ -9,9 +9,9 @@ from types import MappingProxyType
 from hubbub.agents.asking import Asker, DialectChoice
 from hubbub.agents.dialects.words import WordDialect
 from hubbub.agents.models.base import Answer, Model, OnDelta, ToolSpec
-from hubbub.agents.prompt.budget import ContextRules, Fitting, UserMessage
+from hubbub.agents.prompt.budget import ContextBudget, ContextRules, UserMessage
 from hubbub.agents.prompt.builder import Component
-from hubbub.agents.prompt.context import Companion, PromptContext, companions, native_calls
+from hubbub.agents.prompt.context import ParticipantSummary, PromptContext, companions, native_calls
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
 from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, judge_spec, plan_spec, route_spec
 from hubbub.agents.roles.pipeline import Consult, Executors, Kind, Pipeline, Rules
@@ -35,7 +35,14 @@ from hubbub.config.agents import RolesConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Role
 
-__all__ = ["INSTRUCTIONS", "Desk", "RoleModel", "askable", "callable_by_plans", "role_prompts"]
+__all__ = [
+    "INSTRUCTIONS",
+    "RoleContext",
+    "RoleModel",
+    "askable",
+    "callable_by_plans",
+    "role_prompts",
+]
 
 # What roles are told before anything else: who they are, and what their operator wants. Pure.
 
@@ -133,7 +140,7 @@ def askable(
     me: str,
     targets: Collection[str] | None,
     waiting: Collection[str] = (),
-) -> Sequence[Companion]:
+) -> Sequence[ParticipantSummary]:
     """The agents that `me` may give work to: the `targets`, or without any named all that are
     present and have a card. Not those who are `waiting` for its answer themselves.
     """
@@ -162,7 +169,7 @@ class RoleModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class RoleContext:
     """What one turn asks its roles with."""
 
     config: RolesConfig
@@ -171,7 +178,7 @@ class Desk:
     toolbox: Toolbox
     specs: Mapping[str, ToolSpec]
     """The tools that a plan may name."""
-    agents: Sequence[Companion]
+    agents: Sequence[ParticipantSummary]
     """The agents that it may name."""
     conversation: UserMessage
     prompts: SystemPrompts
@@ -208,7 +215,7 @@ class Desk:
             message.text,
             role.choice,
             system.closing,
-            Fitting(role.context, message, self.toolbox.writing),
+            ContextBudget(role.context, message, self.toolbox.writing),
             self.reservations,
             role.terms,
             contract=system.contract,

@@ -32,7 +32,7 @@ from hubbub.protocol.turns import (
     part_id,
 )
 
-__all__ = ["PATIENCE", "Journal"]
+__all__ = ["PATIENCE", "TurnRecorder"]
 
 PATIENCE = Backoff(most_s=2.0)
 """The pauses between two tries to tell the hub what it refused for now."""
@@ -59,7 +59,7 @@ class _Prompts(NamedTuple):
     user: str | None = None
 
 
-class Journal:
+class TurnRecorder:
     """What the hub is told about a turn. Nothing waits for the hub, except taking up an old turn,
     and what may end the process: the turn's beginning must be durable before that (`begun`).
 
