@@ -473,6 +473,8 @@ RELIABILITY = {
     "R-13": "Faults that are planted in the core do not get past those histories.",
     "R-14": "A hub that stands by follows one that died or stands still; nothing is lost or twice.",
     "R-15": "Hubs that stand by are replaced one by one; nothing is lost or twice.",
+    "R-16": "Sockets at gateways outlive the hub that owns the network; nothing is lost or twice.",
+    "R-17": "A gateway that dies, stands still or stops is a reconnect, and nothing else.",
 }
 
 TOOLS = {

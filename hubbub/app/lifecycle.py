@@ -16,6 +16,7 @@ __all__ = [
     "AgentOutput",
     "AgentStarted",
     "AgentStuck",
+    "GatewayUp",
     "LifecycleEvent",
     "MessageSeen",
     "MessagesSeen",
@@ -38,6 +39,16 @@ class NetworkUp:
     agents: tuple[str, ...]
     humans: tuple[str, ...]
     channels: tuple[str, ...]
+    event: Literal["up"] = "up"
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayUp:
+    """A gateway listens, and has found the owner of its network."""
+
+    url: str
+    """ws://host:port with the real port."""
+    hubs: tuple[str, ...]
     event: Literal["up"] = "up"
 
 
@@ -128,6 +139,7 @@ class Stopping:
 
 LifecycleEvent = (
     NetworkUp
+    | GatewayUp
     | AgentStarted
     | AgentDied
     | AgentGivenUp

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import signal
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 
 from hubbub.app.agent_folder import AgentFiles
 from hubbub.app.commands import Commands
@@ -21,6 +20,7 @@ from hubbub.app.lifecycle import (
     StandingBy,
     Stopping,
 )
+from hubbub.app.running import background, stopping
 from hubbub.app.supervisor import Supervisor, unit, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
@@ -31,7 +31,7 @@ from hubbub.mods.loader import load_mods
 from hubbub.network.caller import OPERATOR
 from hubbub.network.hub import Hub
 from hubbub.network.log import Entry
-from hubbub.network.path_switch import Doors
+from hubbub.network.path_switch import Door, Doors
 from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
 from hubbub.web.site import About, Site
@@ -73,10 +73,10 @@ async def serve(
         serve_hub(hub, pages=site, doors=doors) as listening,
     ):
         tokens = _mint(hub, config)
-        with _run_file(config, listening, tokens), _stopping(stop, report, signals):
+        with _run_file(config, listening, tokens), stopping(stop, report, signals):
             report(_up(config, listening))
             _watch(hub, report)
-            async with _background(asyncio.to_thread(site.prepare)):
+            async with background(asyncio.to_thread(site.prepare)):
                 life = secrets.token_hex(8)
                 agents = units(config, listening.url, tokens, life) if with_agents else []
                 supervisor = Supervisor(agents, _telling(hub, report), agents=_Agents(hub))
@@ -93,8 +93,8 @@ async def serve(
                         ),
                     )
                 async with (
-                    _background(supervisor.run()),
-                    _background(_stop_when(lost, stop, report)),
+                    background(supervisor.run()),
+                    background(_stop_when(lost, stop, report)),
                 ):
                     await stop.wait()
     if lost.done():
@@ -111,13 +111,19 @@ async def _stop_when(lost: asyncio.Future[str], stop: asyncio.Event, report: Rep
 async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
     """What else is spoken on the hub's port."""
     network = config.file.network
-    if not (network.mcp or network.openai or network.a2a):
-        yield {}
-        return
-    from hubbub.interop.doors import open_doors  # who has no door imports none
+    doors: dict[str, Door] = {}
+    async with AsyncExitStack() as stack:  # who has no door imports none
+        if network.mcp or network.openai or network.a2a:
+            from hubbub.interop.doors import open_doors
 
-    cards = {name: agent.card for name, agent in config.file.agents.items()}
-    async with open_doors(hub, config.address.host, cards) as doors:
+            cards = {name: agent.card for name, agent in config.file.agents.items()}
+            doors |= await stack.enter_async_context(open_doors(hub, config.address.host, cards))
+        if network.gateway_token is not None:
+            from hubbub.network.cluster.owner import GatewayDoor
+
+            parts = (hub.kernel, hub.gateway, hub.services.registry)
+            door = GatewayDoor(*parts, network.gateway_token)
+            doors |= await stack.enter_async_context(door.open(hub.hear))
         yield doors
 
 
@@ -203,38 +209,6 @@ def _run_file(config: LoadedConfig, listening: Listening, tokens: dict[str, str]
         yield
     finally:
         remove_run_file(mine)
-
-
-@contextmanager
-def _stopping(stop: asyncio.Event, report: Report, signals: bool) -> Iterator[None]:
-    """Signals set `stop`; a second one ends the process at once (agents end with it)."""
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: signal.Signals) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        stop.set()  # first: the report may fail, when the terminal has gone away
-        report(Stopping(number.name))
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signals else ()
-    for number in numbers:
-        loop.add_signal_handler(number, on_signal, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-
-@asynccontextmanager
-async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Run `work` beside the body and cancel it at the end; its failure ends the body too."""
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(work)
-        try:
-            yield
-        finally:
-            task.cancel()
 
 
 def _watch(hub: Hub, report: Report) -> None:

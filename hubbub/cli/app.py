@@ -38,6 +38,7 @@ _NETWORK_FAULTS = frozenset(
 OWN: Mapping[str, tuple[str, str, str]] = {
     "init": ("Run", "init", "Write a commented starter network: hubbub.yaml and an agent."),
     "up": ("Run", "up", "Start a network: the hub and its agents, until Ctrl-C."),
+    "gateway": ("Run", "gateway", "Hold the connections of a network for whichever hub owns it."),
     "network": ("Run", "network", GROUPS["network"].about),
     "tokens": ("Run", "tokens", "Make, list and revoke tokens."),
     "chat": ("Talk", "talk", "Take part as a person: read, write, switch threads."),

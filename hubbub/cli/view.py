@@ -20,6 +20,7 @@ from hubbub.app.lifecycle import (
     AgentOutput,
     AgentStarted,
     AgentStuck,
+    GatewayUp,
     LifecycleEvent,
     MessageSeen,
     MessagesSeen,
@@ -172,6 +173,8 @@ def event_line(event: LifecycleEvent | MessageSeen, *, direct_texts: bool = Fals
         case AgentStuck(agents):
             text = f"{_names(agents)} answers no pings: its process is killed and started again"
             return Text(text, style="yellow")
+        case GatewayUp(url, hubs):
+            return Text(f"gateway at {url}, of the network at {' or '.join(hubs)}")
         case StandingBy(reason):
             return Text(f"standing by: {reason}", style="dim")
         case Stopping():

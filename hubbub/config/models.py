@@ -173,6 +173,9 @@ class NetworkConfig(Section):
     a2a: A2aConfig | None = None
     """Which agents others may ask by A2A, at `/a2a/NAME` of the hub's port; a person's token proves
     who asks. Left out: none."""
+    gateway_token: Annotated[str, Field(min_length=16, max_length=512)] | None = None
+    """What gateways (`hubbub gateway`) prove themselves with, best as `${HUBBUB_GATEWAY_TOKEN}`:
+    they read all that is said. Left out: there are none."""
     compression: bool = False
     """Compress frames: less traffic for three times the memory of a connection."""
 

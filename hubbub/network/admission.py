@@ -281,7 +281,9 @@ class Admission:
         if resumed and frame.cursor is not None:
             session.received = frame.cursor.received or 0
         head = self._kernel.log.head
-        ready = await self._snapshots.ready(caller, frame, cursor, head, resumed)
+        ready = b""
+        if not session.resumes:
+            ready = await self._snapshots.ready(caller, frame, cursor, head, resumed)
         if self._state.revocations[frame.participant] != revoked:
             raise Refused(ErrorCode.AUTH_FAILED, "the token was revoked", CloseCode.REVOKED)
         self._welcome(session, caller, cursor, ready, behind=cursor < head)

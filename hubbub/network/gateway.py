@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from hubbub.network.admission import Admission
 from hubbub.network.caller import Caller
@@ -30,10 +31,12 @@ from hubbub.network.threads import Thread
 from hubbub.protocol.codec import Decoder
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Hello, Identify, LimitsInfo, Reconnect
-from hubbub.protocol.messages import History
+from hubbub.protocol.messages import History, Kind
 from hubbub.protocol.wire import Outlet, SessionState
 
 __all__ = ["Cursors", "Gateway"]
+
+S = TypeVar("S", bound=Session)
 
 # Durable cursors: what each participant has acknowledged, and what people have read by saying
 # something themselves; written along with other commits.
@@ -154,6 +157,8 @@ class Gateway:
         """The agent whose older connection gives way to a newer one now."""
         self.silent: Callable[[str], object] = lambda participant: None
         """Is told whose connection was closed because it has answered no ping."""
+        self.leaving: Callable[[], object] = lambda: None
+        """Is told when no more calls are taken."""
 
     @property
     def head(self) -> int:
@@ -161,10 +166,20 @@ class Gateway:
 
     def attach(self, outlet: Outlet, address: str = "") -> Session:
         """A new connection, of a peer at `address`: greet it. What it sends goes to the session."""
-        session = Session(self, outlet, self._kernel.clock.monotonic(), address)
+        return self.begin(Session(self, outlet, self._kernel.clock.monotonic(), address))
+
+    def begin(self, session: S) -> S:
+        """A session of a new connection: greet its peer."""
         self._sessions[session] = None
+        session.write(self.hello().model_dump_json().encode())
+        if self._closed:
+            session.close(CloseCode.DRAIN, "the hub is stopping")
+        return session
+
+    def hello(self) -> Hello:
+        """What a peer is greeted with."""
         limits, state = self.limits, self._kernel.state
-        hello = Hello(
+        return Hello(
             network=self._kernel.config.name,
             epoch=state.epoch,
             run=state.run,
@@ -180,10 +195,6 @@ class Gateway:
                 unacknowledged=limits.unacknowledged,
             ),
         )
-        session.write(hello.model_dump_json().encode())
-        if self._closed:
-            session.close(CloseCode.DRAIN, "the hub is stopping")
-        return session
 
     def sessions(self) -> Sequence[Session]:
         """All open sessions, identified or not."""
@@ -192,6 +203,7 @@ class Gateway:
     def say_goodbye(self, after_s: float) -> None:
         """Take no more calls, and tell everybody to come back after so many seconds."""
         self.call = self._calls.turn_away
+        self.leaving()
         frame = Reconnect(after_s=after_s).model_dump_json().encode()
         for session in self.sessions():
             session.write(frame)
@@ -215,6 +227,11 @@ class Gateway:
             return
         fanout = self._kernel.fanout
         if caller.kind == "agent":
+            if session.resumes and any(
+                other.opened > session.opened for other in fanout.of(caller.participant)
+            ):
+                session.close(CloseCode.REPLACED, "the agent has connected again")
+                return
             self._replacing = caller.participant
             for older in list(fanout.of(caller.participant)):
                 older.close(CloseCode.REPLACED, "the agent has connected again")
@@ -253,11 +270,18 @@ class Gateway:
     async def read_events(
         self, session: Session, after: int, upto: int, limit: int
     ) -> Sequence[StoredEvent]:
-        store = self._kernel.store
-        if session.observe:
-            return await store.log(after, upto, limit)
         kind = session.caller.kind if session.caller is not None else "service"
+        participant = None if session.observe else session.participant
+        return await self.events_of(participant, kind, after, upto, limit)
+
+    async def events_of(
+        self, participant: str | None, kind: Kind, after: int, upto: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        """The next events of a participant of this kind; None: those of an observer."""
+        store = self._kernel.store
+        if participant is None:
+            return await store.log(after, upto, limit)
         # What a person has said for an agent is among the agent's own.
         own = kind in ("human", "agent")
-        page = await store.events(session.participant, after, upto, limit, own)
-        return [await self._ending.without_ended_wake(session.participant, event) for event in page]
+        page = await store.events(participant, after, upto, limit, own)
+        return [await self._ending.without_ended_wake(participant, event) for event in page]

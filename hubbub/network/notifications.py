@@ -31,6 +31,7 @@ HUB_SIGNALS = frozenset(
         "caught_up",
         "channel",
         "delivered",
+        "moving",
         "overheard",
         "presence",
         "read",
@@ -98,6 +99,12 @@ class Notifications:
         self._presence_changed()
         if participant not in self._state.presence:
             self._tell_work(participant, self._activities.clear(participant))
+
+    def missed(self, participants: Sequence[str]) -> None:
+        """These have left while no hub could tell of it."""
+        for participant in filter(self._state.knows, participants):
+            self._state.presence.missed(participant)
+        self._presence_changed()
 
     def _presence_changed(self) -> None:
         if self._presence_timer is None and not self._stopped:

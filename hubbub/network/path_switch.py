@@ -12,9 +12,10 @@ from typing import TypeAlias, cast
 
 from hubbub.network.limits import ConnectionCount
 
-__all__ = ["Doors", "PathSwitch"]
+__all__ = ["Door", "Doors", "PathSwitch"]
 
-Doors: TypeAlias = Mapping[str, Callable[[Callable[[], None]], asyncio.Protocol]]
+Door: TypeAlias = Callable[[Callable[[], None]], asyncio.Protocol]
+Doors: TypeAlias = Mapping[str, Door]
 """By the first part of the path (`/mcp`): makes what speaks one request of a connection. It is
 given what to call when that is answered, and another may come on the connection."""
 _MOST = 8192

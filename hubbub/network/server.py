@@ -10,17 +10,19 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.http11 import Request, Response
 from websockets.protocol import State
 
+from hubbub.clock import Clock
+from hubbub.config.models import Limits
 from hubbub.errors import UserError
 from hubbub.network.auth import is_loopback
 from hubbub.network.connection import TOO_SLOW, Connection, ConnectionOutlet, Flusher
@@ -30,9 +32,20 @@ from hubbub.network.limits import ConnectionCount
 from hubbub.network.path_switch import Doors, PathSwitch
 from hubbub.network.session import Session
 from hubbub.protocol.codes import CloseCode
-from hubbub.protocol.wire import SessionState
+from hubbub.protocol.wire import Outlet, SessionState
 
-__all__ = ["Listening", "parse_listen", "serve_hub"]
+__all__ = [
+    "BACKLOG",
+    "Listening",
+    "Sessions",
+    "Watch",
+    "bind",
+    "connection_class",
+    "parse_listen",
+    "quiet_logger",
+    "refuse_open",
+    "serve_hub",
+]
 
 WATCH_EVERY_S = 1.0
 BACKLOG = 1024
@@ -78,12 +91,8 @@ async def serve_hub(
     from other machines.
     """
     host, port = parse_listen(listen or hub.config.listen)
-    if hub.config.auth == "open" and not is_loopback(host):
-        raise UserError(
-            f"listen: {host} can be reached from other machines, which `auth: open` forbids; "
-            "use `auth: tokens` and `hubbub tokens add <participant>`, or listen on 127.0.0.1"
-        )
-    sockets = _bind(host, port)
+    refuse_open(host, open_to_all=hub.config.auth == "open")
+    sockets = bind(host, port)
     listening = Listening(host, sockets.getsockname()[1])
     http = HttpSide(
         host=host,
@@ -98,7 +107,7 @@ async def serve_hub(
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, connection.refusal + "\n")
         return await http.respond(request)
 
-    watch = _Watch(hub)
+    watch = Watch(hub.gateway, hub.clock)
     idle = set[asyncio.Transport]()
     async with (
         serve(
@@ -112,7 +121,7 @@ async def serve_hub(
             ping_interval=None,
             close_timeout=1.0,
             server_header=None,
-            logger=_quiet_logger(),
+            logger=quiet_logger(),
         ),
         asyncio.TaskGroup() as tasks,
     ):
@@ -139,12 +148,22 @@ async def _trouble(hub: Hub) -> str:
     return "" if await hub.readiness.writable() else "nothing can be stored at present"
 
 
+def refuse_open(host: str, *, open_to_all: bool) -> None:
+    """Raises `UserError` if other machines could reach a network where nobody needs a token."""
+    if open_to_all and not is_loopback(host):
+        raise UserError(
+            f"listen: {host} can be reached from other machines, which `auth: open` forbids; "
+            "use `auth: tokens` and `hubbub tokens add <participant>`, or listen on 127.0.0.1"
+        )
+
+
 def _address(connection: Connection) -> str:
     peer = connection.remote_address
     return str(peer[0]) if peer else ""
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises `UserError` if the address is wrong or taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -159,19 +178,19 @@ def _bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _connection_class(hub: Hub) -> type[Connection]:
+def connection_class(limits: Limits) -> type[Connection]:
     """The connection class of one server: what all its connections share is on the class."""
     shared = {
         "flusher": Flusher(),
-        "count": ConnectionCount(hub.limits.connections, hub.limits.strangers),
-        "max_unsent": hub.limits.unsent,
+        "count": ConnectionCount(limits.connections, limits.strangers),
+        "max_unsent": limits.unsent,
     }
     return type("HubConnection", (Connection,), shared)
 
 
 def _connections(hub: Hub, doors: Doors | None, idle: set[asyncio.Transport]) -> type[Connection]:
     """What makes connections: with doors, after a look at what is asked for."""
-    made = _connection_class(hub)
+    made = connection_class(hub.limits)
     if not doors:
         return made
 
@@ -181,7 +200,7 @@ def _connections(hub: Hub, doors: Doors | None, idle: set[asyncio.Transport]) ->
     return cast("type[Connection]", switch)  # the library only calls it
 
 
-def _quiet_logger() -> logging.Logger:
+def quiet_logger() -> logging.Logger:
     """The library reports each broken handshake: peers could fill the log with it."""
     logger = logging.getLogger("hubbub.websockets")
     logger.setLevel(logging.CRITICAL)
@@ -200,18 +219,27 @@ class _Watched:
         self.pinged_at: float | None = None
 
 
-class _Watch:
+class Sessions(Protocol):
+    """Whom a server hands its connections to."""
+
+    limits: Limits
+    silent: Callable[[str], object]
+
+    def attach(self, outlet: Outlet, address: str = "") -> Session: ...
+
+
+class Watch:
     """Handles connections, and once a second looks whether they live."""
 
-    def __init__(self, hub: Hub):
-        self._hub, self._limits = hub, hub.limits
+    def __init__(self, sessions: Sessions, clock: Clock):
+        self._sessions, self._clock = sessions, clock
         self._watched: dict[Connection, _Watched] = {}
 
     async def handle(self, connection: ServerConnection) -> None:
         """One connection from handshake to end."""
         assert isinstance(connection, Connection)
-        session = self._hub.gateway.attach(ConnectionOutlet(connection), _address(connection))
-        self._watched[connection] = _Watched(session, self._hub.clock.monotonic())
+        session = self._sessions.attach(ConnectionOutlet(connection), _address(connection))
+        self._watched[connection] = _Watched(session, self._clock.monotonic())
         try:
             connection.start(session)
             await connection.wait_closed()
@@ -222,14 +250,14 @@ class _Watch:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(WATCH_EVERY_S)
-            now = self._hub.clock.monotonic()
+            now = self._clock.monotonic()
             for connection, watched in list(self._watched.items()):
                 self._look(connection, watched, now)
 
     def _look(self, connection: Connection, watched: _Watched, now: float) -> None:
         if connection.protocol.state is not State.OPEN:
             return
-        session, limits = watched.session, self._limits
+        session, limits = watched.session, self._sessions.limits
         accepted, unsent = connection.accepted(), connection.unsent()
         if accepted > watched.accepted or unsent == 0:
             watched.moved_at = now
@@ -244,14 +272,15 @@ class _Watch:
             self._check_heartbeat(connection, watched, now)
 
     def _check_heartbeat(self, connection: Connection, watched: _Watched, now: float) -> None:
+        limits = self._sessions.limits
         if connection.heard:
             connection.heard = False
             watched.heard_at, watched.pinged_at = now, None
         elif watched.pinged_at is not None:
-            if now - watched.pinged_at > self._limits.heartbeat_reply:
+            if now - watched.pinged_at > limits.heartbeat_reply:
                 watched.session.close(CloseCode.HEARTBEAT, "no answer to a ping")
-                self._hub.gateway.silent(watched.session.participant)
-        elif now - watched.heard_at > self._limits.heartbeat:
+                self._sessions.silent(watched.session.participant)
+        elif now - watched.heard_at > limits.heartbeat:
             watched.pinged_at = now
             connection.protocol.send_ping(b"")
             connection.send_data()

@@ -129,6 +129,10 @@ class Session:
         "turns",
     )
 
+    resumes = False
+    """Whether its peer has joined already, at another hub or over another link, and keeps what it
+    knows: it is sent no `ready`, and takes nobody's place who has come later."""
+
     def __init__(self, hub: SessionHost, outlet: Outlet, opened: float, address: str = ""):
         self._hub, self._outlet, self.opened = hub, outlet, opened
         self.address = address

@@ -119,6 +119,11 @@ class Presence:
             del self.online[participant]
         self._touched.add(participant)
 
+    def missed(self, participant: str) -> None:
+        """It has left, and no hub has told of that."""
+        self._told.add(participant)
+        self._touched.add(participant)
+
     def changes(self) -> tuple[list[str], list[str]]:
         """Who came and who went since the last call. Who went and came back did neither."""
         came = sorted(p for p in self._touched if p in self.online and p not in self._told)

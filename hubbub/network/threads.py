@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import MessageType
@@ -133,14 +133,18 @@ class Members:
     def __init__(self) -> None:
         self._since: dict[int, dict[str, int]] = {}
         self._scopes: dict[str, set[int]] = {}
+        self.changed: Callable[[str, int, bool], object] = lambda participant, scope, joined: None
+        """Is told who is a member of which scope from now on, or no more."""
 
     def join(self, participant: str, scope: int, since: int) -> None:
         self._since.setdefault(scope, {}).setdefault(participant, since)
         self._scopes.setdefault(participant, set()).add(scope)
+        self.changed(participant, scope, True)
 
     def leave(self, participant: str, scope: int) -> None:
         self._since.get(scope, {}).pop(participant, None)
         self._scopes.get(participant, set()).discard(scope)
+        self.changed(participant, scope, False)
 
     def of(self, scope: int) -> Set[str]:
         """The members of a scope."""

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Self
 
 from hubbub.client import Client, ClientOptions
 from hubbub.client.transport import MemoryTransport, Transport, WebSocketTransport
-from hubbub.clock import Clock
+from hubbub.clock import Clock, SystemClock
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.config.paths import MEMORY_STORE
 from hubbub.mods.api import Mod
+from hubbub.network.cluster.holder import SessionHolder
+from hubbub.network.cluster.owner import GatewayDoor
+from hubbub.network.cluster.serving import serve_gateway
+from hubbub.network.cluster.uplink import Uplink
 from hubbub.network.hub import Hub
 from hubbub.network.ports import Store
-from hubbub.network.server import serve_hub
+from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Card, Kind
 
 __all__ = ["LocalNetwork"]
+
+
+_TOKEN = "a token for gateways"
 
 
 class LocalNetwork:
@@ -29,7 +37,8 @@ class LocalNetwork:
             await ann.call("send_text_message", to="bob", text="hello")
 
     `sockets=True` serves it on a free loopback port and clients use real WebSockets; otherwise the
-    frames go through memory. The clients it made are closed with it, unless they were before.
+    frames go through memory. With `gateway=True` those are the sockets of a gateway in front of
+    the hub. The clients it made are closed with it, unless they were before.
     """
 
     def __init__(
@@ -39,6 +48,7 @@ class LocalNetwork:
         store: str | Store = "sqlite::memory:",
         mods: Sequence[Mod] = (),
         sockets: bool = False,
+        gateway: bool = False,
         clock: Clock | None = None,
     ):
         self.file = file or NetworkFile(network=NetworkConfig(auth="open"))
@@ -50,14 +60,19 @@ class LocalNetwork:
         kept = open_store(store) if isinstance(store, str) else store
         self.hub = Hub(self.file, kept, mods=mods, clock=clock)
         self.url = ""
-        self._sockets = sockets
+        self._sockets, self._gateway = sockets or gateway, gateway
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self.hub)
-        if self._sockets:
-            listening = await self._stack.enter_async_context(serve_hub(self.hub, "127.0.0.1:0"))
-            self.url = listening.url
+        enter = self._stack.enter_async_context
+        hub = await enter(self.hub)
+        if self._gateway:
+            door = GatewayDoor(hub.kernel, hub.gateway, hub.services.registry, _TOKEN)
+            doors = await enter(door.open(hub.hear))
+            listening = await enter(serve_hub(hub, "127.0.0.1:0", doors=doors))
+            self.url = (await enter(_gateway(listening))).url
+        elif self._sockets:
+            self.url = (await enter(serve_hub(hub, "127.0.0.1:0"))).url
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -91,3 +106,23 @@ class LocalNetwork:
             options=ClientOptions(card=card, observe=observe),
         )
         return await self._stack.enter_async_context(client)
+
+
+@asynccontextmanager
+async def _gateway(hub: Listening) -> AsyncIterator[Listening]:
+    """A gateway in front of the hub, in this process."""
+    async with asyncio.TaskGroup() as tasks:
+
+        def spawn(work: Coroutine[object, object, None]) -> None:
+            tasks.create_task(work)
+
+        holder = SessionHolder(SystemClock().monotonic, spawn)
+        uplink = Uplink(holder, [(hub.host, hub.port)], _TOKEN)
+        greeting = await uplink.first()
+        running = tasks.create_task(uplink.run())
+        async with serve_gateway(
+            holder, greeting, "127.0.0.1:0", lambda: uplink.owner
+        ) as listening:
+            yield listening
+        uplink.close()
+        running.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -29,6 +30,8 @@ T = TypeVar("T")
 # to be there: a precise type would be a model, and the models are what is being tested.
 Frame = dict[str, Any]
 DEADLINE_S = 100.0
+GATEWAY = os.environ.get("HUBBUB_TEST_GATEWAY") == "1"
+"""Whether all clients come through a gateway in front of the hub."""
 
 
 @asynccontextmanager
@@ -67,7 +70,12 @@ class Networks:
         clock: Clock | None = None,
     ) -> AsyncIterator[Network]:
         async with LocalNetwork(
-            file or config(), store=store, mods=mods, sockets=self.sockets, clock=clock
+            file or config(),
+            store=store,
+            mods=mods,
+            sockets=self.sockets,
+            gateway=GATEWAY,
+            clock=clock,
         ) as local:
             network, uncaught = Network(local), list[str]()
             loop = asyncio.get_running_loop()

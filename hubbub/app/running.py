@@ -1,0 +1,45 @@
+"""What a program that runs until it is told to stop is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from hubbub.app.lifecycle import Report, Stopping
+
+__all__ = ["background", "stopping"]
+
+
+@contextmanager
+def stopping(stop: asyncio.Event, report: Report, signals: bool) -> Iterator[None]:
+    """Signals set `stop`; a second one ends the process at once (agents end with it)."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()  # first: the report may fail, when the terminal has gone away
+        report(Stopping(number.name))
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signals else ()
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Run `work` beside the body and cancel it at the end; its failure ends the body too."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(work)
+        try:
+            yield
+        finally:
+            task.cancel()

@@ -1,0 +1,8 @@
+"""Beyond one process: gateways hold the sockets of participants, and one hub owns the network.
+
+    client <-> gateway: HeldSession <-> link <-> owner: RemoteSession <-> the hub
+
+A `HeldSession` is a session's stream: its cursor, its window, its place in the log. A
+`RemoteSession` is what the hub knows of it: who it is, and what it asks. When the owner goes away
+the first half stays, and finds itself another second half.
+"""

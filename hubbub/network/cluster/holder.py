@@ -1,0 +1,401 @@
+"""The sessions of a gateway, and the link to whichever hub owns the network.
+
+    peer -> HeldSession -> link -> the owner
+    the owner -> link -> what was committed -> the HeldSessions of all who receive it
+
+A gateway keeps no truth. What it knows of members it was told by the owner of today, in the order
+in which that did what it told; what a session has missed it reads from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from contextlib import suppress
+
+from hubbub.config.models import Limits
+from hubbub.errors import HubbubError, LogDamaged, StoreUnavailable
+from hubbub.logs import get_logger
+from hubbub.network.cluster.held import HeldSession
+from hubbub.network.cluster.link import MessageLink
+from hubbub.network.cluster.messages import (
+    Acked,
+    Answer,
+    ClosedByOwner,
+    Committed,
+    Departed,
+    FromOwner,
+    Gone,
+    Greeting,
+    Leaving,
+    MemberChanged,
+    Page,
+    ReadPage,
+    Silent,
+    Started,
+    Unreadable,
+    Write,
+)
+from hubbub.network.log import Entry
+from hubbub.network.metrics import HubMetrics
+from hubbub.network.session import Session
+from hubbub.network.stored import StoredEvent
+from hubbub.protocol.codec import Call, Decoder
+from hubbub.protocol.codes import CloseCode
+from hubbub.protocol.frames import Cursor, Identify, Reconnect, Signal
+from hubbub.protocol.operations import Input
+from hubbub.protocol.wire import Outlet, SessionState
+
+__all__ = ["OwnerLink", "SessionHolder"]
+
+log = get_logger(__name__)
+
+
+class _LinkLost(HubbubError):
+    """The owner went away before it answered."""
+
+
+class _Audience:
+    """Who of those at this gateway receives what."""
+
+    def __init__(self) -> None:
+        self.observers: dict[HeldSession, None] = {}
+        self._sessions: dict[str, dict[HeldSession, None]] = {}
+        self._members: dict[int, set[str]] = {}
+        self._scopes: dict[str, set[int]] = {}
+
+    def of(self, participant: str) -> Collection[HeldSession]:
+        return self._sessions.get(participant, ())
+
+    def members(self, scope: int) -> Collection[str]:
+        return self._members.get(scope, ())
+
+    def enter(self, session: HeldSession, scopes: Sequence[int]) -> None:
+        """A session has joined, whose participant is in these scopes."""
+        who = session.participant
+        if session.observe:
+            self.observers[session] = None
+            return
+        for scope in self._scopes.get(who, set()) - set(scopes):
+            self._members[scope].discard(who)
+        for scope in scopes:
+            self._members.setdefault(scope, set()).add(who)
+        self._scopes[who] = set(scopes)
+        self._sessions.setdefault(who, {})[session] = None
+
+    def leave(self, session: HeldSession) -> None:
+        self.observers.pop(session, None)
+        who = session.participant
+        held = self._sessions.get(who, {})
+        held.pop(session, None)
+        if not held and who in self._sessions:
+            del self._sessions[who]
+            for scope in self._scopes.pop(who):
+                self._members[scope].discard(who)
+
+    def change(self, changed: MemberChanged) -> None:
+        scopes = self._scopes.get(changed.participant)
+        if scopes is None:
+            return
+        members = self._members.setdefault(changed.scope, set())
+        (scopes.add if changed.joined else scopes.discard)(changed.scope)
+        (members.add if changed.joined else members.discard)(changed.participant)
+
+
+class OwnerLink:
+    """The link to the owner, as the gateway sees it (a `LinkEnd`)."""
+
+    def __init__(self, holder: SessionHolder, wire: MessageLink[FromOwner]):
+        self._holder, self._wire = holder, wire
+        self.send = wire.send
+        self.number = 0
+        self.greeting: Greeting | None = None
+        self.gone = asyncio.Event()
+        """Set when it is lost."""
+        self.greeted = asyncio.Event()
+        self._pages: dict[int, asyncio.Future[Sequence[StoredEvent]]] = {}
+        self._reads = 0
+        self._acks: dict[int, tuple[int, bool]] = {}
+        wire.flushing = self._send_acks
+
+    def opened(self) -> None:
+        pass  # the owner's greeting is the first that comes
+
+    def received(self, message: FromOwner) -> None:
+        match message:
+            case Committed():
+                self._holder.committed(message)
+            case Answer(no=no, ref=ref, frame=frame):
+                if (session := self._holder.sessions.get(no)) is not None:
+                    session.answered(ref, frame)
+                    self._holder.settle()
+            case Write():
+                self._holder.write(message)
+            case Started():
+                self._holder.started(message)
+            case ClosedByOwner(no=no, code=code, reason=reason):
+                if (session := self._holder.sessions.get(no)) is not None:
+                    session.close(CloseCode(code), reason)
+            case MemberChanged():
+                self._holder.audience.change(message)
+            case Page(id=id, events=events):
+                self._answer(id, events)
+            case Unreadable(id=id, reason=reason, damaged=damaged):
+                unavailable = StoreUnavailable(reason)
+                self._answer(id, unavailable if damaged is None else LogDamaged(damaged, reason))
+            case Greeting():
+                self.number, self.greeting = message.link, message
+                self._holder.linked(self, message)
+                self.greeted.set()
+            case Leaving():
+                self._holder.leaving()
+
+    async def read(
+        self, session: HeldSession, after: int, upto: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        """Events of the session's participant. Raises `_LinkLost`, and what stores raise."""
+        self._reads += 1
+        loop = asyncio.get_running_loop()
+        asked: asyncio.Future[Sequence[StoredEvent]] = loop.create_future()
+        self._pages[self._reads] = asked
+        who, kind, observe = session.participant, session.kind, session.observe
+        self.send(ReadPage(self._reads, who, kind, observe, after, upto, limit))
+        return await asked
+
+    def _answer(self, id: int, answer: Sequence[StoredEvent] | Exception) -> None:
+        asked = self._pages.pop(id, None)
+        if asked is None or asked.done():
+            return
+        if isinstance(answer, Exception):
+            asked.set_exception(answer)
+        else:
+            asked.set_result(answer)
+
+    def acknowledge(self, no: int, seq: int, *, wakes: bool) -> None:
+        """Those of one pass of the loop leave together."""
+        before = self._acks.get(no)
+        self._acks[no] = (seq, wakes or (before is not None and before[1]))
+        self._wire.touch()
+
+    def _send_acks(self) -> None:
+        acks, self._acks = self._acks, {}
+        for no, (seq, wakes) in acks.items():
+            self.send(Acked(no, seq, wakes))
+
+    def lost(self) -> None:
+        for id in list(self._pages):
+            self._answer(id, _LinkLost("the owner of the network is gone"))
+        self._holder.unlinked(self)
+        self.gone.set()
+        self.greeted.set()
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def cut(self) -> None:
+        self._wire.cut()
+
+
+class SessionHolder:
+    """The `SessionHost` of a gateway's sessions."""
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float],
+        spawn: Callable[[Coroutine[object, object, None]], None],
+    ):
+        self.spawn, self._monotonic = _guard(spawn), monotonic
+        self._adopt(Limits())
+        self.metrics = HubMetrics()
+        self.sessions: dict[int, HeldSession] = {}
+        self.audience = _Audience()
+        self.head = 0
+        self._numbers = 0
+        self._link: OwnerLink | None = None
+        self._greeting: Greeting | None = None
+        self._departed: dict[str, None] = {}
+        self.draining = False
+        self._settled = asyncio.Event()
+        """Set when it drains and nothing waits for an answer."""
+        self.silent: Callable[[str], object] = lambda participant: self.tell(Silent(participant))
+        """Is told whose connection was closed because it has answered no ping."""
+
+    # Sockets ------------------------------------------------------------------------------
+
+    def attach(self, outlet: Outlet, address: str = "") -> HeldSession:
+        """A new connection: greeted as the owner would."""
+        assert self._greeting is not None, "a gateway listens when it knows the network"
+        self._numbers += 1
+        session = HeldSession(self, outlet, self._monotonic(), address, self._numbers)
+        self.sessions[session.no] = session
+        session.write(self._greeting.hello)
+        if self.draining:
+            session.close(CloseCode.DRAIN, "the gateway is stopping")
+        return session
+
+    def detach(self, session: Session) -> None:
+        assert isinstance(session, HeldSession)
+        del self.sessions[session.no]
+        joined = bool(session.participant)
+        self.audience.leave(session)
+        self.settle()
+        self.metrics.sessions = len(self.sessions)
+        if self._link is not None:
+            self.tell(Gone(session.no))
+        elif joined and not session.observe:
+            self._departed[session.participant] = None
+
+    async def drain(self, after_s: float, within_s: float) -> None:
+        """Send all peers away to come back, when what they have asked is answered."""
+        self.draining = True
+        frame = Reconnect(after_s=after_s).model_dump_json().encode()
+        for session in list(self.sessions.values()):
+            session.write(frame)
+        self.settle()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._settled.wait()
+        for session in list(self.sessions.values()):
+            session.close(CloseCode.DRAIN, "the gateway is stopping")
+
+    def settle(self) -> None:
+        """Look whether all is answered, if that is waited for."""
+        if self.draining and all(session.is_answered for session in self.sessions.values()):
+            self._settled.set()
+
+    # What a session asks of its host ------------------------------------------------------
+
+    def tell(self, message: object) -> None:
+        if self._link is not None:
+            self._link.send(message)
+
+    def only_reads(self, operation: str) -> bool:
+        return self._greeting is not None and operation in self._greeting.reads
+
+    def call(self, session: Session, call: Call) -> None:
+        raise NotImplementedError("held sessions pass calls on as they are")
+
+    def signal(self, session: Session, signal: Signal) -> None:
+        raise NotImplementedError("held sessions pass signals on as they are")
+
+    def send_result(self, entry: Entry) -> bytes:
+        raise NotImplementedError("the owner answers")
+
+    def identify(self, session: Session, frame: Identify) -> None:
+        assert isinstance(session, HeldSession)
+        session.take_identify(frame)
+
+    def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:
+        assert isinstance(session, HeldSession)
+        session.acked = max(seq, session.acked)
+        if self._link is not None:
+            self._link.acknowledge(session.no, seq, wakes=wakes)
+
+    async def read_events(
+        self, session: Session, after: int, upto: int, limit: int
+    ) -> Sequence[StoredEvent]:
+        assert isinstance(session, HeldSession)
+        while session.state is SessionState.READY:
+            await session.until_moved()
+            if self._link is None:
+                break  # the session has ended with the gateway, or in the middle of a move
+            try:
+                return await self._link.read(session, after, upto, limit)
+            except _LinkLost:
+                continue
+        return ()
+
+    # The owner ----------------------------------------------------------------------------
+
+    def linked(self, link: OwnerLink, greeting: Greeting) -> None:
+        """There is an owner: what peers had asked of the last one is asked of it."""
+        before, self._greeting = self._greeting, greeting
+        self._link, self.head = link, greeting.head
+        self._adopt(Limits.model_validate_json(greeting.limits))
+        for session in list(self.sessions.values()):
+            if session.state is SessionState.CONNECTED or before is None:
+                continue
+            place = Cursor(epoch=before.epoch, seq=0, run=before.run or None)
+            if session.state is SessionState.READY and greeting.epoch != before.epoch:
+                session.close(CloseCode.STATE_LOST, "the log is another one; come back")
+            elif session.state is SessionState.READY and greeting.operations != before.operations:
+                session.close(CloseCode.DRAIN, "the network has other operations; come back")
+            else:
+                link.send(session.rejoining(place, self._monotonic()))
+        if self._departed:
+            link.send(Departed(list(self._departed)))
+            self._departed.clear()
+
+    def _adopt(self, limits: Limits) -> None:
+        self.limits = limits
+        # It reads no call: only the owner knows the operations.
+        self.decoder = Decoder({"call": Input}, max_bytes=limits.frame, max_depth=limits.json_depth)
+
+    def leaving(self) -> None:
+        """The owner stops."""
+        for session in list(self.sessions.values()):
+            session.move()
+
+    def unlinked(self, link: OwnerLink) -> None:
+        if self._link is not link:
+            return
+        self._link = None
+        for session in list(self.sessions.values()):
+            session.unlinked()
+
+    # What the owner says ------------------------------------------------------------------
+
+    def started(self, started: Started) -> None:
+        session = self.sessions.get(started.no)
+        if session is None or session.state is SessionState.CLOSED:
+            return
+        self.head = max(self.head, started.head)
+        if session.state is SessionState.READY:
+            self.audience.enter(session, started.scopes)
+            session.goes_on(started)
+        else:
+            session.began(started, self._monotonic())
+            self.audience.enter(session, started.scopes)
+
+    def write(self, message: Write) -> None:
+        for no in message.nos:
+            session = self.sessions.get(no)
+            if session is None:
+                continue
+            if message.ephemeral:
+                session.send_ephemeral(message.frame)
+            else:
+                session.write(message.frame)
+
+    def committed(self, entry: Committed) -> None:
+        """Offer an entry to every session that should have it."""
+        self.head = max(self.head, entry.seq)
+        audience, shared, seq = self.audience, entry.shared, entry.seq
+        reached = entry.recipients if entry.scope < 0 else audience.members(entry.scope)
+        for participant in reached:
+            if participant != entry.sender:
+                wake = entry.wakes.get(participant, b"")
+                for session in audience.of(participant):
+                    session.offer(seq, shared, wake)
+        mine = self._link is not None and entry.link == self._link.number
+        for session in audience.of(entry.sender):
+            if mine and session.no == entry.no:
+                session.said(seq)
+            else:
+                session.offer(seq, shared, b"")
+        for session in audience.observers:
+            session.offer(seq, shared, b"")
+
+
+def _guard(
+    spawn: Callable[[Coroutine[object, object, None]], None],
+) -> Callable[[Coroutine[object, object, None]], None]:
+    """A task that fails is reported and must not take the gateway down with it."""
+
+    async def guarded(work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except Exception:
+            log.exception("task failed")
+
+    return lambda work: spawn(guarded(work))

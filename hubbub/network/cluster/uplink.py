@@ -1,0 +1,122 @@
+"""A gateway's way to the owner of its network: one of several hubs, and not always the same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from hubbub.errors import UserError
+from hubbub.logs import get_logger
+from hubbub.network.cluster.holder import OwnerLink, SessionHolder
+from hubbub.network.cluster.link import PATH, PROTOCOL, MessageLink
+from hubbub.network.cluster.messages import FromOwner, Greeting, read_from_owner
+
+__all__ = ["Uplink"]
+
+log = get_logger(__name__)
+
+SILENT_S = 4.0
+"""Seconds without a word from the owner, which says something each second."""
+WITHIN_S = 2.0
+"""Seconds in which a hub must answer: one that stands still accepts connections."""
+AGAIN_S = 0.1
+
+
+class Uplink:
+    """Keeps a gateway linked to the owner."""
+
+    def __init__(self, holder: SessionHolder, hubs: Sequence[tuple[str, int]], token: str):
+        """`hubs` are the addresses of all that may own the network."""
+        self._holder, self._hubs, self._token = holder, deque(hubs), token
+        self.link: OwnerLink | None = None
+        self._refusal = ""
+
+    @property
+    def owner(self) -> tuple[str, int] | None:
+        """Where the owner is; None: there is none at present."""
+        return self._hubs[0] if self.link is not None else None
+
+    async def first(self) -> Greeting:
+        """Link to the owner, waiting for it if need be. Raises UserError if a hub wants no gateway
+        or another token."""
+        while (link := await self._dial()) is None:
+            if self._refusal:
+                raise UserError(self._refusal)
+            await self._pause()
+        assert link.greeting is not None
+        return link.greeting
+
+    def close(self) -> None:
+        """End the link, after what was sent."""
+        if self.link is not None:
+            self.link.close()
+
+    async def run(self) -> None:
+        """Be linked to the owner of the day, for ever."""
+        said = ""
+        while True:
+            if self.link is None and await self._dial() is None:
+                if self._refusal and self._refusal != said:
+                    log.warning("the gateway is refused", why=self._refusal)
+                said = self._refusal
+                await self._pause()
+            if self.link is not None:
+                await self.link.gone.wait()
+                self.link = None
+
+    async def _pause(self) -> None:
+        self._hubs.rotate(-1)
+        await asyncio.sleep(AGAIN_S / len(self._hubs))
+
+    async def _dial(self) -> OwnerLink | None:
+        """Try the next hub. None: it does not answer, or not as an owner."""
+        self._refusal = ""
+        host, port = self._hubs[0]
+        wire = _Dialled(f"{host}:{port}", self._token)
+        link = OwnerLink(self._holder, wire)
+        wire.end = link
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                await asyncio.get_running_loop().create_connection(lambda: wire, host, port)
+                await link.greeted.wait()
+        except (OSError, TimeoutError):
+            link.cut()
+        if link.gone.is_set():
+            self._refusal = wire.refusal
+            return None
+        self.link = link
+        return link
+
+
+class _Dialled(MessageLink[FromOwner]):
+    """The end that asks for the link."""
+
+    def __init__(self, address: str, token: str):
+        super().__init__(read_from_owner, self._look, SILENT_S)
+        self._address, self._token = address, token
+        self.refusal = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert self._transport is not None
+        self._transport.write(
+            f"GET {PATH} HTTP/1.1\r\nHost: {self._address}\r\nConnection: Upgrade\r\n"
+            f"Upgrade: {PROTOCOL}\r\nAuthorization: Bearer {self._token}\r\n\r\n".encode()
+        )
+
+    def _look(self, transport: asyncio.Transport, head: bytes) -> bool:
+        status = head.split(b" ", 2)[1:2]
+        if status == [b"101"]:
+            return True
+        if status == [b"403"]:
+            self.refusal = (
+                f"{self._address} does not accept this gateway's token: it is `gateway_token` "
+                "under `network` in the hub's config, and HUBBUB_GATEWAY_TOKEN here"
+            )
+        elif status != [b"503"]:
+            self.refusal = (
+                f"{self._address} is no hub that gateways may join: set `gateway_token` under "
+                "`network` in its config"
+            )
+        return False
