@@ -231,6 +231,9 @@ class Signal(Model):
     `presence`: everybody is told who came (data: `online`, a list of participants) and who went
     (`offline`, a list of ids).
 
+    `moving`: the hub that owns the network is changing, and the gateway that holds this socket
+    waits for the next one (data: `state`, `moving` or `moved`). Calls in between are answered then.
+
     `caught_up`: after a `ready` whose cursor was behind its head, all that was missed has been
     sent.
 

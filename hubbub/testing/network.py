@@ -60,6 +60,8 @@ class LocalNetwork:
         kept = open_store(store) if isinstance(store, str) else store
         self.hub = Hub(self.file, kept, mods=mods, clock=clock)
         self.url = ""
+        self.uplink: Uplink | None = None
+        """The gateway's way to the hub."""
         self._sockets, self._gateway = sockets or gateway, gateway
         self._stack = AsyncExitStack()
 
@@ -70,7 +72,8 @@ class LocalNetwork:
             door = GatewayDoor(hub.kernel, hub.gateway, hub.services.registry, _TOKEN)
             doors = await enter(door.open(hub.hear))
             listening = await enter(serve_hub(hub, "127.0.0.1:0", doors=doors))
-            self.url = (await enter(_gateway(listening))).url
+            here, self.uplink = await enter(_gateway(listening))
+            self.url = here.url
         elif self._sockets:
             self.url = (await enter(serve_hub(hub, "127.0.0.1:0"))).url
         return self
@@ -109,7 +112,7 @@ class LocalNetwork:
 
 
 @asynccontextmanager
-async def _gateway(hub: Listening) -> AsyncIterator[Listening]:
+async def _gateway(hub: Listening) -> AsyncIterator[tuple[Listening, Uplink]]:
     """A gateway in front of the hub, in this process."""
     async with asyncio.TaskGroup() as tasks:
 
@@ -120,9 +123,7 @@ async def _gateway(hub: Listening) -> AsyncIterator[Listening]:
         uplink = Uplink(holder, [(hub.host, hub.port)], _TOKEN)
         greeting = await uplink.first()
         running = tasks.create_task(uplink.run())
-        async with serve_gateway(
-            holder, greeting, "127.0.0.1:0", lambda: uplink.owner
-        ) as listening:
-            yield listening
+        async with serve_gateway(holder, greeting, "127.0.0.1:0", lambda: uplink.owner) as here:
+            yield here, uplink
         uplink.close()
         running.cancel()

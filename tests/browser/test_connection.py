@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+import socket
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,7 @@ from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.room import Room
 from tests.browser.support.wire import laid
 from tests.e2e.support.hubs import running_hub
+from tests.e2e.test_up import Up, start
 from tests.unit.configs.people import Person
 
 GENERAL = "channel.general"
@@ -62,6 +67,67 @@ async def test_a_restart_of_the_hub_while_one_writes_and_sends_loses_nothing(
         assert await everything(bob) == ["before", *dark, "half a sentence", "after"]
         assert len(await shown(desk)) == 6
         await desks.leave()
+
+
+async def test_at_a_gateway_the_page_says_that_the_network_moves_and_nothing_is_typed_twice(
+    desks: Desks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("HUBBUB_GATEWAY_TOKEN", "a token for gateways")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        hub = f"127.0.0.1:{free.getsockname()[1]}"
+    network = {
+        "name": "moving",
+        "store": f"sqlite:{tmp_path}/hub.db",
+        "auth": "open",
+        "listen": hub,
+        "gateway_token": "${HUBBUB_GATEWAY_TOKEN}",
+    }
+    config = tmp_path / "network.yaml"
+    config.write_text(json.dumps({"network": network, "channels": {"general": {}}}))
+    async with (
+        _running("up", str(config), "--no-agents") as first,
+        _running("gateway", "--hubs", hub, "--listen", "127.0.0.1:0") as gateway,
+    ):
+        url = str(gateway.lines[-1]["url"])
+        desk = await desks.sit(url.replace("ws:", "http:") + "/", "ann", GENERAL)
+        desk.expect_losses()
+        desk.complaints.expect("503")  # parts of the page that are not there yet come later
+        await desk.says("before")
+        first.process.kill()
+        connection = desk.page.locator(".connection")
+        await expect(connection).to_have_attribute("data-state", "moving")
+        await expect(connection).to_contain_text("moves to another hub")
+        dark = [f"into the dark {n}" for n in range(3)]
+        for text in dark:
+            await desk.write(text)
+            await desk.send()
+        await desk.composer.press_sequentially("half a sentence")
+        async with _running("up", str(config), "--no-agents"):
+            for text in dark:
+                await desk.is_stored(text)
+            await expect(connection).to_be_empty()
+            await expect(desk.composer).to_have_value("half a sentence")
+            async with Client(WebSocketTransport(url), "bob", "human") as client:
+                page = await client.call("read_thread", thread="channel_general", limit=100)
+            texts = [message.content for message in ThreadPage.model_validate(page).messages]
+            assert texts == ["before", *dark]
+            assert len(await shown(desk)) == 4
+            await desks.leave()
+
+
+@asynccontextmanager
+async def _running(*command: str) -> AsyncIterator[Up]:
+    """A command of `hubbub` that runs until it is told to stop."""
+    started = Up(await start(*command, "--json"))
+    try:
+        await started.event("up")
+        yield started
+    finally:
+        if started.process.returncode is None:
+            started.process.terminate()
+        await started.ended()
 
 
 async def test_what_is_written_while_a_killed_hub_is_away_waits_and_is_sent_once(

@@ -57,8 +57,8 @@ def config(**sections: Any) -> NetworkFile:
 class Networks:
     """Starts hubs; `attach` opens raw sockets to them."""
 
-    def __init__(self, sockets: bool):
-        self.sockets = sockets
+    def __init__(self, sockets: bool, gateway: bool = GATEWAY):
+        self.sockets, self.gateway = sockets, gateway
 
     @asynccontextmanager
     async def start(
@@ -74,7 +74,7 @@ class Networks:
             store=store,
             mods=mods,
             sockets=self.sockets,
-            gateway=GATEWAY,
+            gateway=self.gateway,
             clock=clock,
         ) as local:
             network, uncaught = Network(local), list[str]()

@@ -33,6 +33,7 @@ _MOVING, _MOVED = (
     Signal(type="moving", sender="hub", data={"state": state}).encoded()
     for state in ("moving", "moved")
 )
+_RESULT = b'{"op":"result"'
 
 
 class _Head(Struct):
@@ -190,6 +191,8 @@ class HeldSession(Session):
             waiting.popleft()
             if not waiting:
                 del self._unanswered[ref]
+            if self.bad_frames and frame.startswith(_RESULT):
+                self.made_good()
         self._outlet.write(frame)
 
     @property

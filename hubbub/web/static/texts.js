@@ -14,6 +14,7 @@ export const t = {
     out: "Not joined",
     connecting: "Connecting…",
     waiting: "The hub can't be reached. What you write is saved.",
+    moving: "The network moves to another hub. What you write is sent when it is there.",
     again: (seconds) => `Retrying in ${seconds} s`,
     refused: "The hub refused the connection.",
     joinAnew: "Join again",

@@ -24,7 +24,9 @@ export function watchConnection(client, target = window, now = Date.now) {
 export function ConnectionState({ app }) {
   const status = app.status.value;
   const [late, setLate] = useState(false);
-  const ready = status.state === "ready";
+  const moving = status.state === "ready" && app.state.moving.value;
+  const state = moving ? "moving" : status.state;
+  const ready = state === "ready";
   useEffect(() => {
     setLate(false);
     if (ready) return undefined;
@@ -32,10 +34,10 @@ export function ConnectionState({ app }) {
     return () => clearTimeout(timer);
   }, [ready]);
   if (ready || !late) return html`<p class="connection" role="status"></p>`;
-  const words = (status.state === "refused" && status.reason) || t.connection[status.state];
+  const words = (status.state === "refused" && status.reason) || t.connection[state];
   return html`
-    <p class="connection" role="status" data-state=${status.state}>
-      ${status.state === "connecting"
+    <p class="connection" role="status" data-state=${state}>
+      ${state === "connecting" || moving
         ? html`<span class="spinner" aria-hidden="true"></span>`
         : html`<${Icon} name="warning" size=${16} />`}
       <span>${words}</span>

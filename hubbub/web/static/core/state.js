@@ -21,6 +21,7 @@ export class State {
     this.channels = signal(new Map()); // name -> {name, description, members, joined}
     this.threads = signal(new Map()); // id -> Thread; a new Map when one is added
     this.activities = signal(new Map()); // agent -> Map thread -> {state, tool, turn, since}
+    this.moving = signal(false); // the network is between two hubs; the gateway keeps the socket
     this.busy = signal(new Set()); // agents at work somewhere
     this.partials = signal(new Map()); // turn -> {turn, sender, thread, step, text, at}: soon to be said
     this.typing = signal(new Map()); // thread -> Map person -> until
@@ -92,6 +93,7 @@ export class State {
   // Frames ----------------------------------------------------------------------------------
 
   ready(frame, hello) {
+    this.moving.value = false;
     batch(() => {
       if (!frame.resumed) this.forget();
       this.me.value = frame.participant;
@@ -161,6 +163,10 @@ export class State {
     const name = `on_${frame.type}`;
     const listener = [this, this.control].find((each) => each[name]);
     if (listener) batch(() => listener[name](frame));
+  }
+
+  on_moving({ data }) {
+    this.moving.value = data.state === "moving";
   }
 
   on_presence({ data }) {
