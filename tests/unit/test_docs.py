@@ -208,7 +208,11 @@ def test_the_steps_of_the_tutorial_lead_to_its_last_config(tmp_path: Path) -> No
     assert (second.channels, second.humans) == (last.channels, last.humans)
 
 
-SECRETS = {"AUDIT_SECRET": "correct horse battery", "CI_SECRET": "correct horse battery"}
+SECRETS = {
+    "HUBBUB_GATEWAY_TOKEN": "a token for gateways",
+    "AUDIT_SECRET": "correct horse battery",
+    "CI_SECRET": "correct horse battery",
+}
 """What a reader has in the environment who follows a page that says so."""
 
 
