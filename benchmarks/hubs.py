@@ -27,7 +27,12 @@ MODS: Sequence[JsonValue] = [{"moderation": {"max_length": 20_000}}]
 none; this one reads every text."""
 
 
-def write_config(store: Path, mods: Sequence[JsonValue] = MODS, url: str | None = None) -> Path:
+def write_config(
+    store: Path,
+    mods: Sequence[JsonValue] = MODS,
+    url: str | None = None,
+    gateway_token: str | None = None,
+) -> Path:
     """The network that `hubbub init` writes, on `store` (or the store at `url`, its files beside
     `store`), with these mods; JSON is YAML.
 
@@ -44,6 +49,8 @@ def write_config(store: Path, mods: Sequence[JsonValue] = MODS, url: str | None 
         "wake": {"loop_limit": {"enabled": False}},
         "breaker": {"enabled": False},
     }
+    if gateway_token is not None:
+        config["network"]["gateway_token"] = gateway_token
     config["mods"] = list(mods)
     for name, text in texts.items():
         file = store.parent / name
@@ -63,6 +70,7 @@ async def hub(
     *,
     bare: bool = False,
     url: str | None = None,
+    gateway_token: str | None = None,
 ) -> AsyncIterator[Server]:
     """`hubbub up` that the participants may join; on a new store unless one is given, also by its
     `url`.
@@ -76,7 +84,7 @@ async def hub(
         await admit(opened, [(name, token_of(name)) for name in participants])
     finally:
         await opened.close()
-    async with start_hub(store, mods, bare=bare, url=url) as server:
+    async with start_hub(store, mods, bare=bare, url=url, gateway_token=gateway_token) as server:
         yield server
 
 
@@ -87,9 +95,10 @@ async def start_hub(
     *,
     bare: bool = False,
     url: str | None = None,
+    gateway_token: str | None = None,
 ) -> AsyncIterator[Server]:
     """The same on a store that is there already."""
-    config = write_config(store, mods, url)
+    config = write_config(store, mods, url, gateway_token)
     starting = start("benchmarks.hub_process", str(config)) if bare else start_network(config)
     async with starting as server:
         yield server

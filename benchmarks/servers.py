@@ -14,7 +14,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-__all__ = ["Server", "allow_many_sockets", "cpu_seconds", "rss_kib", "start", "start_network"]
+__all__ = [
+    "Server",
+    "allow_many_sockets",
+    "cpu_seconds",
+    "rss_kib",
+    "start",
+    "start_gateway",
+    "start_network",
+]
 
 START_S = 60.0
 STOP_S = 20.0
@@ -98,6 +106,19 @@ async def start_network(config: Path) -> AsyncIterator[Server]:
         finally:
             await Server(process, port).stop()
             reading.cancel()
+
+
+@asynccontextmanager
+async def start_gateway(hub_port: int, token: str) -> AsyncIterator[Server]:
+    """`hubbub gateway` in front of the hub at a port of this machine."""
+    hubs, env = f"127.0.0.1:{hub_port}", {**os.environ, "HUBBUB_GATEWAY_TOKEN": token}
+    arguments = ("gateway", "--hubs", hubs, "--listen", "127.0.0.1:0", "--json")
+    async with _running("hubbub", *arguments, env=env) as (process, output):
+        await asyncio.wait_for(output.readline(), START_S)  # it looks for the hub
+        port = await asyncio.wait_for(_address(output), START_S)
+        if port is None:
+            raise RuntimeError(f"hubbub gateway ended with {await process.wait()}")
+        yield Server(process, port)
 
 
 @asynccontextmanager
