@@ -291,7 +291,7 @@ class Session:
     def write(self, frame: bytes) -> None:
         self._outlet.write(frame)
 
-    def result(self, ref: str, value: bytes, *, duplicate: bool = False) -> None:
+    def result(self, ref: str, value: bytes | PlainSendResult, *, duplicate: bool = False) -> None:
         self._outlet.write(encode_result(ref, value, duplicate=duplicate))
 
     def error(self, error: OperationError, ref: str | None) -> None:

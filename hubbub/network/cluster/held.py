@@ -19,8 +19,8 @@ from hubbub.ids import new_ulid
 from hubbub.network.cluster.messages import Asked, Joining, Started
 from hubbub.network.session import Session, SessionHost
 from hubbub.network.stored import StoredEvent
-from hubbub.protocol.codec import FrameError
 from hubbub.protocol.codes import CloseCode, ErrorCode
+from hubbub.protocol.frame_errors import FrameError
 from hubbub.protocol.frames import Cursor, Identify, Signal
 from hubbub.protocol.messages import Kind
 from hubbub.protocol.wire import Outlet, SessionState, complaint

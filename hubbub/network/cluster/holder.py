@@ -40,7 +40,7 @@ from hubbub.network.log import Entry
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.session import Session
 from hubbub.network.stored import StoredEvent
-from hubbub.protocol.codec import Call, Decoder
+from hubbub.protocol.codec import Call, Decoder, PlainSendResult, SharedEvent
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Cursor, Identify, Reconnect, Signal
 from hubbub.protocol.operations import Input
@@ -278,7 +278,7 @@ class SessionHolder:
     def signal(self, session: Session, signal: Signal) -> None:
         raise NotImplementedError("held sessions pass signals on as they are")
 
-    def send_result(self, entry: Entry) -> bytes:
+    def send_result(self, entry: Entry) -> PlainSendResult:
         raise NotImplementedError("the owner answers")
 
     def identify(self, session: Session, frame: Identify) -> None:
@@ -370,21 +370,21 @@ class SessionHolder:
     def committed(self, entry: Committed) -> None:
         """Offer an entry to every session that should have it."""
         self.head = max(self.head, entry.seq)
-        audience, shared, seq = self.audience, entry.shared, entry.seq
+        audience, event = self.audience, SharedEvent(entry.seq, entry.tseq, entry.body)
         reached = entry.recipients if entry.scope < 0 else audience.members(entry.scope)
         for participant in reached:
             if participant != entry.sender:
                 wake = entry.wakes.get(participant, b"")
                 for session in audience.of(participant):
-                    session.offer(seq, shared, wake)
+                    session.offer(event, wake)
         mine = self._link is not None and entry.link == self._link.number
         for session in audience.of(entry.sender):
             if mine and session.no == entry.no:
-                session.said(seq)
+                session.said(entry.seq)
             else:
-                session.offer(seq, shared, b"")
+                session.offer(event, b"")
         for session in audience.observers:
-            session.offer(seq, shared, b"")
+            session.offer(event, b"")
 
 
 def _guard(

@@ -180,8 +180,9 @@ class Committed(Struct, array_like=True, tag=6):
     """An entry of the log."""
 
     seq: int
-    shared: bytes
-    """What is the same in the events of all its recipients."""
+    tseq: int
+    body: bytes
+    """The message as JSON."""
     sender: str
     scope: int
     """Whose members receive it; -1: its `recipients` do."""

@@ -45,7 +45,13 @@ from hubbub.network.path_switch import Doors
 from hubbub.network.registry import Registry
 from hubbub.network.session import Session, SessionHost
 from hubbub.network.stored import StoredEvent
-from hubbub.protocol.codec import encode_error, encode_result, encode_shared, encode_wake
+from hubbub.protocol.codec import (
+    PlainSendResult,
+    SharedEvent,
+    encode_error,
+    encode_result,
+    encode_wake,
+)
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.wire import SessionState
 
@@ -78,7 +84,7 @@ class RemoteSession(Session):
         elif self.state is not SessionState.CONNECTED:  # the gateway has greeted the peer
             self._outlet.write(frame)
 
-    def result(self, ref: str, value: bytes, *, duplicate: bool = False) -> None:
+    def result(self, ref: str, value: bytes | PlainSendResult, *, duplicate: bool = False) -> None:
         self._link.send(Answer(self.no, ref, encode_result(ref, value, duplicate=duplicate)))
 
     def error(self, error: OperationError, ref: str | None) -> None:
@@ -108,7 +114,7 @@ class RemoteSession(Session):
 
     # The stream is the gateway's -----------------------------------------------------------
 
-    def offer(self, seq: int, shared: bytes, wake: bytes) -> None:
+    def offer(self, event: SharedEvent, wake: bytes) -> None:
         pass
 
     def drained(self) -> None:
@@ -409,7 +415,8 @@ def _committed(entry: Entry) -> Committed:
     link, no = waiter.waiter_id if isinstance(waiter, RemoteSession) else (0, 0)
     return Committed(
         seq=entry.seq,
-        shared=encode_shared(entry.seq, entry.tseq, entry.body),
+        tseq=entry.tseq,
+        body=entry.body,
         sender=draft.sender_id,
         scope=-1 if scope is None else scope,
         recipients=[] if scope is not None else list(draft.recipients),
