@@ -612,7 +612,8 @@ def test_everything_that_yaml_says_has_an_argument() -> None:
     apart = {"process", "model_settings", "rollout"}
     assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - apart
     network = set(inspect.signature(Network).parameters) - {"agents", "folder", "approve"}
-    listening = {"listen", "agent_folder", "bridges"}  # said by `serve`; what `hubbub up` starts
+    # Said by `serve`, or what `hubbub up` starts.
+    listening = {"listen", "agent_folder", "bridges", "gateway_token"}
     sections = {*NetworkFile.model_fields, *NetworkConfig.model_fields} - {"network", "agents"}
     assert network == (sections - listening - {"humans"}) | {"people"}
     kinds = get_args(AgentConfig.model_fields["kind"].annotation)

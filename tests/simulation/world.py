@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import structlog
+import ulid
 from pydantic import JsonValue
 from structlog.typing import EventDict
 
-from hubbub import ids
 from hubbub.agents import launch, llm
 from hubbub.agents.program import Objects
 from hubbub.client import Client, ClientOptions
@@ -167,7 +167,7 @@ class World:
     def _run(self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]) -> None:
         with (
             patch.object(llm, "open_model", self._model),
-            patch.object(ids, "ULID", self._ulid),
+            patch.object(ulid, "ULID", self._ulid),
             patch.multiple(Guard, start=_nothing, stop=_nothing),  # a thread that looks at the loop
             patch.object(guard, "monotonic", self.loop.time),
         ):
