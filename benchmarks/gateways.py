@@ -1,6 +1,6 @@
 """`python -m benchmarks.gateways`: messages through gateways and directly, side by side in one run.
 
-Direct messages through one gateway, and broadcasts to many connections at two. Both hubs keep their
+Direct messages, and broadcasts to many connections, each through one gateway. Both hubs keep their
 log in SQLite; the load comes from this process and shares the machine with all of them.
 """
 
