@@ -164,26 +164,13 @@ class Router:
         if speech.mentions or "@" in text:
             readers = self._state.readers(thread, speaker)
             mentions, unresolved = find_mentions(text, speech.mentions, readers)
-        recipients = thread.others[speaker] if thread.scope is None else ()
-        if speech.is_plain and text is content and reply_to is None and spoken_by is None:
-            return Draft(
-                speaker,
-                kind,
-                thread.id,
-                thread.type,
-                content,
-                recipients,
-                mentions=mentions,
-                cause_id=speech.cause,
-                unresolved=unresolved,
-            )
         return Draft(
             speaker,
             kind,
             thread.id,
             thread.type,
             content,
-            recipients,
+            thread.others[speaker] if thread.scope is None else (),
             text_representation,
             reply_to,
             speech.quote,

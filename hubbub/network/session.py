@@ -425,7 +425,7 @@ class Session:
 
     def _said_itself(self, event: StoredEvent) -> bool:
         """Whether an agent knows the message, because it is its own and nobody spoke for it."""
-        if event.sender != self.participant or self.caller is None or self.caller.kind == "human":
+        if event.sender != self.participant or self.is_person:
             return False
         return b'"spoken_by"' not in event.body or "spoken_by" not in json.loads(event.body)
 

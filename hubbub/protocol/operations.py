@@ -7,7 +7,7 @@ received.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue
 
@@ -111,8 +111,6 @@ says so, not its model."""
 class Speech(Input):
     """What all messages may carry."""
 
-    is_plain: ClassVar[bool] = False
-    """Whether it can be nothing but a text, perhaps with a cause."""
     mentions: Annotated[tuple[Name, ...], Field(max_length=128, fail_fast=True)] = ()
     """Ids of participants to mention besides the @names in the text."""
     quote: NewQuote | None = None

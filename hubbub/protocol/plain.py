@@ -52,7 +52,6 @@ class PlainSpeech(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen
     awaits: ClassVar[bool] = False
     silent: ClassVar[bool] = False
     mode: ClassVar[None] = None
-    is_plain: ClassVar[bool] = True
 
 
 class _SendText(PlainSpeech, kw_only=True, frozen=True):

@@ -18,7 +18,6 @@ from hubbub.errors import OperationError
 from hubbub.ids import new_ulid
 from hubbub.network.cluster.messages import Asked, Joining, Started
 from hubbub.network.session import Session, SessionHost
-from hubbub.network.stored import StoredEvent
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frame_errors import FrameError
 from hubbub.protocol.frames import Cursor, Identify, Signal
@@ -300,12 +299,6 @@ class HeldSession(Session):
         """The entry is what was said on this socket."""
         if self._kind == "human":
             self._said.append(seq)
-
-    def _said_itself(self, event: StoredEvent) -> bool:
-        if event.sender != self._who or self._kind == "human":
-            return False
-        body = event.body
-        return b'"spoken_by"' not in body or "spoken_by" not in msgspec.json.decode(body)
 
 
 def _head(frame: bytes) -> _Head | None:
