@@ -1,7 +1,7 @@
-"""Asking the model what comes next in a turn: from recorded steps to an answer.
+"""Asks the model for the next step of a turn: from recorded steps to a completion.
 
-prompt and steps -> window (what has room) -> dialect (how tools are told and called) -> model
--> dialect -> answer
+prompt and steps -> context budget (what fits) -> dialect (how tools are described and called)
+-> model -> dialect -> answer
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
     "quiet_tools",
 ]
 
-# Which dialect a model is spoken to in, and what has been learned about its endpoint.
+# Choosing the dialect of a model, and remembering the limits of its endpoint.
 
 
 DIALECTS: Mapping[DialectName, Dialect] = MappingProxyType(
@@ -56,7 +56,7 @@ _FALLBACK: DialectName = "tool_call"
 
 
 class Lessons:
-    """Models that cannot be asked natively, by endpoint and name, each with the reason."""
+    """Models that cannot use native tool calls, by endpoint and name, each with the reason."""
 
     def __init__(self) -> None:
         self._learned: dict[tuple[str, str], str] = {}
@@ -66,11 +66,11 @@ class Lessons:
         self._learned.setdefault((endpoint, model), why)
 
     def of(self, endpoint: str, model: str) -> str | None:
-        """Why not natively; None: nothing speaks against it."""
+        """Why native tool calls do not work; None: they may."""
         return self._learned.get((endpoint, model))
 
     def learn_formless(self, endpoint: str, model: str) -> None:
-        """It does not take the form of an answer."""
+        """The endpoint does not accept a response format."""
         self._formless.add((endpoint, model))
 
     def formless(self, endpoint: str, model: str) -> bool:
@@ -78,14 +78,14 @@ class Lessons:
 
 
 PROCESS = Lessons()
-"""What this process has learned: all its agents know it, until the process ends."""
+"""Shared by all agents of this process."""
 
 
 class DialectChoice:
-    """The dialect of one model. What the config says holds; else `native`, as long as it works.
+    """The dialect of one model: the configured one, or else `native` for as long as it works.
 
-    `required`: the endpoint is asked to require a tool call, so that an answer without one shows
-    that it does not listen.
+    `required`: the endpoint is asked to require a tool call, so an answer without one shows that it
+    ignores this.
     """
 
     def __init__(
@@ -94,8 +94,7 @@ class DialectChoice:
         lessons: Lessons = PROCESS,
         aliases: Aliases | None = None,
     ):
-        """Without a config: `native`, whatever happens. `aliases` are names that the model may
-        use."""
+        """Without a config: always `native`. `aliases` are other names that the model may use."""
         self.aliases = aliases or Aliases()
         self._final_output = FinalOutputObject(self.aliases)
         self._fixed: DialectName | None = config.dialect if config else "native"
@@ -107,13 +106,13 @@ class DialectChoice:
 
     @property
     def current(self) -> Dialect:
-        """What to speak now."""
+        """The dialect to use now."""
         name = self._fixed or (_FALLBACK if self.lesson else "native")
         return self._final_output if name == "final_output" else DIALECTS[name]
 
     @property
     def lesson(self) -> str | None:
-        """Why the model is not asked natively, if that was learned and not configured."""
+        """Why native tool calls are not used, if that was detected rather than configured."""
         return None if self._fixed else self._lessons.of(*self._endpoint)
 
     @property
@@ -123,7 +122,7 @@ class DialectChoice:
 
     @property
     def takes_forms(self) -> bool:
-        """Whether an answer of a type is asked for by its schema, not by a tool."""
+        """Whether a typed answer is requested by a response format instead of the tool `finish`."""
         return (
             self._forms
             and self.current.name == "native"
@@ -131,35 +130,37 @@ class DialectChoice:
         )
 
     def without_forms(self) -> None:
-        """From here on, in the whole process, this model is asked for `finish`."""
+        """From now on, in this process, typed answers of this model are requested through
+        `finish`.
+        """
         self._lessons.learn_formless(*self._endpoint)
 
     def fall_back(self, why: str) -> None:
-        """From here on, in the whole process, this model is not asked natively any more."""
+        """From now on, in this process, native tool calls are not used with this model."""
         self._lessons.learn(*self._endpoint, why)
 
 
 Offers: TypeAlias = Callable[[Sequence[Step]], Sequence[ToolSpec]]
-"""What a model is told of after these steps: `Toolbox.described`, or a part of it."""
+"""The tools described to a model after these steps: `Toolbox.described`, or a subset of it."""
 
 
 def callable_names(toolbox: Toolbox, dialect: Dialect) -> tuple[str, ...]:
-    """The names that a model may call in a turn that begins in this dialect."""
+    """The tools that a model may call in a turn that starts in this dialect."""
     without = dialect.hides | dialect.beside
     return tuple(name for name in toolbox.names if name not in without)
 
 
 def offered(offers: Offers, dialect: Dialect, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-    """What a model is told of its tools after `steps`."""
+    """The tools described to a model after `steps`."""
     specs = (s for s in offers(steps) if s.name not in dialect.hides)
-    if len(steps) <= ALWAYS_SHOWN:  # there is nothing to tidy yet
+    if len(steps) <= ALWAYS_SHOWN:  # there is nothing to tidy up yet
         return tuple(s for s in specs if s.name != TIDY_STEPS)
     return tuple(tidy_spec(s, steps) if s.name == TIDY_STEPS else s for s in specs)
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """What one turn asks its model with."""
+    """Asks the model in one turn."""
 
     model: Model
     offers: Offers
@@ -167,26 +168,25 @@ class Asker:
     prompt: str
     choice: DialectChoice = field(default_factory=DialectChoice)
     closing: str = ""
-    """What stands at the very end of the system message, after all that a dialect has to say."""
+    """The very end of the system message, after the dialect's part."""
     context_budget: ContextBudget | None = None
-    """What makes questions fit the model's window; it renders the prompt, too. None: they are asked
-    as they are."""
+    """Keeps prompts within the model's window, and renders the user message. None: no limit."""
     reservations: Reservations | None = None
-    """Those of the turn, which questions take; None: they belong to no turn."""
+    """The turn's budget reservations; None: the questions belong to no turn."""
     terms: Terms = field(default_factory=Terms)
-    """By what the model's questions are estimated."""
+    """For estimating what a question costs."""
     settings: ModelSettings | None = None
-    """What the turn's questions are asked with, over what the model's config says."""
+    """Settings of the turn, which override those in the model's config."""
     form: dict[str, JsonValue] | None = None
-    """The JSON Schema of what the answer must be, if it is of a type: the arguments of `finish`."""
+    """The JSON Schema of a typed answer: the arguments of `finish`."""
     contract: Callable[[DialectName, Sequence[ToolSpec]], str] | None = None
-    """How tools are called in words, which stands below `system`; None: as Hubbub says it."""
+    """Describes how to call tools in words, below `system`; None: the shipped description."""
     scratchpad: bool = False
-    """Whether the model may think in `<scratchpad>`: what a dialect has read out of its text may
-    have hidden thoughts, which are taken out here."""
+    """Whether the model may think in `<scratchpad>`. A dialect's text may hide thoughts until it is
+    parsed; they are removed here."""
     _opening: dict[tuple[str, bool], Fitted] = field(default_factory=dict, init=False)
-    """The first question, which is recorded before it is asked: by its dialect, and whether the
-    endpoint takes forms."""
+    """The first question, which is recorded before it is asked; by dialect, and whether the
+    endpoint takes a response format."""
 
     @property
     def opening(self) -> str:
@@ -194,11 +194,13 @@ class Asker:
         return self.first()[0]
 
     def first(self) -> tuple[str, str]:
-        """The system message and the prompt of the first question, as the model reads them."""
+        """The system message and the user message of the first question, as the model reads
+        them.
+        """
         dialect = self.choice.current
         try:
             question = self.question((), dialect)
-        except WindowTooSmall:  # nothing will be asked: the record shows what was too much
+        except WindowTooSmall:  # nothing will be asked; the record shows what did not fit
             tools = offered(self.offers, dialect, ())
             question = self._build(dialect, self.prompt, (), tools)
         system, prompt, *_ = question.messages
@@ -207,14 +209,14 @@ class Asker:
     def question(
         self, steps: Sequence[Step], dialect: Dialect, steering: Sequence[Steering] = ()
     ) -> Question:
-        """What the model is asked after `steps`, and after what people have said since.
+        """The request after `steps` and the messages in `steering`.
 
         Raises `WindowTooSmall`.
         """
         return self._fitted(dialect, steps, self._shown(steps, steering)).question
 
     def _shown(self, steps: Sequence[Step], steering: Sequence[Steering]) -> Sequence[Kept]:
-        """The steps as the model's own marks leave them."""
+        """The steps after the model's own discards and compressions."""
         if self.context_budget is None:
             return project(steps, steering)
         return project(
@@ -262,11 +264,11 @@ class Asker:
         *,
         n: int = 1,
     ) -> Answer:
-        """What the model does after `steps`, and after what people have said since (`steering`).
-        The answer becomes step `n` of the turn's record. Raises `ModelError`.
+        """The model's answer after `steps` and the messages in `steering`. It becomes step `n` of
+        the turn's record. Raises `ModelError`.
 
-        Where the endpoint proves not to know tools, the model is asked again in words, and from
-        then on always; the answer's notes say so.
+        If the endpoint turns out not to support tools, the model is asked again in words, and
+        always from then on; the answer's notes say so.
         """
         answer = await self._answer(steps, on_delta, steering, n)
         return without_thoughts(answer) if self.scratchpad else answer
@@ -315,13 +317,15 @@ class Asker:
         return answer if summary is None else _with_summary(answer, summary)
 
     def _budgeted(self, n: int, *, tells: bool = True) -> Model:
-        """The model, asked for step `n`. `tells`: it may be told what is left of budgets."""
+        """The model, asked for step `n` under a reservation. `tells`: show it a budget that is
+        running low.
+        """
         if self.reservations is None:
             return self.model
         return BudgetedModel(self.model, self.reservations, n, self.terms, tells)
 
     async def _summary(self, shown: Sequence[Kept], n: int) -> Summary | None:
-        """The older steps in the model's words, where that is how they are to be made shorter."""
+        """A summary of the older steps, if that is the configured way of compressing them."""
         context_budget = self.context_budget
         if context_budget is None or context_budget.rules.compression != "summary":
             return None
@@ -344,7 +348,7 @@ class Asker:
         return twice and self.choice.required and self._may_fall_back(dialect)
 
     def _reminded(self, answer: Answer, dialect: Dialect) -> Answer:
-        """The first answer of a turn, with the reason why it was asked for in words."""
+        """The first answer of a turn, with a note on why it was asked for in words."""
         if self.choice.lesson is None or dialect.name == "native":
             return answer
         return replace(answer, notes=(f"{dialect.name}: {self.choice.lesson}", *answer.notes))
@@ -360,8 +364,9 @@ _IN_FORM = (
 
 
 def _renamed(answer: Answer, aliases: Aliases, tools: Iterable[ToolSpec]) -> Answer:
-    """The answer with the tools' own names. An argument that the tool has itself is no alias, nor
-    is one beside which its meaning is given."""
+    """The answer with aliases replaced by the tools' own names. An argument that the tool itself
+    defines is no alias, nor is one whose meaning is given as well.
+    """
     names, fields = aliases.all_names, aliases.all_fields
     if not answer.calls or not (names or fields):
         return answer
@@ -383,7 +388,7 @@ def _renamed(answer: Answer, aliases: Aliases, tools: Iterable[ToolSpec]) -> Ans
 
 
 def _object(arguments: str) -> dict[str, JsonValue] | None:
-    """The arguments; None: they are none that can be read, which is told as ever."""
+    """The arguments; None: they do not parse, which is reported elsewhere."""
     try:
         return read_arguments(arguments)
     except ValueError:
@@ -391,15 +396,18 @@ def _object(arguments: str) -> dict[str, JsonValue] | None:
 
 
 class _Attempts:
-    """Several requests for one answer, which becomes step `n`: what all of them show, and their
-    attempts in a row."""
+    """Several requests for one answer, which becomes step `n`; their attempts are numbered
+    consecutively.
+    """
 
     def __init__(self, on_delta: OnDelta | None, steering: Sequence[Steering], n: int):
         self.on_delta, self.steering, self.n = on_delta, steering, n
         self._last = 0
 
     def next(self) -> OnDelta:
-        """For another request: its attempts come after all that were heard of."""
+        """The delta callback for another request: its attempts are numbered after the earlier
+        ones.
+        """
         before = self._last
 
         def hear(delta: Delta) -> None:
@@ -411,7 +419,7 @@ class _Attempts:
 
 
 def _with_summary(answer: Answer, summary: Summary) -> Answer:
-    """The answer with what the summary before it cost, and with its words as marks."""
+    """The answer with the cost of the summary before it, and the summary as its marks."""
     answer = _with_cost_of(summary.spent, answer)
     words = () if summary.words is None else (summary.words,)
     return replace(
@@ -423,7 +431,7 @@ def _with_summary(answer: Answer, summary: Summary) -> Answer:
 
 
 def _with_cost_of(wasted: Answer, answer: Answer) -> Answer:
-    """The answer with what was spent on another one that was of no use."""
+    """The answer with the cost of another one that was of no use."""
     known = [cost for cost in (wasted.cost_usd, answer.cost_usd) if cost is not None]
     return replace(
         answer,
@@ -433,20 +441,18 @@ def _with_cost_of(wasted: Answer, answer: Answer) -> Answer:
     )
 
 
-# How a model's turn begins, and after what it asks: `begin_with` and `mode` of an agent.
+# How a turn begins, and after which steps it asks a person: `begin_with` and `mode` of an agent.
 
 
 def first_tool(toolbox: Toolbox, begin_with: str | None) -> str | None:
-    """The tool that a turn must begin with, or None: one that is absent for the moment is nothing
-    to begin with.
-    """
+    """The tool that the turn must begin with; None if there is none, or it is absent at present."""
     entry = toolbox.registry.get(begin_with) if begin_with is not None else None
     return None if entry is None or entry.absent is not None else entry.name
 
 
 def beginning(toolbox: Toolbox, first: str | None) -> Offers:
-    """What a model is told of when a turn must begin with that tool (see `first_tool`): of it
-    alone, until it was called.
+    """The tools described in a turn that must begin with `first`: only that one until it was
+    called.
     """
     entry = toolbox.registry.get(first) if first is not None else None
     if entry is None:
@@ -456,5 +462,7 @@ def beginning(toolbox: Toolbox, first: str | None) -> Offers:
 
 
 def quiet_tools(toolbox: Toolbox) -> frozenset[str]:
-    """The tools after which the mode `interactive` asks nobody: they do nothing, or speak."""
+    """Tools after which the mode `interactive` does not ask: they change nothing, or they send a
+    message.
+    """
     return toolbox.speaking | {FINISH, SELECT, TIDY_STEPS}

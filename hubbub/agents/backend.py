@@ -1,4 +1,6 @@
-"""What an agent does with its turns (one model, several, or handlers), and how it observes."""
+"""The interface between the runner and what takes an agent's turns: a model, several, or
+handlers.
+"""
 
 from __future__ import annotations
 
@@ -18,54 +20,54 @@ __all__ = ["AgentBackend", "Overhearing"]
 
 
 class AgentBackend:
-    """What the runner of an agent asks, and tells of what happens. One that derives from it need
-    not care for what it has no use for.
-    """
+    """What the runner asks and notifies. Subclasses override the methods that they need."""
 
     async def ready(self, ready: Ready) -> None:
-        """A connection stands; called before the inbox takes it in."""
+        """A connection was established; called before the inbox takes in its state."""
 
     async def start(self) -> None:
         """Called once, when the agent has joined."""
 
     async def prepare(self) -> None:
-        """Called after `start`, when turns may begin: what the first one would have to make, in
-        pieces of a few milliseconds."""
+        """Called after `start`, when turns may begin: build what the first turn would otherwise
+        have to build, in pieces of a few milliseconds.
+        """
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
-        """Whether somebody waits for just this message: then it starts no turn of its own.
+        """Whether code of the agent awaits exactly this message, so that it starts no turn.
 
-        None: no. The verdict may come later; until then nothing happens with the message.
+        None: no. The verdict may come later; until then the message is not processed.
         """
         return None
 
     def observes(self, message: Message) -> bool:
-        """Whether `observe` wants this message, which wakes nobody here."""
+        """Whether `observe` wants this message, which does not wake the agent."""
         return False
 
     async def observe(self, message: Message) -> None:
-        """What wakes nobody here stands in the next prompt of a model."""
+        """Process a message that does not wake the agent. Agents with a model need not: it will be
+        in their next prompt.
+        """
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        """Run the turn and record its end, or that it waits for a person (`TurnRecorder.park`). An
-        exception is recorded as `handler_error`.
+        """Run the turn and record its end, or park it (`TurnRecorder.park`). An exception is
+        recorded as `handler_error`.
         """
         raise NotImplementedError
 
     async def dropped(self, turn: str) -> None:
-        """A turn will not go on: it was ended by somebody else, while it ran or while it waited for
-        a person.
-        """
+        """The turn will not continue: it was ended from outside while it ran or was parked."""
 
 
-# Messages that are only overheard: they wake nobody here, and no turn comes of them.
+# Observed messages: they do not wake the agent and start no turn.
 
 
 class Overhearing:
-    """Those of one thread are heard one after the other, those of several side by side.
+    """Passes messages to the backend's `observe`: one after the other within a thread, threads in
+    parallel.
 
-    `done` is told the position of each that needs to be heard no more; `written` waits until the
-    hub is told.
+    `done` is called with the position of each processed message; `written` waits until that has
+    reached the hub.
     """
 
     def __init__(
@@ -75,12 +77,13 @@ class Overhearing:
         written: Callable[[], Awaitable[None]],
     ):
         self._backend, self._done, self._written = backend, done, written
-        self._locks = WeakValueDictionary[str, asyncio.Lock]()  # for as long as somebody has them
+        self._locks = WeakValueDictionary[str, asyncio.Lock]()  # for as long as they are in use
 
     async def hear(self, message: Message, *, suspect: bool) -> None:
-        """Let the backend observe it, when those before it have been. Raises nothing that a handler
-        raises: that is shown. `suspect`: an earlier process may have died of it. No turn counts
-        how many did, so this one is told of it first, and is the last.
+        """Let the backend observe the message after the earlier ones of its thread. Exceptions of
+        handlers are printed, not raised. `suspect`: an earlier process may have crashed on it. No
+        turn counts such crashes, so the message is acknowledged first and not observed a second
+        time.
         """
         lock = self._locks.setdefault(message.thread_id, asyncio.Lock())
         async with lock:
@@ -91,8 +94,8 @@ class Overhearing:
                 with contained():
                     await self._backend.observe(message)
             except ConnectionLost:
-                return  # what is not acknowledged is overheard again
-            except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is shown
+                return  # not acknowledged, so it will be observed again
+            except Exception as exc:  # noqa: BLE001 - a handler may raise anything; it is printed
                 traceback.print_exception(exc)
         if not suspect:
             await self._done(message.seq)

@@ -1,4 +1,4 @@
-"""An agent that begins, or is back: nothing that has accumulated wakes it before all is here."""
+"""Catching up after a start or reconnect: no wake starts a turn before the backlog is complete."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from hubbub.protocol.operations import ThreadPage, Threads
 
 __all__ = ["Backlog", "CatchingUp", "fill_gaps"]
 
-# What had accumulated while an agent was away: when all of it is here, and what is missing.
+# The backlog: events that accumulated while the agent was away.
 
 
 QUIET_S = 0.2
-"""Seconds without an event after which the backlog counts as over, should the hub not say so."""
+"""Seconds without an event after which the backlog counts as complete, in case the hub does not say
+so."""
 MOST_GAPS = 50
-"""Threads that are read again: as many as a prompt shows, unless its agent wants more."""
+"""Threads that are checked for gaps and read again."""
 
 
 class Backlog:
-    """The wait for the events between `ready.cursor` and `ready.head`.
+    """Waits for the events between `ready.cursor` and `ready.head`.
 
-    The hub says when it is over (`caught_up`); signals may be dropped, so silence counts, too.
-    `over` is called once, when it is.
+    The hub signals the end (`caught_up`); signals may be dropped, so silence counts as the end,
+    too. `over` is called once.
     """
 
     def __init__(self, cursor: int, head: int, over: Callable[[], None]):
@@ -39,7 +40,7 @@ class Backlog:
             self.note(cursor)
 
     def note(self, position: int) -> None:
-        """An event has come."""
+        """An event has arrived."""
         if not self.active:
             return
         self.close()
@@ -49,23 +50,25 @@ class Backlog:
             self._timer = asyncio.get_running_loop().call_later(QUIET_S, self.end)
 
     def end(self) -> None:
-        """All is here."""
+        """The backlog is complete."""
         self.close()
         if self.active:
             self.active = False
             self._over()
 
     def close(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 async def fill_gaps(client: Client, inbox: Inbox, after: int) -> None:
-    """Read what the agent itself had said after `after`: the hub sends it to the others only.
+    """Read the agent's own messages sent after `after`, which the hub does not deliver to their
+    sender.
 
-    Positions in a thread are dense, so that what is missing shows. Raises `OperationError`.
+    Positions within a thread have no gaps, so missing messages are noticed. Raises
+    `OperationError`.
     """
     told = Threads.model_validate(await client.call("list_threads", limit=MOST_GAPS))
     for summary in told.threads:
@@ -79,8 +82,8 @@ log = get_logger(__name__)
 
 
 class CatchingUp:
-    """From connection to connection. `over` is given what has been held, each time that all is
-    here; `spawn` runs what takes a while.
+    """Holds wakes back from one connection to the next. `over` receives the held wakes whenever the
+    backlog is complete; `spawn` runs background work.
     """
 
     def __init__(
@@ -96,41 +99,43 @@ class CatchingUp:
         self._backlog = _nothing()
         self._fresh = True
         self.done = False
-        """Whether all is here: there is nothing to hold."""
+        """Whether the backlog is complete, so that nothing has to be held."""
 
     def begin(self, ready: Ready) -> None:
-        """A connection stands. What has been held and is still open stays so."""
+        """A connection was established. Held wakes that are still open stay held."""
         self._fresh = self._fresh or not ready.resumed
         self.done = False
         still = StillOpen.at(ready)
         self._held = [w for w in self._held if ready.resumed and still.has(w.message)]
         self.close()
-        self._backlog = _nothing()  # what belonged to the last connection lets nothing go
+        self._backlog = _nothing()  # the timer of the last connection must not release anything
 
     def taken_in(self, ready: Ready) -> None:
-        """The inbox has what the connection began with: the rest comes now, if there is any."""
+        """The inbox has taken in the connection's state; wait for the rest of the events, if there
+        are any.
+        """
         self._backlog = Backlog(ready.cursor, ready.head, self._caught_up)
         if not self._backlog.active:
             self._let_go()
 
     def hold(self, woken: Woken) -> None:
-        """It waits until all is here."""
+        """Hold this wake until the backlog is complete."""
         self._held.append(woken)
 
     def drop(self, turns: Set[str]) -> None:
-        """The hub has ended these turns before they began."""
+        """Forget wakes whose turns the hub has ended."""
         self._held = [w for w in self._held if w.wake.turn not in turns]
 
     def note(self, position: int) -> None:
-        """An event has come."""
+        """An event has arrived."""
         self._backlog.note(position)
 
     def end(self) -> None:
-        """The hub says that all is sent."""
+        """The hub says that everything was sent."""
         self._backlog.end()
 
     def close(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         self._backlog.close()
 
     def _caught_up(self) -> None:
@@ -142,7 +147,7 @@ class CatchingUp:
                 await fill_gaps(self._client, self._inbox, backlog.cursor)
             except (OperationError, ConnectionLost) as exc:
                 log.warning("own messages could not be read again", error=str(exc))
-        if backlog is self._backlog:  # or another connection has brought another one
+        if backlog is self._backlog:  # otherwise a newer connection has replaced it
             self._let_go()
 
     def _let_go(self) -> None:

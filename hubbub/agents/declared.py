@@ -18,16 +18,16 @@ __all__ = ["Declared", "declared", "is_agent"]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An agent as its section and its object say together."""
+    """The combined config of an agent's section and its Python object."""
 
     config: AgentConfig
     objects: Objects = field(default_factory=Objects)
     models: Mapping[str, ModelConfig] = field(default_factory=dict)
-    """Those of the network, and its own."""
+    """The network's models and the agent's own."""
 
 
 def is_agent(found: object) -> bool:
-    """Whether an agent can be made of it."""
+    """Whether it is an agent: an `LlmAgent`, or an `Agent` instance or subclass."""
     return isinstance(found, LlmAgent | Agent) or (
         isinstance(found, type) and issubclass(found, Agent)
     )
@@ -36,9 +36,9 @@ def is_agent(found: object) -> bool:
 def declared(
     config: AgentConfig, name: str, base_dir: Path, models: Mapping[str, ModelConfig]
 ) -> Declared:
-    """The agent called `name`. Keys of its section are laid over those of its object.
+    """Resolve the agent called `name`. Keys of its section override those of its object.
 
-    Raises `ConfigError` for an object that there is not, or that is no agent.
+    Raises `ConfigError` if the object does not exist or is no agent.
     """
     if config.object is None:
         return Declared(config, models=models)

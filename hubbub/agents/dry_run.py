@@ -1,10 +1,10 @@
-"""A turn of an agent that nobody hears of: the agent and its model are real, the hub is a stage.
+"""A dry run: one turn of an agent with its real model against a fake hub.
 
-    performance = await dry_run(config, "clerk", scene, folder, models, {"find_order": "a lamp"})
+    result = await dry_run(config, "clerk", scene, folder, models, {"find_order": "a lamp"})
 
-What the agent sends stays on the stage. Its tools are offered and its calls pass every check, but
-none is carried out: a call has the result that it is given here, and one without ends the
-dry run. What only looks inside the runtime (picking tools, the knowledge folders, skills) works,
+What the agent sends goes to the fake hub only. Its tools are offered and its calls pass every
+check, but none is carried out: a call returns the result given here, and a call without one ends
+the dry run. Tools that stay inside the runtime work (picking tools, the knowledge folders, skills),
 and so does `fork`.
 """
 
@@ -39,7 +39,7 @@ from hubbub.config.models import AgentConfig, ModelConfig
 __all__ = ["dry_run"]
 
 INSIDE = frozenset({SELECT, TIDY_STEPS, SEARCH_KNOWLEDGE, LOAD_SKILL, FORK, WAIT_FOR, CHECK})
-"""Tools that reach nothing outside of the runtime, nor the hub."""
+"""Tools that reach nothing outside of the runtime, not even the hub."""
 _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
@@ -53,10 +53,10 @@ async def dry_run(
     *,
     mods: Sequence[Note] = (),
 ) -> Performance:
-    """What the agent does about the wake in `scene`.
+    """Run the turn for the wake in `scene`.
 
-    Its MCP servers and hooks are left out, and it does not greet. Calls that need a person's
-    approval have it. Raises `ConfigError` as `run_agent`.
+    MCP servers and hooks are left out, and the agent does not greet. Calls that need a person's
+    approval get it. Raises `ConfigError` as `run_agent`.
     """
     alone = _alone(config, name, scene, base_dir)
     stage = Stage(scene)
@@ -78,7 +78,7 @@ async def dry_run(
         try:
             await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
-                work.result()  # raises: by itself it ends for a mistake only
+                work.result()  # raises: it ends by itself only on an error
         finally:
             over.cancel()
             work.cancel()
@@ -94,7 +94,9 @@ async def dry_run(
 
 
 def _alone(config: AgentConfig, name: str, scene: Scene, base_dir: Path) -> AgentConfig:
-    """The agent without what reaches out of it, and without what it says of its servers' tools."""
+    """The config without what reaches out of the agent, and without settings of its MCP servers'
+    tools.
+    """
     alone = config.model_copy(update={"mcp": [], "hooks": [], "greet": None})
     if not config.mcp:
         return alone
@@ -112,19 +114,19 @@ def _alone(config: AgentConfig, name: str, scene: Scene, base_dir: Path) -> Agen
 
 @dataclass(frozen=True, slots=True)
 class _Props:
-    """What stands for the tools."""
+    """Stands in for the tools."""
 
     stage: Stage
     results: Mapping[str, JsonValue]
 
     async def perform(self, tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """As `Tool.run`. Never returns where there is no result: the dry run is over."""
+        """As `Tool.run`. Never returns if there is no result: the dry run is over."""
         if tool.name in self.results:
             result = self.results[tool.name]
             if tool.speaks:
                 self.stage.hear(arguments)
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-        if tool.name in INSIDE or (tool.speaks and tool.name != ASK_AGENT):  # who would answer?
+        if tool.name in INSIDE or (tool.speaks and tool.name != ASK_AGENT):  # nobody answers it
             return await tool.run(arguments, site)
         self.stage.stop(tool.name, site.step)
         await asyncio.Event().wait()
@@ -132,7 +134,7 @@ class _Props:
 
 
 class _Everything:
-    """Approves whatever is asked: nothing comes of it."""
+    """Approves every call: it has no effect anyway."""
 
     async def approve(self, call: ApprovalRequest) -> Approved:
         return Approved(call.arguments)

@@ -1,26 +1,26 @@
-"""`fork`: a model gives a part of its work to a sub-agent, whose one result is the call's result.
+"""`fork`: a model hands part of its work to a sub-agent, whose one result is the result of the
+call.
 
-A sub-agent is the same model with the same tools, but with nothing in front of it but a goal and
-what it is told of the context: neither the conversation nor the steps so far. It runs within the
-call, so whatever ends the turn ends it, and it ends in one of two ways:
+A sub-agent is the same model with the same tools, but it sees only a goal and the context given in
+the call, not the conversation nor the steps so far. It runs within the call, so whatever ends the
+turn ends it. It ends in one of two ways:
 
     finish(reason)                            the reason is the result
     too many steps, no call, a model error,   the result is an error, `failed: …`
     or no time left (`failed: timeout`)
 
-While one of its calls waits for a person, so does the turn: both stop, and go on when that is
-decided.
+While one of its calls waits for a person, so does the turn: both are parked and continue once that
+is decided.
 
-In the background (`background`) the call comes back at once, and the sub-agent works on while the
-turn does. `wait_for` waits for its end, `check` says how far it is; else its end is a step of the
-turn (`Step.made`) before the next question. A turn that ends, ends it; one that stops to wait for
-a person waits for it first. What it was doing is found in the record: a turn that is taken up
-again begins it again, where its own record ends.
+In the background (`background`) the call returns at once, and the sub-agent works on while the turn
+does. `wait_for` waits for its end, `check` reports its progress; otherwise its end becomes a step
+of the turn (`Step.made`) before the next question. When the turn ends, so does it; a turn that is
+about to be parked waits for it first. A resumed turn restarts it from where its own record ends.
 
 It has a thread of its own: goal and result are posted as replies to the message that woke the
-agent, where that wakes nobody (no other agent is in that direct thread; mentions are put in code).
-Its steps are recorded in the turn under numbers of their own (`Place`), so that a sub-agent that
-was interrupted by a crash goes on where its record ends.
+agent, if that wakes nobody (there is no other agent in that direct thread; mentions are put in
+code). Its steps are recorded in the turn under numbers of their own (`Place`), so a sub-agent
+interrupted by a crash continues where its record ends.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class _Helper(Documented):
 
 
 class _HostedTool(ReadingTool):
-    """What has to do with sub-agents: they pass the same gate as their parent by themselves."""
+    """Base of the tools for sub-agents. A sub-agent's own calls pass the same checks as the
+    turn's.
+    """
 
     def __init__(self, spec: ToolSpec, timeout: float | None, hosts: Mapping[str, Host]):
         self.spec, self.name, self.timeout, self._hosts = spec, spec.name, timeout, hosts
@@ -126,10 +128,10 @@ class _HostedTool(ReadingTool):
 
 
 class ForkTool(_HostedTool):
-    """The tool. What it runs in is known for each turn: see `hosted`."""
+    """The tool. The host of each turn is set by `hosted`."""
 
     def __init__(self, config: ForkConfig, *, background: bool = True):
-        """`background`: whether sub-agents may work on while the turn does."""
+        """`background`: whether sub-agents may run while the turn continues."""
         self.config = config
         self._in: dict[str, Host] = {}
         schema = without_titles(Fork.model_json_schema())
@@ -143,10 +145,10 @@ class ForkTool(_HostedTool):
             f"It may take {config.timeout:g} seconds.",
             schema,
         )
-        within = config.timeout + 5.0  # its own word about time tells more
+        within = config.timeout + 5.0  # the sub-agent's own timeout gives the better message
         super().__init__(spec, within, self._in)
         self.tools: tuple[Tool, ...] = (self,)
-        """Those that an agent with this one has."""
+        """The tools that an agent with this one has."""
         if background:
             self.tools = (self, WaitFor(within, self._in), Check(self._in))
 
@@ -162,12 +164,14 @@ class ForkTool(_HostedTool):
             await host.end_all()
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """The sub-agent's result, or that it is at work. Raises `ToolFailed` when it has none."""
+        """The sub-agent's result, or a note that it is running. Raises `ToolFailed` when it
+        fails.
+        """
         return await self._host(site).run(self._read(Fork, arguments), site)
 
 
 class WaitFor(_HostedTool):
-    """`wait_for`: the result of a sub-agent in the background."""
+    """`wait_for`: waits for the result of a sub-agent in the background."""
 
     def __init__(self, timeout: float, hosts: Mapping[str, Host]):
         about = "Wait for a helper in the background, and get its result."
@@ -180,7 +184,7 @@ class WaitFor(_HostedTool):
 
 
 class Check(_HostedTool):
-    """`check`: how far a sub-agent in the background is."""
+    """`check`: the progress of a sub-agent in the background."""
 
     def __init__(self, hosts: Mapping[str, Host]):
         about = "See how far a helper in the background is, without waiting for it."
@@ -188,27 +192,26 @@ class Check(_HostedTool):
         super().__init__(ToolSpec(CHECK, about, schema), None, hosts)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Raises `ToolFailed` where there is no such sub-agent."""
+        """Raises `ToolFailed` if there is no such sub-agent."""
         return self._host(site).progress(self._read(_Helper, arguments).helper, site)
 
 
 @dataclass(slots=True)
 class Host:
-    """What the sub-agents of one turn run in."""
+    """Runs the sub-agents of one turn."""
 
     config: ForkConfig
     calls: Calls
-    """The turn's: sub-agents have the same tools, and the same record."""
+    """The turn's: sub-agents use the same tools and the same record."""
     asker: Asker
-    """What the turn asks its model with: sub-agents ask the same model, in the same window."""
+    """The turn's: sub-agents use the same model and the same window."""
     loop: Loop
     """The turn's."""
     recorded: Sequence[Step]
-    """Steps of sub-agents that begin again: by an earlier process, or before they stopped to wait.
-    """
+    """Recorded steps of sub-agents that are restarted, after a crash or after being parked."""
     caller: Caller
     shows: bool = False
-    """Whether goals and results may be posted: nobody is woken by it."""
+    """Whether goals and results may be posted without waking anybody."""
     _loops: dict[Place, Loop] = field(default_factory=dict)
     _tasks: dict[Place, asyncio.Task[str]] = field(default_factory=dict)
     """Sub-agents in the background."""
@@ -217,7 +220,7 @@ class Host:
         self.loop.apart = sum(step.tokens_in + step.tokens_out for step in self.recorded)
 
     async def run(self, fork: Fork, site: CallSite) -> str:
-        """Run a sub-agent, or begin it in the background. Raises `ToolFailed`."""
+        """Run a sub-agent, or start it in the background. Raises `ToolFailed`."""
         parent, loop = self._parent(site)
         offset = parent.base if parent.depth else 0
         ordinal = forks(loop.steps).index((site.step - offset, site.index)) + 1
@@ -256,7 +259,7 @@ class Host:
         return result
 
     def _parent(self, site: CallSite) -> tuple[Place, Loop]:
-        """Whose call it is: the turn's, or a sub-agent's."""
+        """The caller: the turn itself, or a sub-agent."""
         running = {Place(): self.loop, **self._loops}
         return next((p, lp) for p, lp in running.items() if p.holds(site.step))
 
@@ -267,12 +270,12 @@ class Host:
         self._tasks[place] = asyncio.create_task(work, name=f"helper {ordinal}")
 
     def begin_again(self, parent: Place = _TURN) -> None:
-        """Those of which the record of their parent does not tell the end."""
+        """Restart the sub-agents whose end is not in the record of their parent."""
         for ordinal in at_work(self._loop(parent).steps):
             self._begin_one_again(parent, ordinal)
 
     def _begin_one_again(self, parent: Place, ordinal: int) -> None:
-        """From where its record ends: in an earlier process, or when it waited for a person."""
+        """Continue from where its record ends, after a crash or after it was parked."""
         steps = self._loop(parent).steps
         n, index = forks(steps)[ordinal - 1]
         call = next(step.calls[index] for step in steps if step.n == n)
@@ -285,12 +288,12 @@ class Host:
     async def wait_for(self, ordinal: int, site: CallSite) -> str:
         """A sub-agent's result. Raises `ToolFailed`, and `Parked` while it waits for a person."""
         task, place = self._task(ordinal, site)
-        if _parked(task):  # by now it may have been decided
+        if _parked(task):  # it may have been decided by now
             self._begin_one_again(self._parent(site)[0], ordinal)
         return await asyncio.shield(self._tasks[place])
 
     def progress(self, ordinal: int, site: CallSite) -> str:
-        """What it is at, in words. Raises `ToolFailed`."""
+        """Its progress, as text for the model. Raises `ToolFailed`."""
         task, place = self._task(ordinal, site)
         if _parked(task):
             return f"helper {ordinal} waits for a person"
@@ -311,19 +314,19 @@ class Host:
         return self._tasks[place], place
 
     def join(self, parent: Place = _TURN) -> list[Command]:
-        """What is to be done about those of a loop that have ended and are not joined yet."""
+        """The commands for sub-agents of a loop that have ended and are not joined yet."""
         loop, ended = self._loop(parent), list[int]()
         for ordinal in at_work(loop.steps):
             task = self._tasks[parent.child(ordinal)]
-            if _parked(task):  # by now it may have been decided
+            if _parked(task):  # it may have been decided by now
                 self._begin_one_again(parent, ordinal)
             elif task.done():
                 ended.append(ordinal)
         return loop.join(ended) if ended else []
 
     async def before_stop(self, stop: End | Park, parent: Place = _TURN) -> None:
-        """The turn, or a sub-agent, is about to stop: its own in the background end with it. One
-        that stops to wait for a person waits for them: a call must not be cut off in the middle.
+        """The turn, or a sub-agent, is about to stop. If it ends, its sub-agents in the background
+        end with it; if it is parked, it waits for them, so that no call is cut off.
         """
         places = map(parent.child, range(1, MOST_HELPERS + 1))
         mine = [self._tasks[place] for place in places if place in self._tasks]
@@ -335,14 +338,14 @@ class Host:
             await asyncio.wait(mine)
 
     async def end_all(self) -> None:
-        """The turn is over, or its process ends."""
+        """The turn is over, or the process is shutting down."""
         await _cancelled(self._tasks.values())
 
     # The sub-agent -------------------------------------------------------------------------------
 
     async def _result(self, fork: Fork, place: Place, outside: bool) -> str:
-        """`outside`: the turn had read something from outside when it began the sub-agent. Raises
-        `Parked` when a call of its own waits for a person.
+        """`outside`: the turn had read untrusted content when it started the sub-agent. Raises
+        `Parked` when a call waits for a person.
         """
         names = self._names(place)
         mine = [s for s in self.recorded if place.holds(s.n)]
@@ -385,19 +388,20 @@ class Host:
         )
 
     def _names(self, place: Place) -> tuple[str, ...]:
-        hidden = {ASK_HUMAN, DECLINE, SHOW_PLAN}  # they would speak in the turn's thread
+        hidden = {ASK_HUMAN, DECLINE, SHOW_PLAN}  # these would speak in the turn's thread
         if place.depth >= self.config.depth:
             hidden |= {FORK, WAIT_FOR, CHECK}
         entries = self.calls.toolbox.registry.entries
         hidden.update(entry.name for entry in entries if isinstance(entry.tool, HandedOver))
         return tuple(name for name in self.calls.toolbox.names if name not in hidden)
 
-    # Its thread ----------------------------------------------------------------------------------
+    # Its thread
+    # ------------------------------------------------------------------------------------
 
     async def _post(
         self, place: Place, nth: int, head: str, text: str, *, outside: bool = False
     ) -> None:
-        """Post into the sub-agent's thread. It is for people to look at: nothing depends on it."""
+        """Post into the sub-agent's thread. This is only for people to read."""
         if not self.shows:
             return
         plan = self.calls.recorder.plan
@@ -407,7 +411,7 @@ class Host:
             await self.caller.call(
                 "reply",
                 cid=write_id(plan.id, place.base, nth),
-                cause=woken_by,  # not the turn: it is no answer to whoever waits for one
+                cause=woken_by,  # not the turn: it does not answer the person who waits
                 message_id=woken_by,
                 text=f"{head}:\n```\n{quiet}\n```",
                 **marks(outside),
@@ -422,14 +426,14 @@ def _parked(task: asyncio.Task[str]) -> bool:
 
 
 async def _cancelled(tasks: Iterable[asyncio.Task[str]]) -> None:
-    """All of them have ended; what came of them is of no use any more."""
+    """Cancel all of them and wait; their results are discarded."""
     for task in (tasks := [*tasks]):
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _part(toolbox: Toolbox, names: Collection[str]) -> Offers:
-    """What a sub-agent is told of."""
+    """The tools described to a sub-agent."""
 
     def described(steps: Sequence[Step]) -> Sequence[ToolSpec]:
         specs = [spec for spec in toolbox.described(steps) if spec.name in names]
@@ -446,7 +450,7 @@ _TOLD = (
 
 
 def _prompt(fork: Fork) -> str:
-    """What the sub-agent is shown. It may hold what others have said, and is escaped like that."""
+    """The sub-agent's user message. It may quote others, so it is escaped."""
     parts = [f"<goal>{escaped(fork.goal)}</goal>"]
     if fork.context:
         parts.append(f"<context>{escaped(fork.context)}</context>")

@@ -1,8 +1,8 @@
-"""What an agent has in front of it: its threads, and the wakes that wait for a turn. Pure.
+"""The agent's inbox: its threads, and the wakes that wait for a turn. Pure.
 
-Events go in, turns come out. Threads are the state of `ready` brought up to date by events; wakes
-are collected per thread into turns. One turn at a time per thread, threads beside each other up to
-`concurrency`.
+Events go in, turns come out. Threads start from the state in `ready` and are updated by events;
+wakes are collected per thread into turns. One turn runs per thread at a time; threads run in
+parallel up to `concurrency`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ __all__ = [
 ]
 
 MOST_INCOMING = 20
-"""Messages that one turn is shown as incoming."""
+"""Messages that the prompt of one turn shows as incoming."""
 
 
 def by_person(message: Message) -> bool:
-    """Whether a person says it, in its own name or for an agent."""
+    """Whether a person wrote the message, under its own name or on behalf of an agent."""
     return message.sender_kind == "human" or message.spoken_by is not None
 
 
 class Woken(NamedTuple):
-    """A message, and what it asks of the agent that it wakes."""
+    """A message together with the wake that it triggered."""
 
     message: Message
     wake: Wake
@@ -58,21 +58,21 @@ class TurnPlan:
     """The reason code of each wake, in the order of `incoming`."""
     reply_required: bool
     resumed: bool = False
-    """It had begun before: the hub has what it did."""
+    """It was started earlier; the hub has a record of what it did."""
     waited: bool = False
-    """It had begun in this process, and stopped to wait for a person."""
+    """It was started in this process and was parked to wait for a person."""
     handed_on: Message | None = None
-    """The message because of which the agent handed on work that has now come back."""
+    """The message that made the agent delegate work whose result has now come back."""
 
     @property
     def answers_in(self) -> str:
-        """The thread in which somebody waits for what the turn has to say."""
+        """The thread that the turn answers in: where somebody is waiting for a reply."""
         return self.thread_id if self.handed_on is None else self.handed_on.thread_id
 
     @classmethod
     def of(cls, woken: Iterable[Woken], started: str | None, *, waited: bool = False) -> TurnPlan:
-        """One turn for these wakes of one thread. `started` is its id if it had begun before; a new
-        one is named by the wake with the lowest hop, the oldest of those.
+        """One turn for these wakes of one thread. `started` is its id if it was started before; a
+        new turn gets its id from the wake with the lowest hop, the oldest of those.
         """
         ordered = sorted(woken, key=lambda w: w.message.seq)
         primary = min(ordered, key=lambda w: (w.message.hop, w.message.seq))
@@ -88,7 +88,7 @@ class TurnPlan:
 
     @property
     def woken(self) -> list[Woken]:
-        """The wakes that it began with, as far as the turn needs to know them."""
+        """The wakes that the turn started with, as far as a turn needs them."""
         reply: ReplyNeed = "required" if self.reply_required else "optional"
         return [
             Woken(message, Wake(reason=reason, reply=reply, turn=self.id))
@@ -97,7 +97,9 @@ class TurnPlan:
 
     @property
     def shown(self) -> tuple[Message, ...]:
-        """The incoming messages that a prompt shows: people's first, then the newest; in order."""
+        """The incoming messages that a prompt shows: those from people first, then the newest; in
+        order.
+        """
         if len(self.incoming) <= MOST_INCOMING:
             return self.incoming
         ranked = sorted(self.incoming, key=lambda m: (not by_person(m), -m.seq))
@@ -105,7 +107,7 @@ class TurnPlan:
 
     @property
     def omitted(self) -> int:
-        """How many of the incoming messages are not shown."""
+        """Number of incoming messages that the prompt does not show."""
         return max(0, len(self.incoming) - MOST_INCOMING)
 
     def without(self, ids: Set[str]) -> TurnPlan:
@@ -118,30 +120,30 @@ class TurnPlan:
 
 
 KEPT_AMENDMENTS = 200
-"""Edits and deletions of a thread that stay in memory."""
+"""Edits and deletions kept in memory per thread."""
 
 KEPT_NOTICES = 200
-"""Notices of the hub in a thread that stay in memory."""
+"""Notices of the hub kept in memory per thread."""
 
 KEPT_MESSAGES = 50
-"""Messages of a thread that stay in memory: as many as a prompt may show."""
+"""Messages kept in memory per thread: as many as a prompt may show."""
 KEPT_THREADS = 1000
-"""Threads that stay in memory; a prompt shows at most 200."""
+"""Threads kept in memory; a prompt shows at most 200."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """The last messages of a thread. A changed thread is another object."""
+    """The last messages of a thread. Immutable: a change makes a new object."""
 
     id: str
     """Canonical."""
     messages: tuple[Message, ...]
-    """At most `KEPT_MESSAGES`, oldest first, each as its latest edit has it."""
+    """At most `KEPT_MESSAGES`, oldest first, each in its latest edited form."""
     amendments: tuple[Message, ...] = ()
-    """The edits and deletions among them and since, oldest first: at most `KEPT_AMENDMENTS`."""
+    """Edits and deletions from the same period, oldest first: at most `KEPT_AMENDMENTS`."""
     notices: tuple[Message, ...] = ()
-    """Those of the hub among them and since, oldest first: at most `KEPT_NOTICES`. They are known,
-    so that nothing is missing, and are no part of the conversation."""
+    """Notices of the hub from the same period, oldest first: at most `KEPT_NOTICES`. They are kept
+    to detect gaps, and are not part of the conversation."""
 
     @property
     def last_seq(self) -> int:
@@ -149,27 +151,29 @@ class Thread:
 
     @property
     def known(self) -> tuple[Message, ...]:
-        """All of the log's entries that are here, in no order."""
+        """All log entries that are here, in no particular order."""
         return (*self.messages, *self.amendments, *self.notices)
 
     def latest(self, message: Message) -> Message:
-        """A message of the thread with what has been edited since, as far as that is known."""
+        """A message of the thread with all known edits applied."""
         return amended(message, (a for a in self.amendments if _amends(a) == message.id))
 
     def is_whole(self, head: int, after: int) -> bool:
-        """Whether nothing is missing from the first message to the position `head`, and nothing of
-        the time since `after` (seq) before the first. Positions in a thread are dense."""
+        """Whether no entry is missing between the first message and position `head`, nor between
+        `after` (seq) and the first message. Positions within a thread have no gaps.
+        """
         if not self.messages:
             return False
         first = self.messages[0]
         if first.seq > after and first.tseq > 1:
-            return False  # it was not known before, and it did not begin with this message
+            return False  # the thread has earlier messages that are not here
         known = [m.tseq for m in self.known if m.tseq >= first.tseq]
         return max(known) >= head and max(known) - first.tseq == len(known) - 1
 
     def with_more(self, messages: Sequence[Message]) -> Thread:
-        """The thread with these messages (oldest first), of which it has none, wherever in the
-        order they belong."""
+        """The thread with these messages added (oldest first, none of them already here), each in
+        its place.
+        """
         edits = [m for m in messages if m.amends is not None]
         notices = [m for m in messages if m.is_notice]
         said = [m for m in messages if m.amends is None and not m.is_notice]
@@ -198,7 +202,7 @@ def _in_order(known: tuple[Message, ...], fresh: Sequence[Message]) -> tuple[Mes
 
 
 class Threads:
-    """By their canonical ids; iterating gives the most recently active first."""
+    """Threads by canonical id; iteration yields the most recently active first."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Thread] = {}  # least recently active first
@@ -211,13 +215,13 @@ class Threads:
         return self._by_id.get(thread_id)
 
     def begin(self, summaries: Iterable[ThreadSummary]) -> None:
-        """Take in what a connection begins with."""
+        """Take in the state that a connection starts with."""
         for summary in summaries:
             self._merge(summary.id, summary.messages)
         self._sort()
 
     def note(self, *messages: Message) -> None:
-        """Add messages wherever in the order they belong; known ones are skipped."""
+        """Add messages in their places; known ones are skipped."""
         for message in messages:
             newest = next((thread.last_seq for thread in self), 0)
             self._merge(message.thread_id, (message,))
@@ -227,13 +231,13 @@ class Threads:
             del self._by_id[next(iter(self._by_id))]
 
     def _merge(self, thread_id: str, messages: Sequence[Message]) -> None:
-        """Add messages (oldest first) to a thread, which becomes the last in order."""
+        """Add messages (oldest first) to a thread, which becomes the most recent one."""
         thread = self._by_id.get(thread_id, Thread(thread_id, ()))
         known = {m.seq for m in thread.known}
         fresh = [m for m in messages if m.seq not in known]
         if any(m.amends is None and not m.is_notice for m in fresh):
             self._by_id.pop(thread_id, None)
-        if fresh:  # an edit or a notice alone leaves the thread where it stands in the order
+        if fresh:  # an edit or a notice alone does not make the thread more recent
             self._by_id[thread_id] = thread.with_more(fresh)
 
     def _sort(self) -> None:
@@ -243,12 +247,12 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class StillOpen:
-    """Of what was heard through an earlier connection: what has not ended at the hub meanwhile."""
+    """After a reconnect: which earlier wakes have not ended at the hub in the meantime."""
 
     pending: Set[str]
     """Ids of the messages whose wakes are pending at the hub."""
     upto: int
-    """The position that the hub spoke of; it says nothing about what comes after."""
+    """The position up to which `pending` is complete; later messages count as open."""
 
     @classmethod
     def at(cls, ready: Ready) -> StillOpen:
@@ -260,31 +264,33 @@ class StillOpen:
 
 @dataclass(slots=True)
 class WakeQueue:
-    """One turn at a time is made of them."""
+    """The wakes of one thread, from which one turn at a time is made."""
 
     resumed: dict[str, list[Woken]] = field(default_factory=dict)
-    """Turns that had begun before, by id: each is taken up exactly as it was."""
+    """Turns that were started before, by id: each is resumed exactly as it was."""
     collected: list[Woken] = field(default_factory=list)
-    """The next new turn."""
+    """Wakes for the next new turn."""
     running: bool = False
 
     def next(self) -> list[Woken]:
-        """The wakes of the next turn; empty if none waits."""
+        """The wakes of the next turn; empty if there are none."""
         return next(iter(self.resumed.values()), self.collected)
 
     @property
     def urgency(self) -> tuple[bool, int]:
-        """Where a person waits goes first, then what has waited longest."""
+        """Sort key: threads in which a person waits come first, then the longest waiting."""
         woken = self.next()
         return not any(by_person(w.message) for w in woken), min(w.message.seq for w in woken)
 
     def put(self, woken: Woken, started: str | None) -> None:
-        """One more. `started`: the turn that had begun with it, if one had."""
+        """Add a wake. `started`: the id of the turn that was already started with it, if any."""
         group = self.collected if started is None else self.resumed.setdefault(started, [])
         group.append(woken)
 
     def take(self) -> tuple[str | None, list[Woken]]:
-        """The next turn's wakes, and its id if it had begun before."""
+        """Remove the wakes of the next turn. Returns its id if it was started before, and the
+        wakes.
+        """
         if self.resumed:
             started = next(iter(self.resumed))
             return started, self.resumed.pop(started)
@@ -292,18 +298,20 @@ class WakeQueue:
         return None, woken
 
     def amend(self, amendment: Message) -> None:
-        """A message that waits here may have been edited."""
+        """Apply an edit to the messages that wait here."""
         self.collected = [_amended(woken, amendment) for woken in self.collected]
         for id, several in self.resumed.items():
             self.resumed[id] = [_amended(woken, amendment) for woken in several]
 
     def drop(self, turns: Set[str]) -> None:
-        """These turns have ended before they began here."""
+        """Remove turns that the hub has ended."""
         self.collected = [w for w in self.collected if w.wake.turn not in turns]
         self.resumed = {id: woken for id, woken in self.resumed.items() if id not in turns}
 
     def keep(self, still: StillOpen) -> None:
-        """Forget what has ended; of a turn that had begun before, all or nothing."""
+        """Drop wakes that have ended. A turn that was started before is kept or dropped as a
+        whole.
+        """
         self.collected = [w for w in self.collected if still.has(w.message)]
         groups = self.resumed.items()
         self.resumed = {
@@ -323,14 +331,14 @@ def _amended(woken: Woken, amendment: Message) -> Woken:
 
 
 Received = Literal["known", "noted", "queued", "ignored"]
-"""What became of an event: repeated, no wake, a wake that waits for its turn, a wake that the
-agent's `ignore_senders` keeps from it."""
+"""The outcome of an event: seen before, no wake, a queued wake, or a wake by a sender in the
+agent's `ignore_senders`."""
 
 
 class Inbox:
-    """The threads and the waiting wakes of the agent `me`.
+    """The threads and pending wakes of the agent `me`.
 
-    `position` is the last position of the stream that has been taken in.
+    `position` is the last stream position that was taken in.
     """
 
     def __init__(self, me: str, *, concurrency: int = 4, ignore_senders: Iterable[str] = ()):
@@ -348,11 +356,11 @@ class Inbox:
     def begin(
         self, ready: Ready, claims: Callable[[Message, Wake], bool] = lambda message, wake: False
     ) -> list[PendingWake]:
-        """Take in the state of a connection. Returns the pending wakes of ignored senders.
+        """Take in the state of a new connection. Returns the pending wakes of ignored senders.
 
-        With `resumed: false` all that was known is forgotten, turns that run included: whoever runs
-        them must stop them first. `claims` is asked about pending wakes whose turns have not begun;
-        what it claims starts nothing.
+        With `resumed: false` everything is forgotten, including running turns: the caller must have
+        stopped them. `claims` is asked about pending wakes whose turns were not started; a claimed
+        wake starts nothing.
         """
         if not ready.resumed:
             self._threads = Threads()
@@ -361,7 +369,7 @@ class Inbox:
             self._running = 0
             self.position = 0
         self._threads.begin(ready.threads)
-        # What this process has not taken in yet, by an event or an earlier `ready`.
+        # What neither an event nor an earlier `ready` has brought.
         fresh = [p for p in ready.pending if p.message.seq > self.position]
         ignored: list[PendingWake] = []
         for pending in fresh:
@@ -374,7 +382,7 @@ class Inbox:
         return ignored
 
     def receive(self, event: Event, *, claimed: bool = False) -> Received:
-        """Take in an event. A `claimed` one is somebody's answer: its wake starts nothing."""
+        """Take in an event. With `claimed`, it is an awaited answer and its wake starts nothing."""
         if event.seq <= self.position:
             return "known"
         self.position = event.seq
@@ -387,14 +395,14 @@ class Inbox:
         return "queued"
 
     def put_back(self, message: Message, wake: Wake) -> None:
-        """A wake that was claimed shall start a turn after all."""
+        """Queue a wake that was claimed, but has to start a turn after all."""
         self._queue(Woken(message, wake), None)
 
     def note(self, *messages: Message) -> None:
-        """Add messages to their threads, wherever in the order they belong; known ones are skipped.
+        """Add messages to their threads, in their places; known ones are skipped.
 
-        The agent's own messages come in this way: the hub does not send them back. Edits and
-        deletions change what is here, and have no place of their own.
+        The agent's own messages come in this way, because the hub does not send them back. Edits
+        and deletions are applied to the messages that they amend.
         """
         self._threads.note(*messages)
         for message in messages:
@@ -403,13 +411,13 @@ class Inbox:
                 queue.amend(message)
 
     def drop(self, turns: Set[str]) -> None:
-        """The hub has ended these turns before they began here: nothing waits for them."""
+        """Remove wakes whose turns the hub has ended before they started here."""
         for queue in self._queues.values():
             queue.drop(turns)
         self._forget_empty()
 
     def keep(self, still: StillOpen) -> None:
-        """Of what waits, only this has not ended at the hub."""
+        """Keep only the wakes that are still open at the hub."""
         for queue in self._queues.values():
             queue.keep(still)
         self._forget_empty()
@@ -417,10 +425,10 @@ class Inbox:
     # What to do ---------------------------------------------------------------------------------
 
     def next_turns(self, held: Set[str] = frozenset()) -> list[TurnPlan]:
-        """The turns that may start now, which count as running from here on; none in threads that
-        are `held`.
+        """The turns that may start now, none of them in `held` threads; from here on they count as
+        running.
 
-        Threads in which a person waits go first, then those that have waited longest.
+        Threads in which a person waits come first, then the longest waiting.
         """
         plans = []
         while self._running < self._concurrency:
@@ -437,13 +445,13 @@ class Inbox:
         return plans
 
     def again(self, plan: TurnPlan) -> None:
-        """A turn that has stopped to wait goes on, before what has come since is looked at."""
+        """Resume a parked turn, before newer wakes of its thread."""
         self._waited.add(plan.id)
         for woken in plan.woken:
             self._queue(woken, plan.id)
 
     def ended(self, thread_id: str) -> None:
-        """The turn of this thread is over."""
+        """The thread's turn has ended."""
         queue = self._queues.get(thread_id)
         if queue is None or not queue.running:
             return
@@ -455,9 +463,9 @@ class Inbox:
     def steering(
         self, thread_id: str, enters: Callable[[Message], bool] = lambda message: True
     ) -> list[Woken]:
-        """What people have said since the thread's turn began, oldest first, as far as it wakes the
-        agent and `enters`. It waits for the next turn unless `steered` says that it was let into
-        this one.
+        """Messages that people sent since the thread's turn started, oldest first, provided that
+        they wake the agent and `enters` accepts them. They stay queued for the next turn until
+        `steered` assigns them to the running one.
         """
         queue = self._queues.get(thread_id)
         if queue is None or not queue.running:
@@ -466,14 +474,16 @@ class Inbox:
         return sorted(said, key=lambda w: w.message.seq)[:MOST_INCOMING]
 
     def steered(self, thread_id: str, woken: Iterable[Woken]) -> None:
-        """These belong to the turn that runs in the thread, and start none of their own."""
+        """Assign these messages to the turn running in the thread; they start no turn of their
+        own.
+        """
         queue, seqs = self._queues.get(thread_id), {w.message.seq for w in woken}
         if queue is not None:
             queue.collected = [w for w in queue.collected if w.message.seq not in seqs]
 
     @property
     def threads(self) -> Iterator[Thread]:
-        """All threads, the most recently active first."""
+        """All threads, most recently active first."""
         return iter(self._threads)
 
     def ignores(self, sender: str) -> bool:
@@ -485,12 +495,12 @@ class Inbox:
         return self._threads.get(thread_id)
 
     def waiting(self, thread_id: str) -> int:
-        """How many wakes wait in a thread."""
+        """Number of wakes that wait in a thread."""
         return sum(1 for _ in self._queues.get(thread_id, ()))
 
     def _queue(self, woken: Woken, started: str | None) -> None:
         thread = self._threads.get(woken.message.thread_id)
-        if thread is not None and thread.amendments:  # it may have been held, and edited meanwhile
+        if thread is not None and thread.amendments:  # it may have been edited while it was held
             woken = woken._replace(message=thread.latest(woken.message))
         self._queues.setdefault(woken.message.thread_id, WakeQueue()).put(woken, started)
 

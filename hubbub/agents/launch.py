@@ -1,4 +1,4 @@
-"""From an agent's section of the YAML to an agent that runs."""
+"""From an agent's section of the YAML to a running agent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 _NO_SERVERS: Mapping[str, McpServerConfig] = MappingProxyType({})
 
 RECENT = 20
-"""Broadcasts among which the same greeting need not stand twice."""
+"""Broadcasts that are searched for an earlier copy of the greeting."""
 
 
 async def run_agent(
@@ -64,13 +64,13 @@ async def run_agent(
 ) -> None:
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
-    Then running turns have `grace_s` seconds to end; those that do not are taken up again by the
-    next process. Relative paths in the config are meant relative to `base_dir`. With a `greet_cid`
-    that was used before, the agent does not greet again. `mods` are what a prompt tells of the
-    hub's. `approver` is asked before calls that need approval; without one people are, through the
-    hub.
-    `hooks` are told what a model's turns do, after those that the config names. `performer` carries
-    out the calls that may run. `objects` are the agent's in Python, `program` is what it runs in.
+    On cancellation running turns have `grace_s` seconds to end; the next process resumes those that
+    do not. Relative paths in the config are relative to `base_dir`. If the hub has already seen
+    `greet_cid`, the agent does not greet again. `mods` describes the hub's mods for prompts.
+    `approver` decides about calls that need approval; without one, people are asked through the
+    hub. `hooks` run after the hooks in the config. `performer` carries out permitted calls.
+    `objects` are Python objects in place of config keys, `program` is the program that runs the
+    agent.
 
     Raises `ConfigError` before anything is sent when the config names a file, class, tool or model
     that does not exist, and `ConnectionLost` when the hub closes for good.
@@ -87,7 +87,7 @@ async def run_agent(
             agent, client, config, grace_s=grace_s, greet_cid=greet_cid, program=program
         )
         return
-    from hubbub.agents.modelled import running  # prompts, dialects and tools
+    from hubbub.agents.modelled import running  # imported late: prompts, dialects and tools
 
     inbox = inbox_of(config, name)
     made = running(
@@ -132,7 +132,7 @@ async def run_python_agent(
 
 
 def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
-    """The class that a `python` agent names. Raises `ConfigError`."""
+    """The class of a `python` agent. Raises `ConfigError`."""
     if config.class_ is None:
         raise ConfigError("a python agent needs `class: file.py:ClassName`")
     found = load_attribute(config.class_, base_dir)
@@ -151,7 +151,7 @@ async def run_backend(
     trials: TurnTrials | None = None,
     program: Program | None = None,
 ) -> None:
-    """Run the agent whose turns `backend` takes until cancelled; the arguments are `run_agent`'s.
+    """Run the agent whose turns `backend` takes until cancelled; arguments as for `run_agent`.
 
     Raises `ConnectionLost` when the hub closes for good.
     """
@@ -171,9 +171,9 @@ async def run_backend(
 
 
 async def greet(client: Client, text: str, cid: str | None = None) -> None:
-    """Broadcast `text`; one short line if it stands among the last broadcasts already.
+    """Broadcast `text`, or one short line if `text` is among the last broadcasts already.
 
-    With the `cid` of a greeting that was sent, nothing is sent.
+    If the hub has already seen `cid`, nothing is sent.
     """
     page = await client.call("read_thread", thread=BROADCAST, limit=RECENT)
     said = ThreadPage.model_validate(page).messages
@@ -184,9 +184,9 @@ async def greet(client: Client, text: str, cid: str | None = None) -> None:
         await client.call("broadcast_text_message", cid=cid, text=text)
     except OperationError as exc:
         if exc.code != ErrorCode.CID_CONFLICT:
-            raise  # else: in this life of the network it has greeted
+            raise  # otherwise it has already greeted in this network
 
 
 def inbox_of(config: AgentConfig, name: str) -> Inbox:
-    """The inbox of an agent with this section."""
+    """The inbox for an agent with this config."""
     return Inbox(name, concurrency=config.concurrency, ignore_senders=config.ignore_senders)

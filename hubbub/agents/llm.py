@@ -1,4 +1,4 @@
-"""An agent that is a model: drives the loop with real models, tools and time."""
+"""The backend of an agent with one model: runs the turn loop with a real model, tools and clock."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class LlmBackend(AgentBackend):
         fork: ForkTool | None,
         terms: Terms,
     ):
-        """`fork` is the tool of that name that is among the tools."""
+        """`fork` is the tool of that name, if the agent has it."""
         client = parts.client
         self._terms, self._outbox = terms, parts.outbox
         self._program, self._output = parts.program, parts.objects.output
@@ -185,7 +185,9 @@ class LlmBackend(AgentBackend):
         asked: AskModel,
         hear: OnDelta | None,
     ) -> Answer:
-        """Raises `ModelError`, but for the words of a question: there are others."""
+        """Raises `ModelError`, except when asking for the words of a question, which has a
+        fallback.
+        """
         asks = self._config.mode == "interactive"
         steps = without_questions(loop.steps) if asks else loop.steps
         if not asked.words:
@@ -200,15 +202,16 @@ class LlmBackend(AgentBackend):
             return Answer(notes=(f"the model gave no words for the question: {exc}",))
 
     async def _with_asker(self, plan: TurnPlan) -> TurnPlan:
-        """The plan with the message that waits for an answer, where work comes back that the agent
-        has handed on because of it."""
+        """Where delegated work comes back: the plan with the message that is waiting for the
+        answer.
+        """
         back = next((m for m in plan.incoming if _ends_request(m)), None)
         try:
             while back is not None and back.request is not None and _ends_request(back):
                 task = await self._message(back.request.id)
                 back = await self._message((task.cause_id or "").rpartition("-")[2])
         except OperationError:
-            return plan  # it is not the agent's to read (any more)
+            return plan  # the agent may not (or no longer) read it
         return plan if back is None else replace(plan, handed_on=back)
 
     async def _message(self, id: str) -> Message:
@@ -217,7 +220,7 @@ class LlmBackend(AgentBackend):
     def _toolbox(
         self, plan: TurnPlan, output: Output[object] | None
     ) -> tuple[Toolbox, frozenset[str]]:
-        """The tools of a turn, and the names of those that the asker runs."""
+        """The tools of a turn, and the names of those that the requester runs."""
         toolbox = self._tools.for_turn(*_needed(plan))
         if output is not None:
             toolbox = toolbox.ending_with(output.finishing(self._outbox))
@@ -228,7 +231,9 @@ class LlmBackend(AgentBackend):
         return toolbox.with_runtime(external), frozenset(tool.name for tool in external)
 
     async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
-        """The tools whose conditions hold in this turn. Raises `ConfigError` where one raises."""
+        """The tools whose conditions hold in this turn. Raises `ConfigError` if a condition
+        raises.
+        """
         tools = (entry.tool for entry in toolbox.registry.entries)
         conditional = [t for t in tools if isinstance(t, FunctionTool) and t.when is not None]
         if not conditional:
@@ -250,8 +255,9 @@ class LlmBackend(AgentBackend):
         return Partials(self._tell_partial, plan, self._inbox, names, self._pace, hear=hear)
 
     async def _earlier(self, recorder: TurnRecorder) -> Earlier:
-        """What this turn goes on with: only the mode `interactive` ends turns with a question, and
-        only calls that who asked has run have results in what they say."""
+        """The steps that this turn continues: only the mode `interactive` ends turns with a
+        question, and only calls run by the requester bring results in a message.
+        """
         plan = recorder.plan
         goes_on = _structured(plan) and results_in(plan.incoming)
         if self._config.mode == "auto" and not goes_on:
@@ -262,24 +268,24 @@ class LlmBackend(AgentBackend):
     def _host(
         self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]
     ) -> Host | None:
-        """What the turn's helpers run in; None: it may have none."""
+        """What the turn's helpers run in; None: it has none."""
         if self._fork is None:
             return None
         shows = self._wakes_nobody(calls.recorder.plan)
         return Host(self._fork.config, calls, asker, loop, recorded, self._outbox, shows=shows)
 
     def _hosting(self, host: Host | None) -> contextlib.AbstractAsyncContextManager[None]:
-        """Within, the turn's helpers run."""
+        """Helpers of the turn run inside this context."""
         if self._fork is None or host is None:
             return contextlib.nullcontext()
         return self._fork.hosted(host.calls.recorder.plan.id, host)
 
     def _wakes_nobody(self, plan: TurnPlan) -> bool:
-        """Whether replies under the incoming message reach no agent as direct messages."""
+        """Whether replies under the incoming message wake no other agent."""
         humans = {p.id for p in self._ready.participants if p.kind == "human"}
         humans |= {m.sender_id for m in plan.incoming if m.sender_kind == "human"}
         others = {m for m in thread_ids.members_of(plan.thread_id) if m != self._inbox.me}
-        return others <= humans  # an agent that has joined since is not in `ready`
+        return others <= humans  # an agent that joined later is not in `ready`
 
     def _rules(
         self,
@@ -303,7 +309,9 @@ class LlmBackend(AgentBackend):
 
 
 def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> str:
-    """What a model reads last: also what it shall answer, where its dialect has no tools."""
+    """The last text that a model reads; for dialects without `finish` it includes the answer's
+    schema.
+    """
     if output is None or FINISH not in dialect.hides:
         return closing
     return f"{closing}\n\nYour answer is JSON that fits this schema: {output.schema_text}".strip()
@@ -314,25 +322,27 @@ def _ends_request(message: Message) -> bool:
 
 
 def _structured(plan: TurnPlan) -> bool:
-    """Whether what has come in may bring more than words."""
+    """Whether an incoming message may carry more than text."""
     return any(isinstance(message.content, dict) for message in plan.incoming)
 
 
 _RECORDS = (
     Reservation, TurnStart, PromptParts, Layer, Window, Signal, ToolCallRecord, Step, TurnEnd,
 )  # fmt: skip
-"""What every turn makes; what reads and writes one takes a few milliseconds to make."""
+"""Models used in every turn; building their validators takes a few milliseconds."""
 
 
 def _needed(plan: TurnPlan) -> Sequence[str]:
-    """The tools that a turn is told of because of what has come in, or waits for what has."""
+    """Tools offered only because of the incoming messages, or of the request that waits for the
+    answer.
+    """
     asked = (m.request for m in (*plan.incoming, plan.handed_on) if m is not None)
     return ("report",) if any(r is not None and r.kind == "task" for r in asked) else ()
 
 
 class RolloutBackend(AgentBackend):
-    """Two brains of one agent, that of all threads and that of a share of them. A thread and the
-    replies in it have the same one for as long as the share does not sink below it.
+    """Two backends of one agent: the regular one, and one that serves a share of the threads. A
+    thread and its reply threads keep their backend as long as the share does not drop below them.
     """
 
     def __init__(self, backend: AgentBackend, rolled_out: AgentBackend, agent: str, share: float):
@@ -365,10 +375,9 @@ class RolloutBackend(AgentBackend):
 
 @contextlib.asynccontextmanager
 async def llm_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
-    """The backend of an agent with one model, and what takes its turns again, for as long as the
-    block runs.
+    """The backend of an agent with one model, and what tries its turns again, while the block runs.
 
-    Raises `ConfigError` when a tool, a model or a file of its prompt does not exist.
+    Raises `ConfigError` when a tool, a model or a prompt file does not exist.
     """
     rollout = parts.config.rollout
     async with contextlib.AsyncExitStack() as both:
@@ -391,7 +400,7 @@ async def _one_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTr
     if config.final_text == "send" and "tool_choice" not in settings.model_fields_set:
         settings = settings.model_copy(update={"tool_choice": "auto"})
     rules = await context_rules(config, name, settings)
-    # Where each step may end the turn with a question, nothing can go on in the background.
+    # In the mode `interactive` every step may end the turn, so nothing can run in the background.
     background = config.mode == "auto"
     fork = ForkTool(config.fork, background=background) if config.fork is not None else None
     prompts = parts.prompts()

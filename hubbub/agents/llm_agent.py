@@ -1,4 +1,4 @@
-"""An agent with a model, declared in Python as YAML declares one."""
+"""An agent with a model, declared in Python with the keys of YAML."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ __all__ = ["LlmAgent", "ToolLike", "is_object", "with_environment"]
 
 Settings = Mapping[str, JsonValue]
 ToolLike = object
-"""The name of an operation, `file.py:function`, a function, what `@tool` makes of one; or a module
-or an object, which give all that `@tool` marks in them."""
+"""The name of an operation, `file.py:function`, a function, a tool made by `@tool`; or a module or
+an object, which stand for all tools marked by `@tool` in them."""
 
 
 _ENVIRONMENT = {"base_url": "OPENAI_BASE_URL", "api_key": "OPENAI_API_KEY"}
@@ -47,27 +47,27 @@ _OBJECT = "python:"
 
 
 def with_environment(endpoint: Mapping[str, object]) -> dict[str, object]:
-    """An endpoint with the environment's address and key, where it has none of its own."""
+    """An endpoint with address and key from the environment, where it has none of its own."""
     usual = {key: environ[name] for key, name in _ENVIRONMENT.items() if environ.get(name)}
     return {**usual, **endpoint}
 
 
 def is_object(tool: str) -> bool:
-    """Whether it stands for a Python object among the `tools` of a config."""
+    """Whether this entry of a config's `tools` stands for a Python object."""
     return tool.startswith(_OBJECT)
 
 
 class LlmAgent:
     """An agent with a model: `LlmAgent("clerk", model="gpt-5-mini", instruction="You ...")`.
 
-    Every argument is a key of YAML, of an agent or of its model, and means the same; what is left
-    out is as in YAML. A section may be a mapping or its class. `tools` and `hooks` may also be
-    Python objects, `instruction` may be a function of the turn's context, `prompt` a
-    `PromptBuilder`; `output` is a type: of every answer. `model` is the model's name at its
-    endpoint, or a name of the network's `models`, which has the rest then. Without `base_url` and
-    `api_key` the environment's OPENAI_BASE_URL and OPENAI_API_KEY hold.
+    Every argument is a key of YAML, of an agent or of its model, with the same meaning and the same
+    default. A section may be a mapping or its class. `tools` and `hooks` may also be Python
+    objects, `instruction` may be a function of the turn's context, `prompt` a `PromptBuilder`;
+    `output` is the type of every answer. `model` is the model's name at its endpoint, or a name in
+    the network's `models`, which then defines the rest. Without `base_url` and `api_key` the
+    environment's OPENAI_BASE_URL and OPENAI_API_KEY apply.
 
-    Raises `ConfigError` for what cannot be, in a sentence that names the argument.
+    Raises `ConfigError` with one sentence that names the wrong argument.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class LlmAgent:
         instruction: str | Render | None = None,
         prompt: PromptBuilder | PromptConfig | Settings | str | None = None,
         output: type[Any] | None = None,
-        # What it may do
+        # Tools and permissions
         tools: Sequence[ToolLike] | None = None,
         disabled_tools: Sequence[str] | None = None,
         permission_mode: PermissionModeName | None = None,
@@ -97,7 +97,7 @@ class LlmAgent:
         approvers: Sequence[str] | None = None,
         channels: Sequence[str] | None = None,
         hooks: Sequence[Hooks | str] | None = None,
-        # How its turns go
+        # Turns
         mode: Literal["auto", "interactive"] | None = None,
         aliases: Aliases | Settings | None = None,
         final_text: Literal["record", "send"] | None = None,
@@ -116,7 +116,7 @@ class LlmAgent:
         # Agents with several models
         models: Mapping[Role, str] | None = None,
         roles: RolesConfig | Settings | None = None,
-        # Its model
+        # Model
         model: str = "default",
         base_url: str | None = None,
         api: Literal["chat", "responses"] | None = None,
@@ -130,7 +130,7 @@ class LlmAgent:
         structured_output: bool | None = None,
         dialect: DialectName | None = None,
         price: Price | Settings | None = None,
-        # How it answers
+        # Generation
         temperature: float | None = None,
         top_p: float | None = None,
         max_output_tokens: int | str | None = None,
@@ -176,7 +176,8 @@ class LlmAgent:
 
     def joined(self, models: Mapping[str, ModelConfig]) -> tuple[AgentConfig, ModelConfig | None]:
         """Its section in a network with these models, and the model that it adds under its own
-        name; None: it uses one of those."""
+        name; None: it uses one of the network's.
+        """
         named = self._label in models or (self._label == "default" and bool(self.config.models))
         if named and not self._endpoint:
             return self.config, None
@@ -185,7 +186,7 @@ class LlmAgent:
     def _tools(
         self, given: Sequence[ToolLike]
     ) -> list[tuple[str, FunctionTool[..., object] | None]]:
-        """What stands for each in the config, and the tool if that is no name."""
+        """The name of each tool in the config, and the tool itself if it is a Python object."""
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise ConfigError(f"{self._place}: tools: {given!r} is no list: write [{given!r}]")
         found: list[tuple[str, FunctionTool[..., object] | None]] = []

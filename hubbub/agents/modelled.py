@@ -1,4 +1,4 @@
-"""Agents with a model, put together: what an agent that is a Python class does without."""
+"""Assembles agents with a model. Imported late: a Python agent without a model does not need it."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ async def running(
     objects: Objects | None,
     program: Program | None,
 ) -> AsyncIterator[tuple[AgentBackend, TurnTrials | None]]:
-    """The backend of an agent, and what tries its turns again; the arguments are `run_agent`'s.
-    Raises `ConfigError`."""
+    """The agent's backend, and what tries its turns again; arguments as for `run_agent`. Raises
+    `ConfigError`.
+    """
     objects = objects or Objects()
     outbox = Outbox(client, inbox)
     servers = McpServers(servers_of(config, name, mcp_servers), base_dir)
@@ -77,7 +78,7 @@ async def running(
 
 
 def load_hooks(config: AgentConfig, base_dir: Path) -> list[Hooks]:
-    """The hooks that an agent names, made. Raises `ConfigError`."""
+    """Instances of the hooks in the config. Raises `ConfigError`."""
     made: list[Hooks] = []
     for place in config.hooks:
         found = load_attribute(place, base_dir)

@@ -1,10 +1,10 @@
-"""Answers of a type: what `finish` takes in place of a text, and what becomes of it.
+"""Typed answers: `finish` takes a value of the type in place of a text.
 
     output = Output(list[Refund])
     output.read('[{"order": 7, "cents": 1900}]')        -> [Refund(order=7, cents=1900)]
 
-The model is offered the type's JSON Schema as the argument `message` of `finish`; what does not fit
-goes back to it with what is wrong, as with any tool.
+The model is offered the type's JSON Schema as the argument `message` of `finish`. A value that does
+not fit goes back to it with the errors, as with any tool.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ T = TypeVar("T")
 
 
 class Output(Generic[T]):
-    """A type of answers: a pydantic model, a list, a union, `bool` and whatever else pydantic can
-    tell in JSON. Raises `UserError` for what it cannot.
+    """A type of answers: a pydantic model, a list, a union, `bool` or any other type that pydantic
+    can describe by a JSON Schema. Raises `UserError` for other types.
     """
 
     def __init__(self, kind: type[T]):
@@ -65,26 +65,28 @@ class Output(Generic[T]):
 
     @property
     def form(self) -> dict[str, JsonValue]:
-        """What an answer in words must be: the arguments of `finish`, without the reason."""
+        """The JSON Schema for an answer without tools: the arguments of `finish`, without the
+        reason.
+        """
         properties = self.spec.offered["properties"]
         assert isinstance(properties, dict)
         return {**self.spec.offered, "properties": {"message": properties["message"]}}
 
     @property
     def schema_text(self) -> str:
-        """The JSON Schema, as a prompt shows it."""
+        """The JSON Schema as a prompt shows it."""
         return json.dumps(self.schema, ensure_ascii=False)
 
     def read(self, text: str) -> T:
-        """The value that an answer says. Raises `pydantic.ValidationError`."""
+        """Parse an answer. Raises `pydantic.ValidationError`."""
         return self._adapter.validate_json(text)
 
     def finishing(self, caller: Caller) -> Saying[BaseModel]:
-        """`finish` that takes such an answer, and sends it as JSON."""
+        """A `finish` that takes a value of this type and sends it as JSON."""
         return Saying(self.spec, self._model, self._text, "finished", caller)
 
     def _text(self, end: BaseModel) -> str:
-        value: T = getattr(end, "message")  # noqa: B009  the model is made here
+        value: T = getattr(end, "message")  # noqa: B009  the model is created here
         return self._adapter.dump_json(value).decode()
 
 

@@ -1,4 +1,4 @@
-"""What an agent with models is put together from, whatever its kind."""
+"""The parts that every agent with models is assembled from, whatever its kind."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["Parts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """Made once for an agent, from its section and the connection that it has."""
+    """Made once per agent, from its config and its connection."""
 
     config: AgentConfig
     name: str
     base_dir: Path
-    """Where relative paths in the config begin."""
+    """Relative paths in the config are relative to it."""
     models: Mapping[str, ModelConfig]
     client: Client
     inbox: Inbox
@@ -45,11 +45,11 @@ class Parts:
     """Tools that come and go."""
     hooks: Sequence[Hooks] = ()
     mods: Sequence[Note] = ()
-    """What a prompt says of the mods of the hub."""
+    """Descriptions of the hub's mods, for prompts."""
     objects: Objects = field(default_factory=Objects)
     program: Program | None = None
     chooser: ToolChooser | None = None
-    """What chooses among many tools."""
+    """Chooses among many tools."""
 
     def prompts(self) -> SystemPrompts:
         """The agent's system prompts. Raises `ConfigError`."""
@@ -67,9 +67,10 @@ class Parts:
     def tools(
         self, tool_policy: ToolPolicy, more: Sequence[Tool] = (), words: str = ""
     ) -> Callable[[Ready], Toolbox]:
-        """Makes the toolbox from what the hub offers. `more` and `words` are those of `ToolKit`.
+        """A function that makes the toolbox from what the hub offers. `more` and `words` as for
+        `ToolKit`.
 
-        Raises `ConfigError` for a wrong name: before the library of a model is imported.
+        Raises `ConfigError` for a wrong name, before the model's library is imported.
         """
         kit = ToolKit(
             self.config,

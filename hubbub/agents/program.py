@@ -1,4 +1,6 @@
-"""The Python program that an agent runs in: what it gives the agent, and what it hears of it."""
+"""The interface of a Python program that runs agents: what it passes to them, and how it follows
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,40 +24,40 @@ class Objects:
     """Python objects of an agent, where YAML would name files."""
 
     tools: Mapping[str, Tool] = field(default_factory=dict)
-    """By what stands for them in the config's `tools`."""
+    """By their placeholders in the config's `tools`."""
     hooks: Sequence[Hooks] = ()
-    """Told of turns after those that the config names."""
+    """Called after the hooks in the config."""
     agent: Agent | None = None
-    """Of an agent without a model: the instance."""
+    """The instance of an agent without a model."""
     instruction: Render | None = None
-    """In place of the config's, as a function of the turn's context."""
+    """Replaces the config's instruction by a function of the turn's context."""
     builder: PromptBuilder | None = None
-    """What the system prompt is built with."""
-    output: Output[Any] | None = None  # of whichever type
-    """What every answer must be; None: text."""
+    """Builds the system prompt."""
+    output: Output[Any] | None = None  # of any type
+    """The type of every answer; None: text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What a program wants of the turn that answers its question."""
 
-    output: Output[Any] | None = None  # of whichever type
-    """What the answer must be; None: as the agent says."""
+    output: Output[Any] | None = None  # of any type
+    """The type of the answer; None: the agent's own."""
     settings: ModelSettings | None = None
-    """How the model answers, over what the agent says."""
+    """Settings that override the agent's."""
 
 
 class Program(Protocol):
-    """A program that asks an agent, and follows its turns. Nothing here may take long."""
+    """A program that asks an agent and follows its turns. Its methods must return quickly."""
 
     def asked(self, plan: TurnPlan) -> Asked:
-        """What it wants of a turn that begins."""
+        """Options for a turn that is starting."""
         ...
 
     def heard(self, event: TurnEvent) -> None:
-        """Something has happened in a turn of an agent with a model."""
+        """An event in a turn of an agent with a model."""
         ...
 
     def settled(self, plan: TurnPlan) -> None:
-        """A turn is over, and its record is durable."""
+        """A turn is over and its record is durable."""
         ...

@@ -1,4 +1,6 @@
-"""Runs one agent: events of its client into the inbox, turns out of it, until it is cancelled."""
+"""Runs one agent: feeds its client's events to the inbox and runs the turns that the inbox
+plans.
+"""
 
 from __future__ import annotations
 
@@ -42,32 +44,32 @@ __all__ = [
     "settle",
 ]
 
-# What may be acknowledged: what is done, as far as nothing before it is open. Pure.
+# Acknowledgements: an event may be acknowledged once it and everything before it is done. Pure.
 
 
 class AckWindow:
-    """Events are opened in order and become done in any order."""
+    """Tracks events that arrive in order and are finished in any order."""
 
     def __init__(self) -> None:
         self._open: dict[int, None] = {}  # in order
         self._last = 0
 
     def opened(self, seq: int) -> None:
-        """An event has arrived."""
         self._open[seq] = None
         self._last = max(self._last, seq)
 
     def open(self, seq: int) -> bool:
-        """Whether it has arrived and is not done."""
+        """Whether the event has arrived and is not done yet."""
         return seq in self._open
 
     def done(self, seq: int) -> int:
-        """The event needs nothing more. Returns the position up to which everything is done."""
+        """Mark an event as done. Returns the position up to which everything is done."""
         self._open.pop(seq, None)
         return next(iter(self._open)) - 1 if self._open else self._last
 
 
-# Wakes that need no turn: the hub is told so by a turn in which nothing happens.
+# Wakes that need no turn: an empty turn is recorded, so that the hub no longer counts them as
+# pending.
 
 
 AWAITED = "a handler was waiting for this message"
@@ -75,18 +77,19 @@ IGNORED = "the agent ignores this sender"
 
 
 async def settle(client: Client, woken: Woken, reason: str) -> None:
-    """Record a turn that has finished for this reason."""
+    """Record an empty turn that finished for this reason."""
     recorder = TurnRecorder(client, TurnPlan.of([woken], None))
     await recorder.end("finished", reason)
     await recorder.settled()
 
 
-# Wakes that somebody in the agent waits for, and that start no turns of their own.
+# Wakes that code inside the agent is waiting for; they start no turn.
 
 
 class Claims:
-    """What the backend claims. `settle` is given each wake that is somebody's, with a reason,
-    `news` each that proves to be nobody's; `spawn` runs what waits for the verdict.
+    """Wakes that the backend claims. `settle` receives each claimed wake with the reason;
+    `unclaimed` receives each wake that turned out not to be claimed; `spawn` runs the task that
+    awaits the verdict.
     """
 
     def __init__(
@@ -113,12 +116,13 @@ class Claims:
             self._news(woken)
 
 
-# Waiting a moment for more: an agent with nothing to do in a thread need not start at once.
+# Debouncing: an idle agent may wait a moment for more messages before it starts a turn.
 
 
 class Debounce:
-    """The threads that wait. `over` is called when one of them has waited for `seconds`, which
-    count from its first wake: who goes on talking is heard no later."""
+    """The threads that are waiting. `over` is called when a thread has waited for `seconds`,
+    counted from its first wake, so that further messages do not extend the wait.
+    """
 
     def __init__(self, seconds: float, over: Callable[[], object]):
         self._seconds, self._over = seconds, over
@@ -126,26 +130,26 @@ class Debounce:
 
     @property
     def held(self) -> Set[str]:
-        """Threads in which no turn begins yet."""
+        """Threads in which no turn may start yet."""
         return self._timers.keys()
 
     def woken(self, message: Message) -> None:
-        """This message wakes the agent in a thread where it does nothing so far."""
+        """A message wakes the agent in a thread that has no running turn."""
         thread_id = message.thread_id
         if message.type == "direct" and by_person(message):
-            self.release(thread_id)  # a person who talks to the agent waits for it
+            self.release(thread_id)  # a person who writes to the agent directly is waiting for it
         elif self._seconds and thread_id not in self._timers:
             loop = asyncio.get_running_loop()
             self._timers[thread_id] = loop.call_later(self._seconds, self._due, thread_id)
 
     def release(self, thread_id: str) -> None:
-        """The thread waits no longer."""
+        """Stop waiting in this thread."""
         timer = self._timers.pop(thread_id, None)
         if timer is not None:
             timer.cancel()
 
     def close(self) -> None:
-        """Nothing waits any more."""
+        """Stop all timers."""
         for thread_id in list(self._timers):
             self.release(thread_id)
 
@@ -155,16 +159,16 @@ class Debounce:
 
 
 GRACE_S = 0.5
-"""Seconds that running turns have to come to their end when the agent is stopped."""
+"""Seconds that running turns have to finish when the agent is stopped."""
 
 log = get_logger(__name__)
 
 
 class AgentRunner:
-    """Runs the agent that `client` (which records its turns) is connected as.
+    """Runs the agent that `client` is connected as; the client must record turns.
 
-    A turn that is interrupted by the end of the process stays open at the hub, which offers it
-    again; one that `cancel` stops is recorded as cancelled.
+    A turn interrupted by the end of the process stays open at the hub, which offers it again; a
+    turn stopped by `cancel` is recorded as cancelled.
     """
 
     def __init__(
@@ -179,9 +183,10 @@ class AgentRunner:
         debounce_s: float = 0.0,
         settled: Callable[[TurnPlan], None] | None = None,
     ):
-        """`steer`: what a person says while a turn runs, unless the message has its own `mode`.
-        `debounce_s`: how long an idle agent waits for more before a turn begins. `settled` is told
-        of each turn that is over, when its record is durable."""
+        """`steer`: what to do with a person's message during a turn, unless the message has its own
+        `mode`. `debounce_s`: seconds that an idle agent waits for more messages before it starts a
+        turn. `settled` is called for each finished turn once its record is durable.
+        """
         self._client, self._inbox, self._backend = client, inbox, backend
         self._trials = trials
         self._grace_s, self._settled = grace_s, settled
@@ -194,15 +199,16 @@ class AgentRunner:
         self._catching_up = CatchingUp(client, inbox, self._spawn, self._all_is_here)
         self._life = new_ulid()
         self._had = 0
-        """What the hub had when this process first joined: an earlier one may have died of it."""
+        """The hub's position when this process first joined: an earlier process may have crashed on
+        anything up to there."""
         self._suspects = asyncio.Lock()
         self._experience = Experience()
         self._acks = AckWindow()
-        self._open = False  # turns wait until the backend has started, and end with the agent
+        self._open = False  # turns wait until the backend has started
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
-        """Until cancelled. Raises `ConnectionLost` when the hub has closed for good."""
+        """Run until cancelled. Raises `ConnectionLost` when the hub has closed for good."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 self._spawn(self._start())
@@ -229,13 +235,15 @@ class AgentRunner:
             self._open = False
             await self._turns.finish(self._grace_s)
             await done_within(self._leave(), _LEAVE_S)
-            raise  # and the group ends what has not finished
+            raise  # the task group cancels what has not finished
         finally:
             self._catching_up.close()
             self._debounce.close()
 
     async def _leave(self) -> None:
-        """Tell the hub that what runs is cut off in order, and not by a death."""
+        """Tell the hub that the running turns were interrupted by a regular shutdown, not by a
+        crash.
+        """
         left = [
             self._client.post("leave_turn", cid=None, turn=plan.id, life=self._life)
             for plan in self._turns
@@ -265,26 +273,26 @@ class AgentRunner:
             case Signal(type="try_turn", sender="hub"):
                 self._spawn(self._try(item.data))
             case Signal():
-                pass  # the others are for people
+                pass  # the other signals are for people
 
     async def _try(self, data: JsonValue) -> None:
-        """Ask a model once more what it was asked in a turn, or say that there is none."""
-        from hubbub.agents.trials import TurnTrials  # what asks models, which few are tried again
+        """Ask a model again what it was asked in a recorded turn (see `TurnTrials`)."""
+        from hubbub.agents.trials import TurnTrials  # imported late: few agents need it
 
         self._trials = self._trials or TurnTrials(self._client)
         await self._trials.take(data)
 
     async def _begin(self, ready: Ready) -> None:
         if not ready.resumed:
-            await self._turns.stop()  # they belong to a log that is no more
+            await self._turns.stop()  # they belong to a log that no longer exists
             self._acks = AckWindow()
             self._parking.clear()
             self._experience.parts = {}
         self._catching_up.begin(ready)
         self._had = self._had or ready.head
-        self._experience.limited = True  # the hub may have another config by now
+        self._experience.limited = True  # the hub's config may have changed
         await self._backend.ready(ready)
-        if ready.resumed:  # the hub may have ended turns while there was no connection
+        if ready.resumed:  # the hub may have ended turns while disconnected
             still = StillOpen.at(ready)
             self._turns.keep(still)
             self._inbox.keep(still)
@@ -294,7 +302,7 @@ class AgentRunner:
         self._catching_up.taken_in(ready)
 
     def _all_is_here(self, held: Iterable[Woken]) -> None:
-        """What has accumulated may start turns, now that nothing is missing."""
+        """The backlog is complete: wakes that were held may start turns."""
         for woken in held:
             if not self._claimed(woken):
                 self._put_back(woken)
@@ -304,7 +312,7 @@ class AgentRunner:
 
     async def _event(self, event: Event) -> None:
         message = event.message
-        if message.amends is not None:  # nobody says anything by it
+        if message.amends is not None:  # an edit or deletion starts nothing
             self._inbox.receive(event)
             self._catching_up.note(event.seq)
             self._acks.opened(event.seq)
@@ -317,7 +325,7 @@ class AgentRunner:
         if woken is None and message.type == "direct":
             self._backend.claims(
                 message
-            )  # an answer that must not wake anybody is one all the same
+            )  # it wakes nobody, but may still be the answer to a question
         received = self._inbox.receive(event, claimed=claimed)
         self._catching_up.note(event.seq)
         if received == "queued":
@@ -325,26 +333,26 @@ class AgentRunner:
             if self._turns.in_thread(message.thread_id) is None:
                 self._debounce.woken(message)
             if event.seq in self._start_turns():
-                return  # acknowledged when the turn's beginning is on its way
+                return  # acknowledged once the start of the turn has been sent
         if received == "noted" and woken is None and self._backend.observes(message):
             suspect = event.seq <= self._had
             self._spawn(self._overhearing.hear(message, suspect=suspect))
             return
         if received == "ignored" and woken is not None:
             self._settle(woken, IGNORED)
-        # A wake that waits for its thread needs no open event: it is pending at the hub until its
-        # turn has ended, and an open event would hold up those of other threads.
+        # A queued wake needs no open event: it stays pending at the hub until its turn has ended,
+        # and an open event would hold up the acknowledgements of other threads.
         await self._done(event.seq)
 
     def _claimed(self, woken: Woken) -> bool:
-        """Whether it starts no turn, at least for now."""
+        """Whether the wake starts no turn, at least for now."""
         if not self._catching_up.done:
             self._catching_up.hold(woken)
             return True
         return self._claims.take(woken)
 
     def _news(self, woken: Woken) -> None:
-        """A wake that somebody seemed to wait for, and does not."""
+        """A wake looked like an awaited answer, but was not."""
         self._put_back(woken)
         self._start_turns()
 
@@ -353,7 +361,7 @@ class AgentRunner:
         self._interrupt(woken.message)
 
     def _interrupt(self, message: Message) -> None:
-        """What wakes the agent may end the turn that runs in its thread."""
+        """Cancel the turn that runs in the message's thread if the message asks for that."""
         running = self._turns.in_thread(message.thread_id)
         if running is not None and wished(message, self._steer) == "interrupt":
             self.cancel(running, f"interrupted by {message.sender_id}")
@@ -368,7 +376,9 @@ class AgentRunner:
     # Turns --------------------------------------------------------------------------------------
 
     def _start_turns(self) -> set[int]:
-        """Start what may start; returns the positions of the messages that those turns answer."""
+        """Start all turns that may start. Returns the positions of the messages that they
+        handle.
+        """
         if not (self._open and self._catching_up.done):
             return set()
         started: set[int] = set()
@@ -392,7 +402,7 @@ class AgentRunner:
             if recorder.parked and recorder.end_record is None:
                 await self._park(plan, recorder)
         except ConnectionLost:
-            return  # nobody is there to hear of it; the hub will offer the turn again
+            return  # nothing can be recorded; the hub will offer the turn again
         except OperationError as exc:
             log.warning("the hub refuses a turn", turn=plan.id, error=str(exc))
             await self._backend.dropped(plan.id)
@@ -401,7 +411,7 @@ class AgentRunner:
             self._inbox.ended(plan.thread_id)
             self._parking.ended(plan.id)
         if never_begun := [m.seq for m in plan.incoming if self._acks.open(m.seq)]:
-            await self._done(*never_begun)  # somebody has ended it: it holds up nothing
+            await self._done(*never_begun)  # it was ended before it began: acknowledge its events
         self._start_turns()
         with self._turns.settling():
             await recorder.settled()
@@ -409,7 +419,9 @@ class AgentRunner:
             self._settled(plan)
 
     async def _run_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        """Until its end is recorded; CancelledError: the process ends, the hub offers it again."""
+        """Run the turn until its end is recorded. CancelledError means that the process is shutting
+        down; the hub offers the turn again.
+        """
         try:
             with contained():
                 async with await self._apart(plan, recorder):
@@ -424,21 +436,22 @@ class AgentRunner:
             raise
         except Exception as exc:
             if isinstance(exc, OperationError) and exc.code == ErrorCode.TURN_OVER:
-                raise  # somebody has ended it: there is no other end to record
+                raise  # it has already been ended; there is no other end to record
             traceback.print_exception(exc)
             await recorder.end("handler_error", told(exc))
 
     async def _apart(
         self, plan: TurnPlan, recorder: TurnRecorder
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Turns that were cut off more than once run one at a time: else those that are beside the
-        one that ends the process would be taken for its like."""
+        """Turns that were interrupted more than once run one at a time. Otherwise the turns that
+        happen to run beside the one that crashes the process would be suspected, too.
+        """
         if not plan.resumed or plan.waited or (await recorder.other(plan.id)).attempts < _SUSPECT:
             return contextlib.nullcontext()
         return self._suspects
 
     async def _park(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        """The turn has stopped to wait, unless somebody has wanted its end in the last moment."""
+        """Park the turn, unless it was cancelled at the last moment."""
         ending = self._turns.ending(plan.id)
         if ending is None:
             self._parking.park(plan)
@@ -449,12 +462,13 @@ class AgentRunner:
     # People -------------------------------------------------------------------------------------
 
     def cancel(self, turn: str, reason: str) -> bool:
-        """Stop a running turn; it is recorded as cancelled. False if it does not run."""
+        """Stop a running turn and record it as cancelled. False if it is not running."""
         return self._turns.end(turn, Ending(reason))
 
     def _end_turns(self, stopped: StopTurns) -> None:
-        """The hub has ended turns: what runs for them ends, and what waits for them never begins.
-        Nobody waits for a model to answer."""
+        """The hub has ended turns: cancel those that run and drop those that wait, without waiting
+        for a model's answer.
+        """
         over = frozenset(stopped.turns)
         for turn in over:
             self._turns.end(turn, Ending(stopped.told, by_hub=True))
@@ -464,8 +478,8 @@ class AgentRunner:
         self._catching_up.drop(over)
 
     def _decided(self, data: JsonValue) -> None:
-        """A person has decided about a call of a turn of ours, or the time for it is up."""
-        from hubbub.protocol.control import Approval  # with all that people are in charge with
+        """An approval for a call of one of the agent's turns was decided, or has expired."""
+        from hubbub.protocol.control import Approval  # imported late: large
 
         approval = Approval.model_validate(data)
         if approval.agent == self._client.participant and approval.state in _DECIDED:
@@ -475,7 +489,8 @@ class AgentRunner:
 
 
 _LEAVE_S = 0.3
-"""Seconds for telling the hub what is left behind: the launcher kills who takes long to end."""
+"""Seconds for reporting interrupted turns to the hub: the launcher kills processes that take long
+to end."""
 _SUSPECT = 2
-"""Processes that have had a turn from which on it runs apart."""
+"""Number of processes that must have attempted a turn before it runs in isolation."""
 _DECIDED = ("approved", "denied", "expired", "cancelled")

@@ -1,4 +1,4 @@
-"""The turns of an agent that run or wait for a person, and how they end before their time."""
+"""The agent's running and parked turns, and how they are cancelled."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from hubbub.protocol.messages import Model
 
 __all__ = ["Ending", "Parking", "RunningTurns", "StopTurns"]
 
-# Turns that have stopped because a call of theirs waits for a person. Pure.
-#
-# Nothing runs for them, and their thread is free for other turns. Their record at the hub has all
-# that they need to go on: here is only which they are.
+# Parked turns: they stopped because one of their calls waits for a person. Pure. Nothing runs for
+# them and their thread is free for other turns. Their record at the hub has all they need to
+# continue; here only their plans are kept.
 
 
 class Parking:
-    """The parked turns of one agent. `again` is given each that can go on."""
+    """The parked turns of one agent. `again` is called for each one that can continue."""
 
     def __init__(self, again: Callable[[TurnPlan], None]) -> None:
         self._again = again
@@ -29,38 +28,40 @@ class Parking:
         self._early: set[str] = set()
 
     def park(self, plan: TurnPlan) -> None:
-        """The turn is about to stop."""
+        """The turn is about to stop and wait."""
         self._parked[plan.id] = plan
 
     def ended(self, turn: str) -> None:
-        """A turn runs no more. One that is parked although something was decided while it still ran
-        goes on at once.
+        """A turn has stopped running. If it was parked, but a decision came while it was still
+        running, it continues at once.
         """
         if turn in self._early:
             self._early.remove(turn)
             self._go_on(turn)
 
     def decided(self, turn: str, *, running: bool) -> None:
-        """Something that the turn waits for is decided: it goes on, as soon as it has stopped."""
+        """A decision that the turn waits for has been made: the turn continues as soon as it has
+        stopped.
+        """
         if running:
             self._early.add(turn)
         else:
             self._go_on(turn)
 
     def look_again(self, running: Iterable[TurnPlan]) -> None:
-        """Anything may have been decided that was not heard of: all go on, and those that run do
-        not stop before they have asked once more.
+        """Decisions may have been missed: resume all parked turns, and let running ones check once
+        more before they park.
         """
         for turn in list(self._parked):
             self._go_on(turn)
         self._early.update(plan.id for plan in running)
 
     def drop(self, turn: str) -> bool:
-        """The turn will not go on. Whether it was parked."""
+        """Forget the turn. Returns whether it was parked."""
         return self._parked.pop(turn, None) is not None
 
     def clear(self) -> None:
-        """Forget them: they belong to a log that is no more."""
+        """Forget all turns: they belong to a log that no longer exists."""
         self._parked.clear()
         self._early.clear()
 
@@ -76,10 +77,10 @@ class Ending:
 
     reason: str
     by_hub: bool = False
-    """The hub has ended it: nothing more is recorded of it or said in it."""
+    """The hub has ended it: nothing more is recorded or sent."""
 
     async def record(self, recorder: TurnRecorder) -> None:
-        """The turn is over for this reason."""
+        """Record that the turn is over for this reason."""
         if self.by_hub:
             await recorder.ended_by_hub(self.reason)
         else:
@@ -87,7 +88,7 @@ class Ending:
 
 
 class StopTurns(Model):
-    """The data of the signal `stop_turns`."""
+    """Data of the signal `stop_turns`."""
 
     turns: tuple[str, ...]
     code: str = ErrorCode.STOPPED
@@ -96,7 +97,7 @@ class StopTurns(Model):
 
     @property
     def told(self) -> str:
-        """In words: what the turns' own records at the hub say, as far as it is known here."""
+        """The reason as text, in the form that the hub records."""
         what = self.code.replace("_", " ")
         by = f" by {self.by}" if self.by else ""
         return f"{what}{by}: {self.reason}" if self.reason else f"{what}{by}"
@@ -110,7 +111,7 @@ class _Running:
 
 
 class RunningTurns:
-    """By their ids. A turn is taken out when it has come to its end, however it did."""
+    """Running turns by id. A turn is removed when it has ended, for whatever reason."""
 
     def __init__(self) -> None:
         self._turns: dict[str, _Running] = {}
@@ -127,7 +128,7 @@ class RunningTurns:
 
     @contextlib.contextmanager
     def settling(self) -> Iterator[None]:
-        """Within, the task of a turn that runs no more makes its record durable."""
+        """While a finished turn's task makes its record durable."""
         task = _this_task()
         self._settling.add(task)
         try:
@@ -139,14 +140,16 @@ class RunningTurns:
         return turn in self._turns
 
     def in_thread(self, thread_id: str) -> str | None:
-        """The turn that runs in a thread; None if there is none."""
+        """The id of the turn that runs in a thread, if any."""
         return next((p.id for p in self if p.thread_id == thread_id), None)
 
-    # Before their time --------------------------------------------------------------------------
+    # Cancelling
+    # --------------------------------------------------------------------------------------
 
     def end(self, turn: str, ending: Ending) -> bool:
-        """Cancel a turn soon. False if it does not run. The first reason counts, but that the hub
-        has ended it counts more than any."""
+        """Cancel a turn soon. False if it is not running. The first reason counts, unless a later
+        one says that the hub has ended the turn.
+        """
         running = self._turns.get(turn)
         if running is None:
             return False
@@ -154,12 +157,12 @@ class RunningTurns:
         if first or ending.by_hub:
             running.ending = ending
         if first:
-            # Not at once: a task that is cancelled before it has begun never comes to record it.
+            # Not at once: a task cancelled before its first step could not record its end.
             asyncio.get_running_loop().call_soon(self._cancel, running)
         return True
 
     def keep(self, still: StillOpen) -> None:
-        """End what the hub has ended while there was no connection to it."""
+        """Cancel turns that the hub has ended while disconnected."""
         for plan in self:
             if not any(map(still.has, plan.incoming)):
                 self.end(plan.id, Ending(_MEANWHILE, by_hub=True))
@@ -169,12 +172,12 @@ class RunningTurns:
             running.task.cancel()
 
     def ending(self, turn: str) -> Ending | None:
-        """Why a running turn is cancelled; None if nobody has asked for it."""
+        """Why a running turn is being cancelled; None if it is not."""
         return self._turns[turn].ending
 
     def caught(self, turn: str) -> Ending | None:
-        """The task of this turn, which calls, has been cancelled: why. With a reason it goes on to
-        record that; None: the agent itself ends.
+        """Called by the turn's own task on CancelledError: why it was cancelled. With a reason the
+        task goes on to record it; None means that the agent itself is shutting down.
         """
         ending = self.ending(turn)
         if ending is not None:
@@ -182,13 +185,13 @@ class RunningTurns:
         return ending
 
     async def finish(self, within_s: float) -> None:
-        """Wait until all have ended and are recorded, but no longer than this."""
+        """Wait until all turns have ended and are recorded, at most `within_s` seconds."""
         under_way = [*self._tasks, *self._settling]
         if under_way:
             await asyncio.wait(under_way, timeout=within_s)
 
     async def stop(self) -> None:
-        """Cancel them, without an end: the hub will offer them again."""
+        """Cancel all turns without recording an end: the hub will offer them again."""
         tasks = self._tasks
         for task in tasks:
             task.cancel()

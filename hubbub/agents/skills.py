@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 LONGEST_BODY = 64 * 1024
-"""Characters of a skill's instructions: a model is given all of them, or the skill is refused."""
+"""Characters of a skill's instructions. A longer skill is refused, not cut."""
 _MARK = "---"
 _FILE_OF_FOLDER = "SKILL.md"
 _FORM = "begin it with a line ---, then name: and description:, then a line ---"
@@ -44,7 +44,7 @@ class Skill:
     name: str
     """1 to 64 letters, digits, '-' or '_'."""
     description: str
-    """When to load it, in a line: what a model knows before it does."""
+    """When to load it, in one line: all that a model knows before it does."""
     body: str
     path: Path
 
@@ -52,7 +52,7 @@ class Skill:
 def load_skills(places: Sequence[Path]) -> dict[str, Skill]:
     """The skills in files and folders, by name, in their order.
 
-    Raises `ConfigError` with file and line for one that is broken, and when two have one name.
+    Raises `ConfigError` with file and line for an invalid skill, and for two skills with one name.
     """
     skills: dict[str, Skill] = {}
     for path in dict.fromkeys(path for place in places for path in _files(place)):
@@ -76,7 +76,7 @@ def _files(place: Path) -> list[Path]:
 
 
 def read_skill(path: Path) -> Skill:
-    """The skill in a file. Raises `ConfigError` with file and line."""
+    """Read a skill from a file. Raises `ConfigError` with file and line."""
     lines = _read(path).splitlines()
     if not lines or lines[0].rstrip() != _MARK:
         raise _wrong(f"a skill needs a front matter: {_FORM}", path, 1)
@@ -110,7 +110,7 @@ def _read(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _FrontMatter:
-    """Keys with their texts and lines. Those that nobody here knows are somebody else's."""
+    """Keys with their texts and lines. Unknown keys are ignored."""
 
     values: dict[str, tuple[str, int]]
     path: Path
@@ -127,7 +127,7 @@ class _FrontMatter:
 
 
 def _front_matter(text: str, path: Path) -> _FrontMatter:
-    """The front matter, which begins in the file's second line."""
+    """Parse the front matter, which starts in the file's second line."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as exc:
@@ -140,7 +140,7 @@ def _front_matter(text: str, path: Path) -> _FrontMatter:
         raise _wrong("the front matter needs the keys name and description", path, 1)
     values: dict[str, tuple[str, int]] = {}
     for key, value in root.value:
-        # As it is written: a skill may be called `no` or `2024`.
+        # The raw text: a skill may be called `no` or `2024`.
         text = value.value if isinstance(value, yaml.ScalarNode) else ""
         if isinstance(key, yaml.ScalarNode):
             values[key.value] = (text, key.start_mark.line + 2)
@@ -151,17 +151,17 @@ def _wrong(message: str, path: Path, line: int | None) -> ConfigError:
     return ConfigError(message, shown_path(path), line)
 
 
-# `load_skill`: gives a model the instructions of a skill that its prompt only names.
+# `load_skill`: loads the instructions of a skill that the prompt only names.
 
 
 LOAD_SKILL = "load_skill"
 
 
 class LoadSkill(ReadingTool):
-    """The tool. Its result is not cut: half of an instruction may say the opposite of the whole."""
+    """The tool. Its result is never cut: half an instruction may say the opposite of the whole."""
 
     name = LOAD_SKILL
-    overrides = ToolOverrides(budget=LONGEST_BODY)  # a token has a character at least
+    overrides = ToolOverrides(budget=LONGEST_BODY)  # a token has at least one character
 
     def __init__(self, skills: Mapping[str, Skill]):
         self._skills = dict(skills)
@@ -178,11 +178,11 @@ class LoadSkill(ReadingTool):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """The skills as a prompt names them."""
+        """The skills as a prompt lists them."""
         return tuple(Note(skill.name, skill.description) for skill in self._skills.values())
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """The skill's instructions. Raises `ToolFailed` with near names for an unknown one."""
+        """The skill's instructions. Raises `ToolFailed` with similar names for an unknown skill."""
         name = str(arguments["name"]).strip()
         skill = self._skills.get(name)
         if skill is None:
@@ -193,6 +193,6 @@ class LoadSkill(ReadingTool):
 
 
 def skills_of(registry: Registry) -> tuple[Note, ...]:
-    """The skills that an agent with these tools may load, as its prompt names them."""
+    """The skills that an agent with these tools may load, as its prompt lists them."""
     entry = registry.get(LOAD_SKILL)
     return entry.tool.notes if entry is not None and isinstance(entry.tool, LoadSkill) else ()

@@ -1,7 +1,7 @@
-"""A hub that is none: it tells one agent what there is, and takes down its turn. Nothing leaves it.
+"""A fake hub for dry runs: serves one agent from a fixture and records its turn. Nothing leaves it.
 
-stage = Stage(scene)
-async with Client(MemoryTransport(stage.attach), "clerk", "agent", turns=True) as client: ...
+hub = FakeHub(fixture)
+async with Client(MemoryTransport(hub.attach), "clerk", "agent", turns=True) as client: ...
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ _frames: TypeAdapter[ClientFrame] = TypeAdapter(Annotated[ClientFrame, Field(dis
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What an agent finds when it joins: threads, who is there, and the wake of one turn."""
+    """What an agent finds when it joins: threads, participants, and the wake of one turn."""
 
     network: str
     ready: Ready
 
     @property
     def thread(self) -> str:
-        """Where the agent is woken; canonical."""
+        """The thread in which the agent is woken; canonical."""
         return self.ready.pending[0].message.thread_id
 
 
 class Stage:
     """The hub of one dry run.
 
-    over    set when the turn has ended, or stands still for want of a result (`stop`)
-    steps   what was recorded, by number
+    over    set when the turn has ended, or cannot continue without a tool result (`stop`)
+    steps   the recorded steps, by number
     said    the messages that the agent sent, oldest first
     """
 
@@ -92,12 +92,12 @@ class Stage:
         self._outlet: Outlet | None = None
 
     def stop(self, tool: str, step: int) -> None:
-        """There is no result of this tool: the turn ends here, once the step is recorded."""
+        """There is no result for this tool: end the turn once the step is recorded."""
         if self.lacking is None:
             self.lacking, self._stopped_at = tool, step
         self._look()
 
-    # As `Hub.attach` and its inlet ----------------------------------------------------------------
+    # The interface of `Hub.attach` and its inlet --------------------------------------------------
 
     def attach(self, outlet: Outlet) -> Stage:
         self._outlet = outlet
@@ -112,13 +112,13 @@ class Stage:
             case Call() as call:
                 self._answer(call)
             case _:
-                pass  # acknowledgements and signs of life
+                pass  # acknowledgements and heartbeats
 
     def drained(self) -> None:
-        """It has all been taken."""
+        """Nothing to do: frames are never buffered."""
 
     def lost(self) -> None:
-        """The agent has left."""
+        """The agent has disconnected."""
         self._outlet = None
 
     def _write(self, frame: Model) -> None:
@@ -169,7 +169,7 @@ class Stage:
         raise OperationError(ErrorCode.FORBIDDEN, words)
 
     def _read(self, thread: str) -> ThreadPage:
-        """For the runtime: a model's call of this kind needs a result of the case."""
+        """For the runtime only: a model's own call of this operation needs a result in the case."""
         ready = self.scene.ready
         id = thread_ids.canonical(thread, ready.participant) or thread
         found = (summary.messages for summary in ready.threads if summary.id == id)
@@ -179,7 +179,8 @@ class Stage:
         if self.end is not None or self._stopped_at in self.steps:
             self.over.set()
 
-    # What the agent says --------------------------------------------------------------------------
+    # Messages that the agent sends
+    # -----------------------------------------------------------------
 
     def _sent(self, args: Mapping[str, JsonValue]) -> SendResult:
         thread = self._thread(args)
@@ -195,7 +196,7 @@ class Stage:
         )
 
     def _message(self, thread: str, args: Mapping[str, JsonValue]) -> Message:
-        """What the hub would have made of it."""
+        """The message that a hub would make of it."""
         shown = args.get("text_representation")
         return Message(
             id=f"m{self._seq}",
@@ -213,14 +214,14 @@ class Stage:
         )
 
     def hear(self, args: Mapping[str, JsonValue]) -> None:
-        """The agent has said this, by the arguments of an operation."""
+        """Record a message of the agent, given the arguments of the operation."""
         told = args.get("text", args.get("content"))
         if told is not None:
             as_text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
             self.said.append(as_text)
 
     def _thread(self, args: Mapping[str, JsonValue]) -> str:
-        """Where it goes, by what the operations call it. Raises `OperationError`."""
+        """The thread that the arguments address. Raises `OperationError`."""
         me = self.scene.ready.participant
         match args:
             case {"to": str(to)} if (thread := thread_ids.canonical(to, me)) is not None:
@@ -236,7 +237,7 @@ class Stage:
         return thread_ids.BROADCAST
 
     def _known(self, name: str) -> str:
-        """The participant that is meant. Raises `OperationError`."""
+        """The participant of this name. Raises `OperationError`."""
         bare, everybody = name.removeprefix("@"), [p.id for p in self.scene.ready.participants]
         if bare in everybody:
             return bare

@@ -1,4 +1,4 @@
-"""What a model reads before a turn: from the agent as it stands to its system message."""
+"""Builds an agent's system message for a turn from the current state of the agent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from hubbub.protocol.messages import Message
 
 __all__ = ["MEMORY_TOOLS", "Memory", "SystemPromptBuilder", "shows_outside"]
 
-# What an agent that is a model remembers, as its prompts show it.
+# The memory of an agent with a model, as its prompts show it.
 
 
 log = get_logger(__name__)
@@ -51,10 +51,10 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Memory:
-    """Hands an agent's calls on to the hub, and knows what they make it remember.
+    """Forwards an agent's calls to the hub, and caches what the agent remembers.
 
-    Nobody else changes an agent's memory, so it is asked for once for each connection, and again
-    after calls that change it. Use it as the `Caller` of the agent's tools.
+    Nobody else changes an agent's memory, so it is read once per connection, and again after calls
+    that change it. Use it as the `Caller` of the agent's tools.
     """
 
     def __init__(self, caller: Caller):
@@ -65,17 +65,17 @@ class Memory:
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
     ) -> JsonValue:
-        """As the caller's. Raises what that raises."""
+        """As the caller's; raises the same errors."""
         try:
             return await self._caller.call(name, cid=cid, cause=cause, **args)
         finally:
-            if name in _CHANGING:  # whatever came of it: a call that was given up may have worked
+            if name in _CHANGING:  # whatever the outcome: a call that timed out may have worked
                 self._changes += 1
 
     async def shown(self, connection: object) -> Mapping[str, str]:
-        """What a prompt shows of it, by key; `connection` is what changes with every connection.
+        """What a prompt shows of the memory, by key; `connection` identifies the connection.
 
-        Nothing where the hub does not tell: a turn can do without.
+        Empty if the hub does not answer: a turn can do without.
         """
         asked = self._changes
         if self._known is not None and self._known[0] is connection and self._known[1] == asked:
@@ -95,7 +95,7 @@ class Memory:
 
 @dataclass(slots=True)
 class SystemPromptBuilder:
-    """What stays the same from turn to turn of one agent."""
+    """Builds the system messages of one agent."""
 
     prompts: SystemPrompts
     config: AgentConfig
@@ -103,11 +103,11 @@ class SystemPromptBuilder:
     model: str
     """The model's name at its endpoint."""
     mods: Sequence[Note] = ()
-    """What extends the hub."""
+    """Descriptions of the hub's mods."""
     memory: Memory | None = None
-    """What the agent remembers; None: nothing."""
+    """The agent's memory; None: it has none."""
     _others: tuple[Ready | None, Sequence[ParticipantSummary]] = (None, ())
-    """Who is there besides the agent, by the `ready` that says so: there may be thousands."""
+    """The other participants, cached by the `ready` that lists them: there may be thousands."""
 
     @property
     def scratchpad(self) -> bool:
@@ -122,7 +122,7 @@ class SystemPromptBuilder:
         ready: Ready,
         threads: Iterable[Thread],
     ) -> SystemPrompt:
-        """The system message of a turn. Raises `ConfigError` when a template of the user fails."""
+        """The system message of a turn. Raises `ConfigError` when a user's template fails."""
         context = await self.context(plan, toolbox, dialect, ready, threads)
         return (await self.prompts.awaited(context)).of(context, plan.thread_id)
 
@@ -134,7 +134,7 @@ class SystemPromptBuilder:
         ready: Ready,
         threads: Iterable[Thread],
     ) -> PromptContext:
-        """What the parts of the system message may look at."""
+        """The data that components of the system message may use."""
         me = ready.participant
         shown = islice(threads, self.config.history.threads)
         return PromptContext(
@@ -159,7 +159,7 @@ class SystemPromptBuilder:
         )
 
     async def _knowledge(self, plan: TurnPlan, toolbox: Toolbox) -> Sequence[str]:
-        """The passages that match what has come in, as far as there is room."""
+        """The passages that match the incoming messages, as many as fit."""
         said, entry = self.config.knowledge, toolbox.registry.get(SEARCH_KNOWLEDGE)
         if not said.auto or entry is None or not isinstance(entry.tool, SearchKnowledge):
             return ()
@@ -177,7 +177,7 @@ class SystemPromptBuilder:
         return shown
 
     async def _state(self, toolbox: Toolbox, ready: Ready) -> Mapping[str, str]:
-        """What the agent remembers, if it has a tool that has to do with it."""
+        """The agent's memory, if it has a tool for it."""
         if self.memory is None or not any(name in toolbox.registry for name in MEMORY_TOOLS):
             return {}
         return await self.memory.shown(ready)
@@ -189,8 +189,9 @@ class SystemPromptBuilder:
 
 
 def shows_outside(messages: Iterable[Message], passages: bool, toolbox: Toolbox) -> bool:
-    """Whether a prompt with these messages, and perhaps with passages of documents, has content
-    from outside the network."""
+    """Whether a prompt with these messages, and perhaps passages of documents, has untrusted
+    content.
+    """
     search = toolbox.registry.get(SEARCH_KNOWLEDGE)
     untrusted = passages and search is not None and search.outside
     return untrusted or any(message.outside for message in messages)

@@ -1,8 +1,9 @@
-"""Trying a recorded turn again, for its owner to look at: the model is asked once how to begin it.
+"""Trials: asks a model once more for the first step of a recorded turn, for the agent's owner to
+see.
 
-What it is asked is what the record says, with another system message or of another model if that is
-wanted. Its tools are described to it as they are now; none of its calls is carried out, nothing is
-sent, and no turn begins.
+The prompt is the recorded one, optionally with another system message or for another model. Tools
+are described as they are now; none of the calls is carried out, nothing is sent, and no turn
+starts.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """What an agent that is a model asks with. `tools` makes its toolbox."""
+    """Asks a model as an agent with one model would. `tools` makes its toolbox."""
 
     config: AgentConfig
     models: Mapping[str, ModelConfig]
@@ -50,7 +51,7 @@ class Workbench:
     """Whether the model may think in `<scratchpad>` before it acts."""
 
     async def ask(self, turn: Turn, trial: Trial, ready: Ready) -> tuple[str, Step]:
-        """The name of the model at its endpoint, and the step that it begins the turn with.
+        """The name of the model at its endpoint, and the first step of the turn as it answers now.
 
         Raises `ModelError`, also for a model that does not exist and a record without a prompt.
         """
@@ -67,7 +68,7 @@ class Workbench:
             await model.close()
 
     async def _rules(self, agent: str, model: str) -> ContextRules:
-        """What a question to that model has to fit into."""
+        """The limits of a prompt for that model."""
         config = self.config.model_copy(update={"model": model})
         try:
             return await context_rules(config, agent, self.models[model])
@@ -100,7 +101,7 @@ class Workbench:
 
         context_budget = ContextBudget(rules, FixedMessage(turn.prompt), toolbox.writing)
         answer = await _answer(model, config, start.dialect, system or "", context_budget, as_then)
-        if self.scratchpad:  # once more: what a dialect read out of the text may have hidden some
+        if self.scratchpad:  # a dialect may have hidden thoughts until it was parsed
             answer = without_thoughts(answer)
         notes = [*_missing(start.tools, toolbox.names)]
         if before:
@@ -118,7 +119,9 @@ async def _answer(
     context_budget: ContextBudget,
     offers: Offers,
 ) -> Answer:
-    """A record in a dialect of words has its tools in the system message, so it is kept."""
+    """A record in a dialect of words has its tools in the system message, so that is used
+    unchanged.
+    """
     spoken = next((each for each in DIALECTS.values() if each.name == dialect), None)
     if isinstance(spoken, WordDialect):
         fitted = context_budget.fit(
@@ -135,13 +138,13 @@ def _missing(then: Sequence[str], now: Sequence[str]) -> Sequence[str]:
 
 
 class TurnTrials:
-    """Answers the hub's signals `try_turn`. Without a workbench it says that it cannot."""
+    """Answers the hub's signals `try_turn`. Without a workbench it replies that it cannot."""
 
     def __init__(self, client: Client, bench: Workbench | None = None):
         self._client, self._bench = client, bench
 
     async def take(self, data: JsonValue) -> None:
-        """The data of such a signal."""
+        """Handle the data of such a signal."""
         trial = Trial.model_validate(data)
         tried = await self._tried(trial)
         try:
@@ -155,7 +158,7 @@ class TurnTrials:
         except OperationError as exc:  # the owner has gone, or it took too long
             log.info("nobody waits for a tried turn", turn=trial.turn, error=str(exc))
         except ConnectionLost:
-            return  # the hub knows, and has told whoever waited
+            return  # the hub tells whoever waits
 
     async def _tried(self, trial: Trial) -> TurnTried:
         client, request = self._client, trial.request
@@ -170,7 +173,7 @@ class TurnTrials:
             return TurnTried(request=request, error=why)
         except (ModelError, OperationError, ConnectionLost) as exc:
             return TurnTried(request=request, error=str(exc) or type(exc).__name__)
-        except Exception as exc:  # the agent has turns to run, whatever this met
+        except Exception as exc:  # whatever went wrong, the agent must go on
             log.warning("a turn could not be tried", turn=trial.turn, exc_info=exc)
             return TurnTried(request=request, error=f"the trial failed: {type(exc).__name__}")
         short = accepted(step.model_dump(mode="json"), client.hello.limits)

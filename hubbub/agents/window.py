@@ -1,4 +1,4 @@
-"""From an agent's config to the rules by which its questions fit the window of its model."""
+"""From an agent's config to the rules that keep its prompts within the model's context window."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hubbub.errors import ConfigError
 __all__ = ["context_rules", "counted", "sizes"]
 
 DEFAULT_RESERVE = 4096
-"""Tokens for an answer, where the window is large enough."""
+"""Tokens reserved for the completion, where the window is large enough."""
 _RESULTS = 8
-"""A single result may fill this part of what a question may have."""
+"""A single result may fill at most one in this many parts of the prompt's budget."""
 
 
 def sizes(config: AgentConfig, model: ModelConfig) -> tuple[int, int] | None:
-    """The agent's window, and what is kept free of it for the answer; None: not known."""
+    """The agent's window and the tokens reserved in it for the completion; None: not known."""
     said = config.context
     known = [size for size in (said.window, model.context_window) if size is not None]
     if not known:
@@ -32,9 +32,9 @@ def sizes(config: AgentConfig, model: ModelConfig) -> tuple[int, int] | None:
 
 
 async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> ContextRules:
-    """The rules for the agent `name`. Loads a vocabulary in a thread if the model has a known one.
+    """The rules for the agent `name`. Loads a vocabulary in a thread if the model's is known.
 
-    Raises `ConfigError` when the window has no room for anything but the answer.
+    Raises `ConfigError` when the reserve leaves no room in the window.
     """
     said = config.context
     found, protect = sizes(config, model), frozenset(said.protect)
@@ -60,7 +60,7 @@ async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> C
 
 
 def counted(tool_policy: ToolPolicy, rules: ContextRules) -> ToolPolicy:
-    """The tool_policy with results that are counted, and bounded, by the same window."""
+    """The policy with results counted by the model's tokens and bounded by its window."""
     if rules.room is None:
         return tool_policy
     most = max(rules.room // _RESULTS, 1)
