@@ -1,1 +1,1 @@
-"""One turn: its loop, what it may do, and the record that is kept of it."""
+"""One turn: its loop, the calls that it runs, and its record."""

@@ -1,9 +1,9 @@
-"""What the turns of an agent show of themselves while they run: `activity` signals.
+"""`activity` signals: what the agent's turns show of their state while they run.
 
     thinking    the model is asked, or the handler runs
     calling     tools run; `tool` names them
-    waiting     for somebody's answer; `for` says whose, or `approval`: then the turn does not run
-    idle        the turn is over, however it ended
+    waiting     for an answer; `for` names the participant, or `approval`: then the turn is parked
+    idle        the turn is over, for whatever reason
 
 Each signal goes to the thread of the turn and names the `turn` and its `step`.
 """
@@ -23,12 +23,12 @@ __all__ = ["Activities", "Activity", "Tell"]
 
 State = Literal["thinking", "calling", "waiting"]
 Tell = Callable[[str, JsonValue], Awaitable[None]]
-"""Sends the data of an `activity` to a thread."""
+"""Sends the data of an `activity` signal to a thread."""
 
 
 class Activity:
-    """What one turn is at. With `after_s`, nothing is told before so many seconds, nor more often:
-    a quick turn makes no noise, and a state that does not last is left out.
+    """The state of one turn. With `after_s`, the first signal comes after that many seconds and
+    later ones no more often, so a quick turn sends none and short-lived states are skipped.
     """
 
     def __init__(self, tell: Tell, plan: TurnPlan, after_s: float = 0.0):
@@ -45,14 +45,14 @@ class Activity:
         return self._plan.thread_id
 
     async def show(self, state: State, step: int, tools: Iterable[str] = ()) -> None:
-        """The turn is at this now, in step `step`."""
+        """Show this state of step `step`."""
         named = ", ".join(dict.fromkeys(tools))
         self._step = step
         await self._set({"state": state, "tool": named} if named else {"state": state})
 
     @contextlib.asynccontextmanager
     async def waiting(self, whom: str) -> AsyncIterator[None]:
-        """Within, the turn waits for this participant; several may be waited for at a time."""
+        """Within, the turn waits for this participant; it may wait for several at a time."""
         self._awaited.append(whom)
         await self._set(self._wait_or_think())
         try:
@@ -62,24 +62,24 @@ class Activity:
             await self._set(self._wait_or_think())
 
     async def park(self, step: int) -> None:
-        """The turn stops, and waits for a person: that is shown until it goes on."""
+        """The turn stops to wait for a person; this stays shown until it continues."""
         self._step = step
         await self._set({"state": "waiting", "for": "approval"})
         self.parked = True
 
     async def dropped(self) -> None:
-        """The turn that has stopped will not go on."""
+        """The parked turn will not continue."""
         self._state, self._over = {"state": "idle"}, False
         await self._tell_now()
 
     async def repeat(self) -> None:
-        """Tell again what was told last: whoever had heard it has forgotten it."""
+        """Send the last signal again: the receivers have forgotten it."""
         if self._told is not None:
             await self._tell(self._plan.thread_id, self._told)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The turn lasts as long as this. What was told of it ends with `idle`."""
+        """The turn runs within the block. If anything was shown of it, it ends with `idle`."""
         showing = asyncio.create_task(self._show_slowly()) if self._after_s else None
         try:
             yield
@@ -117,7 +117,7 @@ class Activity:
 
 
 class Activities:
-    """Those of all running turns of an agent."""
+    """The activities of all turns of an agent."""
 
     def __init__(self, tell: Tell):
         self._tell = tell
@@ -138,15 +138,15 @@ class Activities:
                 self._parked[plan.id] = activity
         for other in list(self._parked.values()):
             if other is not activity and other.thread_id == plan.thread_id:
-                await other.repeat()  # this turn's end has been shown in its place
+                await other.repeat()  # this turn's end was shown in its place
 
     async def drop(self, turn: str) -> None:
-        """A turn that has stopped to wait will not go on."""
+        """A parked turn will not continue."""
         parked = self._parked.pop(turn, None)
         if parked is not None:
             await parked.dropped()
 
     async def repeat(self) -> None:
-        """After a lost connection: the hub has forgotten what was told through it."""
+        """After a reconnect: the hub has forgotten the signals of the last connection."""
         for activity in [*self._parked.values(), *self._running.values()]:
             await activity.repeat()

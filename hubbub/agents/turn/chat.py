@@ -1,8 +1,10 @@
-"""A turn's steps as an OpenAI chat: messages are a projection of the steps, never kept. Pure.
+"""A turn's steps as messages of an OpenAI chat. Messages are computed from the steps, never stored.
+Pure.
 
-    steps -> `project`: what the model marked is left out or in fewer words -> `chat_messages`
+    steps -> `project`: applies the model's discards and compressions -> `chat_messages`
 
-A step is one answer with all its results, so that what is left out is never half of a pair.
+A step is one answer with all its results, so leaving out steps never separates a call from its
+result.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ __all__ = [
     "told_result",
 ]
 
-# What people have changed of calls that they approved, in words for models and people. Pure.
+# Changes that people made to calls when approving them, described for models and people. Pure.
 
 
 _MOST = 1000
-"""Characters of a value that are told."""
+"""Characters of a value that are shown."""
 _MOST_NAMES = 20
 _NOT_GIVEN, _LEFT_OUT = "(not given)", "(left out)"
 
@@ -47,7 +49,7 @@ _NOT_GIVEN, _LEFT_OUT = "(not given)", "(left out)"
 def changed_call(
     asked: Mapping[str, JsonValue], final: Mapping[str, JsonValue], by: str
 ) -> ChangedCall | None:
-    """What the person made of the arguments that were asked for; None: nothing else."""
+    """The person's change of the arguments; None if there is none."""
     names = tuple(n for n in {**asked, **final} if not _same(n, asked, final))
     return ChangedCall(by=by, arguments=dict(final), names=names) if names else None
 
@@ -73,9 +75,7 @@ def told_changes(call: ToolCallRecord) -> str:
 
 
 def told_result(call: ToolCallRecord) -> str:
-    """What a model is told of a call that has run: its result, and before that what a person has
-    changed.
-    """
+    """A call's result as a model reads it, after the changes that a person made."""
     return "\n".join(filter(None, (told_changes(call), call.result)))
 
 
@@ -92,23 +92,23 @@ def _json(value: JsonValue) -> str:
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 ALWAYS_SHOWN = 5
-"""The last steps, which marks of the model do not touch where they are protected."""
+"""The number of last steps that the model cannot discard where they are protected."""
 PROTECTED: frozenset[ProtectedName] = frozenset(get_args(ProtectedName))
-"""What stays of steps that a model discards, where the config says nothing else."""
+"""What stays of steps that a model discards, by default."""
 _MOST_ARGUMENTS, _MOST_LINE = 160, 480
-"""Characters of a call's arguments, and of all of a step, in a line."""
+"""Characters of a call's arguments, and of a whole step, in a one-line summary."""
 _MOST_WORDS = 8000
-"""Characters of an answer without calls that the model is shown again."""
+"""Characters of an answer without calls that are shown to the model again."""
 
 Kept: TypeAlias = Step | Compressed | Steering
-"""A step as the model is shown it: whole, or in its own fewer words; what people said in between
-stands by itself, because it is never left out."""
+"""A step as the model sees it: whole, or compressed; people's messages are separate, because they
+are never left out."""
 
 CORRECTION = (
     "Nobody has read that: text outside a tool call reaches no one. Call a tool to say or do "
     "something, or call `finish` if you are done."
 )
-"""What a model is told that answered without a tool call."""
+"""Sent to a model that answered without a tool call."""
 
 
 class ChatFunction(TypedDict):
@@ -137,19 +137,19 @@ def project(
     protect: Collection[ProtectedName] = PROTECTED,
     writes: Collection[str] = (),
 ) -> list[Kept]:
-    """The steps as their own marks leave them: without those that were discarded, in fewer words
-    those that were compressed. The last mark of a step holds, also one that a later turn of the
-    same work has made; one of a later step or of none is without effect, and so is what `protect`
-    does not let go, where `writes` are the tools that change something: something of such a step
-    stays unless the words of a later one, marked with it, stand for both. Messages by which people
-    steered the turn stand before the answer that took them in; those of `steering` come last, the
-    next answer will.
+    """The steps after the model's own marks: discarded steps are left out, compressed ones
+    replaced. The last mark of a step counts, including one made by a later turn that continues this
+    work. Marks of the step itself, of a later step or of a missing one have no effect, and neither
+    have those that `protect` forbids. `writes` are the tools that change something: a line of such
+    a step stays, unless a later step's compression was marked together with it and stands for both.
+    Messages with which people steered the turn come before the answer that took them in; those of
+    `steering` come last, for the next answer.
     """
     marks: dict[int, Compressed | None] = {}
     in_words: set[int] = set()
     for step in steps:
         earlier: dict[int, Compressed | None] = dict.fromkeys(step.discards)
-        earlier |= {mark.n: mark for mark in step.compresses}  # who says both wants the words
+        earlier |= {mark.n: mark for mark in step.compresses}  # if both are given, compression wins
         marks |= {n: mark for n, mark in earlier.items() if n < step.n}
         until = max((mark.n for mark in step.compresses), default=0)
         in_words |= {n for n in step.discards if n < until}  # a summary of all of them
@@ -169,16 +169,17 @@ def project(
 
 
 def _leaves_a_line(step: Step, protect: Collection[ProtectedName], writes: Collection[str]) -> bool:
-    """Whether something of a discarded step must stay."""
+    """Whether a one-line summary of a discarded step must stay."""
     failed = any(call.error for call in step.calls)
     wrote = any(call.name in writes and not call.error for call in step.calls)
     return ("errors" in protect and failed) or ("results" in protect and wrote)
 
 
 def in_a_line(step: Step) -> Compressed:
-    """A step in the model's own words: what it called, and whether that went well.
+    """A one-line summary of a step: its calls, and whether they succeeded.
 
-    Nothing of what others wrote: as words of the model it would count for more than it is.
+    It quotes nothing that others wrote: in the model's own message that would look more trustworthy
+    than it is.
     """
     calls = "; ".join(map(_call, step.calls))
     return Compressed(n=step.n, text=shortened(calls or "I called no tool.", _MOST_LINE))
@@ -193,12 +194,12 @@ def _call(call: ToolCallRecord) -> str:
 
 
 def in_fewer_words(compressed: Compressed) -> str:
-    """How a model is reminded of a step that it has compressed."""
+    """A compressed step as the model sees it."""
     return f"[my step {compressed.n}, in fewer words] {compressed.text}"
 
 
 def cut_words(text: str) -> str:
-    """An answer that led to nothing, as it is shown again: cut in the middle if it is very long."""
+    """An answer without calls, as it is shown again: cut in the middle if it is very long."""
     if len(text) <= _MOST_WORDS:
         return text
     half = _MOST_WORDS // 2
@@ -224,7 +225,7 @@ def _step_messages(step: Kept) -> Iterator[ChatMessage]:
         yield {"role": "assistant", "content": in_fewer_words(step)}
         return
     if not step.calls:
-        if step.text:  # endpoints refuse an assistant message that says nothing
+        if step.text:  # endpoints refuse an empty assistant message
             yield {"role": "assistant", "content": cut_words(step.text)}
         yield {"role": "user", "content": CORRECTION}
         return
@@ -245,6 +246,6 @@ def _tool_call(call: ToolCallRecord) -> ChatToolCall:
     return {
         "id": call.id,
         "type": "function",
-        # A model may have called a tool by a name that the endpoint does not take back.
+        # A model may have called a tool by a name that the endpoint does not accept.
         "function": {"name": _ILLEGAL.sub("_", call.name)[:64] or "_", "arguments": arguments},
     }

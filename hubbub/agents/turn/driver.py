@@ -1,7 +1,7 @@
-"""Carrying out what a turn's state machine decides: one driver for agents, roles and helpers.
+"""Carries out what a turn's state machine decides: one driver for agents, roles and helpers.
 
 machine (`Loop`, `Pipeline`) -> commands -> record a step, ask a model, run calls -> machine -> ...
-until it ends, or stops to wait for a person
+until it ends or is parked
 """
 
 from __future__ import annotations
@@ -51,12 +51,10 @@ __all__ = [
     "shown",
 ]
 
-# Steering: what people say while a turn runs reaches its model with the next question.
-#
-# A message that waits for its thread's turn to end (`Inbox.steering`) is shown with the next
-# question of that turn, unless its sender or the agent's config wants it otherwise (`wished`). It
-# belongs to the turn as soon as the answer is recorded, and not before: whatever happens until
-# then, it starts a turn of its own, as if nobody had let it in.
+# Steering: a person's message during a turn reaches the model with its next question. Such a
+# message waits in the inbox (`Inbox.steering`) and is shown with the turn's next question, unless
+# its sender or the agent's config wants something else (`wished`). It belongs to the turn once the
+# answer is recorded. If anything happens before that, it starts a turn of its own as usual.
 
 
 _TOLD = (
@@ -66,25 +64,27 @@ _TOLD = (
 
 
 class SteeringQueue:
-    """How people steer one turn, unless they say it otherwise."""
+    """Messages with which people steer one turn; `steer` is the default for messages that do not
+    say.
+    """
 
     def __init__(self, inbox: Inbox, thread_id: str, steer: Steer):
         self._inbox, self._thread_id, self._steer = inbox, thread_id, steer
 
     def waiting(self) -> tuple[Woken, ...]:
-        """What the next question shows."""
+        """The messages to show with the next question."""
         return tuple(self._inbox.steering(self._thread_id, self._enters))
 
     def _enters(self, message: Message) -> bool:
         return wished(message, self._steer) == "steer"
 
     def taken(self, woken: Sequence[Woken]) -> None:
-        """An answer to them is about to be recorded."""
+        """An answer to these messages is about to be recorded."""
         self._inbox.steered(self._thread_id, woken)
 
 
 def shown(woken: Sequence[Woken]) -> tuple[Steering, ...]:
-    """The messages as a model is shown them: as incoming ones are in the first prompt."""
+    """The messages as the model sees them: in the form of incoming ones in the first prompt."""
     last = len(woken) - 1
     return tuple(
         Steering(
@@ -114,23 +114,25 @@ class Machine(Protocol):
 
 
 Ask = Callable[[AskModel, OnDelta | None], Awaitable[Answer]]
-"""Asks the model that the command means. Raises `ModelError`."""
+"""Asks the model that the command names. Raises `ModelError`."""
 
 
 class Taint:
-    """Whether a turn, or a helper in it, has read content from outside the network: once it has,
-    that stays. Such content comes from messages that say so of themselves, from the agent's own
-    functions and MCP servers (unless the operator says otherwise), and from files.
+    """Whether a turn, or a helper in it, has read untrusted content, that is, content from outside
+    the network. This never becomes false again. Such content comes from messages marked so, from
+    the agent's own functions and MCP servers (unless the operator says otherwise), and from files.
     """
 
     def __init__(self, outside: bool = False, steps: Iterable[Step] = ()):
-        """`outside`: what it began with was from outside. `steps` are those of an earlier process,
-        and of turns before that it goes on with.
+        """`outside`: it started with untrusted content. `steps` are those of an earlier process,
+        and of turns that this one continues.
         """
         self.outside = outside or any(step.untrusted for step in steps)
 
     def read(self, names: Iterable[str]) -> tuple[str, ...]:
-        """These are from outside, and have been read. Returns their names if they are the first."""
+        """Untrusted content from these sources was read. Returns their names if they are the
+        first.
+        """
         fresh = tuple(dict.fromkeys(names))
         if self.outside or not fresh:
             return ()
@@ -139,28 +141,28 @@ class Taint:
 
 
 def carriers(messages: Iterable[Message]) -> list[str]:
-    """The ids of those messages that carry content from outside."""
+    """The ids of the messages that carry untrusted content."""
     return [message.id for message in messages if message.outside]
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Runs the calls of a turn's steps: what must not run twice once it is on record.
+    """Runs the calls of a turn's steps; what must not run twice is recorded first.
 
-    `around` is given each call, and what runs it.
+    `around` wraps each call.
     """
 
     toolbox: Toolbox
     recorder: TurnRecorder
     around: Around | None = None
     taint: Taint = field(default_factory=Taint)
-    """Of the turn, or of the helper whose calls they are."""
+    """Of the turn, or of the helper that makes the calls."""
 
     async def run(self, run: RunTools, base: int = 0) -> list[CallResult]:
-        """The results, in the order of the calls. `base`: where the step's numbers begin."""
-        outside = self.taint.outside  # what their results bring, the model had not read
+        """The results, in the order of the calls. `base` is added to the step's number."""
+        outside = self.taint.outside  # before the calls: their own results come later
         if self.around is not None or not self.toolbox.only_asks_the_hub(run.calls):
-            await self.recorder.begun()  # who dies of one of them has died in this turn
+            await self.recorder.begun()  # it may crash the process
         if self.toolbox.must_be_recorded(run.calls):
             await self.recorder.durable()
         plan, step = self.recorder.plan, run.step
@@ -180,21 +182,21 @@ class Calls:
 
 @dataclass(slots=True)
 class Driver:
-    """A helper under way; `TurnDriver` is a whole turn."""
+    """Drives a helper; `TurnDriver` drives a whole turn."""
 
     machine: Machine
     calls: Calls
     ask: Ask
     base: int = 0
-    """Where its steps' numbers begin in the turn's record."""
+    """Added to step numbers in the turn's record."""
     join: Callable[[], list[Command]] = list
-    """Before a question: what is to be done about helpers that have ended; nothing: ask."""
+    """Called before a question: commands for helpers that have ended; none means: ask."""
     before_stop: Callable[[End | Park], Awaitable[None]] | None = None
-    """Is awaited before it stops: helpers at work end with it, or are waited for."""
+    """Awaited before it stops: background helpers are cancelled, or waited for."""
     _untrusted: dict[int, tuple[str, ...]] = field(default_factory=dict, init=False)
 
     async def drive(self) -> End | Park:
-        """Until it ends or waits for a person, from wherever its record stands."""
+        """Run from wherever the record stands until the turn ends or is parked."""
         todo = deque(self.machine.start())
         while True:
             match todo.popleft():
@@ -219,7 +221,7 @@ class Driver:
             update = {"n": step.n + self.base, "untrusted": untrusted}
             step = step.model_copy(update=update)
         self.calls.recorder.step(step)
-        if step.steered:  # its messages must not wake the agent once more
+        if step.steered:  # its messages must not wake the agent a second time
             await self.calls.recorder.durable()
 
     async def _ask(self, asked: Sequence[AskModel]) -> list[Command]:
@@ -229,7 +231,7 @@ class Driver:
             return [End(outcome_of(exc), str(exc))]
 
     async def _answers(self, asked: Sequence[AskModel]) -> list[Answered]:
-        """Those of several models side by side. Raises what the first that failed has raised."""
+        """Ask several models in parallel. Raises the first failure."""
         if len(asked) == 1:
             return [await self._answer(asked[0])]
         try:
@@ -258,22 +260,22 @@ class Driver:
         return self.machine.ran(results, self._notes())
 
     def _read(self, n: int, names: Iterable[str]) -> None:
-        """Step `n` has read this from outside the network."""
+        """Step `n` has read untrusted content from these sources."""
         if fresh := self.calls.taint.read(names):
             self._untrusted[n] = fresh
 
     def _hearing(self, asked: AskModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
-        """Within, an answer is written; what it gives hears its pieces."""
+        """Within, an answer is being written; yields the callback for its deltas."""
         return contextlib.nullcontext()
 
     def _notes(self) -> tuple[str, ...]:
-        """What has gone wrong beside the turn since this was last asked."""
+        """Problems besides the turn itself since the last call."""
         return ()
 
 
 @dataclass(slots=True)
 class TurnDriver(Driver):
-    """A whole turn: people see what it is at, steer it, and hooks are told of it."""
+    """Drives a whole turn: shows its activity, lets people steer it, and calls hooks."""
 
     activity: Activity = field(kw_only=True)
     hooks: HookChain = field(kw_only=True)
@@ -281,7 +283,7 @@ class TurnDriver(Driver):
     partials: Partials | None = field(default=None, kw_only=True)
 
     async def run(self, within: float) -> None:
-        """Until the turn's end is on record, or that it waits. `within`: seconds that it has."""
+        """Run until the turn's end is recorded, or it is parked. `within`: seconds."""
         try:
             async with asyncio.timeout(within) as limit:
                 if self.hooks:
@@ -290,7 +292,7 @@ class TurnDriver(Driver):
                 await self._stop(await self.drive())
         except TimeoutError:
             if not limit.expired():
-                raise  # of something within, which should have said more
+                raise  # raised inside the turn, which should have handled it
             end = End("timeout", f"not finished after {within:g} s")
             await self._before_stop(end)
             await self._stop(end)
@@ -303,7 +305,7 @@ class TurnDriver(Driver):
                 await self.activity.park(step)
             case End(outcome, reason, text):
                 await recorder.end(outcome, reason, text)
-                if waits(self.machine.steps):  # the turn that goes on reads this one's record
+                if waits(self.machine.steps):  # the turn that continues it reads this record
                     await recorder.durable()
 
     async def _ask(self, asked: Sequence[AskModel]) -> list[Command]:

@@ -1,19 +1,14 @@
-"""Hooks: Python of the user's that is told what a model's turn does, and may refuse its calls.
+"""Hooks: the user's Python code that observes a model's turns and may refuse its calls.
 
-class Audit(Hooks):
-    def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
-        if call.name == "delete_file" and not at_work():
-            return Refused("files are deleted in working hours only")
-        return Proceed()
+    class Audit(Hooks):
+        def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
+            if call.name == "delete_file" and not at_work():
+                return Refused("files are deleted in working hours only")
+            return Proceed()
 
-A hook that fails (raises, hangs, gives no verdict) ends no turn, and its record has a note:
-
-on_turn_start    nothing else: it has nothing to refuse
-on_text          nothing else: the model goes on writing
-on_step          nothing else: the model has answered
-on_tool_start    the call does not run: a hook that might have refused it has not been heard
-on_tool_end      nothing else: the call has run, or has been refused
-on_turn_end      nothing else: the turn is over
+A hook that fails (raises, times out, returns no verdict) does not end the turn; the record gets a
+note. Only a failing `on_tool_start` has a further effect: the call does not run, because the hook
+might have refused it.
 """
 
 from __future__ import annotations
@@ -51,28 +46,28 @@ __all__ = [
 ]
 
 HOOK_WITHIN_S = 5.0
-"""Seconds that one hook may take each time."""
+"""Seconds that one call of a hook may take."""
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnInfo:
-    """The turn that a hook is told of."""
+    """The turn that a hook is called for."""
 
     id: str
     agent: str
     thread_id: str
     """Canonical."""
     messages: tuple[Message, ...]
-    """What woke the agent, oldest first."""
+    """The messages that woke the agent, oldest first."""
     resumed: bool = False
-    """An earlier process had begun it: its hooks were told of some of it already."""
+    """An earlier process started it and called hooks for part of it already."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model wants. Every hook has a copy of its own of the arguments."""
+    """A call that the model wants. Every hook gets its own copy of the arguments."""
 
     id: str
     name: str
@@ -81,21 +76,22 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent:
-    """Something that has happened in a turn, for a program that runs the agent. `kind` is named as
-    the hook that is told of the same; what does not belong to it is None."""
+    """An event in a turn, for a program that runs the agent. `kind` is named after the
+    corresponding hook. Fields that do not apply are None.
+    """
 
     kind: Literal["turn_start", "text", "step", "tool_start", "tool_end", "turn_end"]
     turn: TurnInfo
     text: str | None = None
-    """Of `text`: what the answer has gained, while the model writes it."""
+    """For `text`: the whole text of the answer so far, while the model writes it."""
     step: Step | None = None
-    """Of `step`: what the model has answered, with its tokens; its calls have not run."""
+    """For `step`: the model's answer, with its tokens; its calls have not run."""
     call: ToolCall | None = None
-    """Of `tool_start` and `tool_end`."""
+    """For `tool_start` and `tool_end`."""
     result: CallResult | None = None
-    """Of `tool_end`."""
+    """For `tool_end`."""
     end: TurnEnd | None = None
-    """Of `turn_end`."""
+    """For `turn_end`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,64 +101,67 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The call does not run; the model is told why."""
+    """The call does not run; the model gets the reason."""
 
     reason: str
 
 
 Verdict: TypeAlias = Proceed | Refused
-"""What a hook says of a call. There is no third: None is a hook that forgot to say something."""
+"""The decision of a hook about a call. There is no third one: None means that the hook forgot to
+decide."""
 
 
 class Hooks:
-    """What may be told; a class that derives from this one defines what it wants to hear.
+    """Base class of hooks; a subclass overrides the methods that it needs.
 
     A method is `async def`, or a plain `def`, which runs in a thread. It has five seconds. Several
-    hooks of an agent are told in the order of its config.
+    hooks of an agent are called in the order of its config.
     """
 
     def on_turn_start(self, turn: TurnInfo) -> Awaitable[None] | None:
-        """The turn begins; the model has not been asked."""
+        """The turn starts; the model has not been asked."""
         return None
 
     def on_step(self, turn: TurnInfo, step: Step) -> Awaitable[None] | None:
-        """The model has answered: its text and calls, which have not run, and its tokens."""
+        """The model has answered: text, calls (which have not run) and tokens."""
         return None
 
     def on_text(self, turn: TurnInfo, text: str) -> Awaitable[None] | None:
-        """What the agent is about to say, as far as its model has written it: all of it each time,
-        a few times in a second. For models that stream, and calls that nobody may refuse."""
+        """The text that the agent is about to send, as far as it is written: the whole text each
+        time, a few times a second. Only for models that stream, and for calls that nobody can
+        refuse.
+        """
         return None
 
     def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Awaitable[Verdict] | Verdict:
-        """A call is about to run; before its permission is looked at. The first refusal counts, and
-        a failure of this method is one. It is told once more of a call that has waited for a
-        person.
+        """A call is about to run; its permission has not been checked. The first refusal counts,
+        and a failure of this method is a refusal. It is called again for a call that has waited for
+        a person.
         """
         return Proceed()
 
     def on_tool_end(
         self, turn: TurnInfo, call: ToolCall, result: CallResult
     ) -> Awaitable[None] | None:
-        """A call has its result, if only that it was refused. One that is cancelled has none, and
-        one that waits for a person has none yet.
+        """A call has a result, possibly that it was refused. Not called for a call that was
+        cancelled, nor yet for one that waits for a person.
         """
         return None
 
     def on_turn_end(self, turn: TurnInfo, end: TurnEnd) -> Awaitable[None] | None:
-        """The turn is over, however it ended; that is about to be recorded."""
+        """The turn is over, for whatever reason; that is about to be recorded."""
         return None
 
 
 def overrides(method: Callable[..., object], usual: Callable[..., object]) -> bool:
-    """Whether a hook has a method of its own in place of the usual one."""
+    """Whether a hook overrides this method of the base class."""
     return getattr(method, "__func__", None) is not usual
 
 
 _USUAL = frozenset(
     {Hooks.on_turn_start, Hooks.on_turn_end, Hooks.on_step, Hooks.on_tool_start, Hooks.on_tool_end}
 )
-"""They do nothing, and nothing is run for them."""
+"""The base class's methods, which do nothing and need not be called."""
 
 
 class HookChain:
@@ -177,23 +176,23 @@ class HookChain:
         within_s: float = HOOK_WITHIN_S,
         hear: Callable[[TurnEvent], None] | None = None,
     ):
-        """`hear` is a program's: it has no time of its own, and refuses nothing."""
+        """`hear` receives the events for a program: it has no timeout and cannot refuse."""
         self._hooks, self._within_s, self._hear = hooks, within_s, hear
         self._turn = TurnInfo(plan.id, agent, plan.thread_id, plan.incoming, plan.resumed)
         self._notes: dict[str, None] = {}
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there are hooks."""
         return bool(self._hooks)
 
     def notes(self) -> tuple[str, ...]:
-        """What went wrong with hooks since this was last asked."""
+        """Failures of hooks since the last call."""
         notes, self._notes = self._notes, {}
         return tuple(notes)
 
     @property
     def wraps(self) -> Around | None:
-        """What each call runs within; None: nothing needs to know of it."""
+        """The wrapper for each call; None: nothing needs one."""
         return self.around if self._hooks or self._hear else None
 
     async def turn_started(self) -> None:
@@ -202,7 +201,7 @@ class HookChain:
             await self._tell(hook.on_turn_start, self._turn)
 
     async def turn_ended(self, end: TurnEnd) -> tuple[str, ...]:
-        """Tell them; returns the notes that are left."""
+        """Call the hooks; returns the notes that are left."""
         self._heard("turn_end", end=end)
         for hook in self._hooks:
             await self._tell(hook.on_turn_end, self._turn, end)
@@ -210,7 +209,7 @@ class HookChain:
 
     async def text_written(self, text: str) -> None:
         for hook in self._hooks:
-            if overrides(hook.on_text, Hooks.on_text):  # most do not want to know
+            if overrides(hook.on_text, Hooks.on_text):  # most do not override it
                 await self._tell(hook.on_text, self._turn, text)
 
     async def step_taken(self, step: Step) -> None:
@@ -252,14 +251,14 @@ class HookChain:
                     pass
                 case Refused(reason):
                     return _refused(call, "refused", reason)
-                case None:  # a note says what was raised: that is not the model's to read
+                case None:  # the exception is in a note; the model need not read it
                     return _refused(call, "hook_failed", _NOT_CHECKED)
                 case _:
                     assert_never(verdict)
         return None
 
     async def _verdict(self, hook: Hooks, call: ToolCallRecord) -> Verdict | None:
-        """What the hook says; None if it fails."""
+        """The hook's verdict; None if it fails."""
         said = await self._tell(hook.on_tool_start, self._turn, _copy(call))
         if isinstance(said, Proceed | Refused):
             return said
@@ -268,14 +267,14 @@ class HookChain:
         return None
 
     async def _tell(self, method: Callable[..., object], *news: object) -> object:
-        """What the hook returns; `_NOTHING` if it fails."""
+        """The hook's return value; `_NOTHING` if it fails."""
         if getattr(method, "__func__", None) in _USUAL:
             return method(*news)
         try:
             async with asyncio.timeout(self._within_s) as limit:
                 with contained():
                     return await _call(partial(method, *news))
-        except Exception as exc:  # noqa: BLE001 - a user's code may raise anything; it is noted
+        except Exception as exc:  # noqa: BLE001 - user code may raise anything; it is noted
             late = isinstance(exc, TimeoutError) and limit.expired()
             took = f"took more than {self._within_s:g} s"
             self._note(method, took if late else f"raised {told(exc)}")
@@ -306,7 +305,7 @@ def _copy(call: ToolCallRecord) -> ToolCall:
 
 
 async def _call(method: partial[object]) -> object:
-    """The method's result: of a coroutine here, of a plain function in a thread."""
+    """The method's result: a coroutine is awaited, a plain function runs in a thread."""
     if inspect.iscoroutinefunction(method.func):
         result = method()
     else:

@@ -1,13 +1,13 @@
-"""The loop of a turn as a pure state machine: what happened goes in, what to do comes out.
+"""The loop of a turn as a pure state machine: events go in, commands come out.
 
-    loop = Loop(rules, tools, steps)        steps: what an earlier process had recorded
+    loop = Loop(rules, tools, steps)        steps: recorded by an earlier process
     commands = loop.start()                 Record, AskModel, RunTools, Park, End
     commands = loop.answered([answered])
     commands = loop.ran(results)
 
-What comes next depends on the recorded steps alone, so a turn that is taken up again goes on
-exactly where its record ends. A message that people steer the turn by begins it anew in two ways:
-what it requires must be sent after it, and nothing before it counts as a repetition.
+The next command depends on the recorded steps alone, so a resumed turn continues exactly where its
+record ends. A message that steers the turn restarts two checks: a reply that it requires must be
+sent after it, and calls before it do not count as repetitions.
 
     last step                                              next
     none                                                   ask the model
@@ -16,14 +16,14 @@ what it requires must be sent after it, and nothing before it counts as a repeti
     repeats itself (`repetition`)                          end: loop_detected
     calls without results                                  run them; `finish` comes last
     calls that wait for a person                           park: the turn stops, and is not over
-    calls handed over to who asked                         end: finished, waiting
-    `finish`, but helpers are at work in the background    say so, once; ask again
-    `finish`, but a reply is required and nothing sent     say so, once; ask again
+    calls handed over to the requester                     end: finished, waiting
+    `finish`, but helpers are running in the background    point that out, once; ask again
+    `finish`, but a reply is required and nothing sent     point that out, once; ask again
     `finish` with a message                                run it: the message is sent
     `finish` whose answer does not fit, three times        end: no_action
     `finish`                                               end: finished
-    mode `interactive`, and a call has done something      ask the model for the words of a
-                                                           question to a person, ask that, then
+    mode `interactive`, and a call had an effect           ask the model to word a question to a
+                                                           person, ask that, then
                                                            end: finished, waiting;
                                                            cancelled if that cannot be asked
     as many steps or tokens as allowed                     end: max_steps
@@ -70,17 +70,17 @@ __all__ = [
     "repetition",
 ]
 
-# What `begin_with` asks of a turn: its first call is one of that tool. Pure.
+# `begin_with`: the first call of the turn must be one of that tool. Pure.
 
 
 def begun(steps: Sequence[Step]) -> bool:
-    """Whether a call of the turn has been carried out: then it was of that tool."""
+    """Whether a call of the turn has been carried out; it was of the tool to begin with."""
     return any(call.error not in NOT_RUN for step in steps for call in step.calls)
 
 
 def held_back(step: Step, before: Sequence[Step], tool: str | None) -> Step:
-    """The step that follows `before`, in which calls that must wait for one of `tool` have the
-    result that says so. None: nothing must wait.
+    """The step that follows `before`. Calls that must wait for a call of `tool` get a result that
+    says so. None: nothing must wait.
     """
     if tool is None or begun(before):
         return step
@@ -91,43 +91,45 @@ def held_back(step: Step, before: Sequence[Step], tool: str | None) -> Step:
 def _not_yet(call: ToolCallRecord, tool: str) -> ToolCallRecord:
     if call.error is not None:
         return call
-    words = f"{call.name} has not run: this turn begins with {tool}. Call {tool} alone, and the "
-    told = failure(NOT_FIRST, f"{words}other tools when you have its result", near=[tool])
-    return call.model_copy(update={"result": told, "error": NOT_FIRST})
+    hint = f"{call.name} has not run: this turn begins with {tool}. Call {tool} alone, and the "
+    result = failure(NOT_FIRST, f"{hint}other tools when you have its result", near=[tool])
+    return call.model_copy(update={"result": result, "error": NOT_FIRST})
 
 
 _WINDOW, _THRESHOLD = 4, 3
 TYPED_TRIES = 3
-"""Answers of a model that may fail to fit what was asked for."""
+"""Failed attempts at a typed answer before the turn ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What bounds a turn."""
+    """Limits and options of a turn."""
 
     max_steps: int = 10
     max_tokens: int | None = None
-    """Of all steps together, read and written; None: no bound."""
+    """Of all steps together, input and output; None: no limit."""
     reply_required: bool = False
     speaking: frozenset[str] = frozenset()
     """Names of the tools that send a message."""
     external: frozenset[str] = frozenset()
-    """Names of the tools that who asked runs."""
+    """Names of the tools that the requester runs."""
     quiet: frozenset[str] | None = None
-    """Mode `interactive`: names of the tools after which nobody is asked. None: mode `auto`."""
+    """Mode `interactive`: names of the tools after which no question is asked. None: mode `auto`.
+    """
     begin_with: str | None = None
-    """The tool that the turn's first call must be of."""
+    """The tool that the turn's first call must use."""
     answers: bool = True
-    """Whether `finish` may say something; else its message is only the turn's reason."""
+    """Whether `finish` may send a message; otherwise its message is only the turn's reason."""
     final_text: Literal["record", "send"] = "record"
-    """Whether text without a call is the message of a `finish`."""
+    """Whether text without a call counts as the message of a `finish`."""
     typed: str = ""
-    """What the message of `finish` must be, if it is no text: the turn ends with one or fails."""
+    """The type of the message of `finish`, if it is not text: without such an answer the turn
+    fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Record this step; one with the same number is replaced."""
+    """Record this step, replacing one with the same number."""
 
     step: Step
 
@@ -138,9 +140,9 @@ class AskModel:
 
     n: int
     fresh: tuple[Steering, ...] = field(default=(), kw_only=True)
-    """What people say that the model has not heard yet."""
+    """Messages from people that the model has not seen yet."""
     words: bool = field(default=False, kw_only=True)
-    """Ask only for the words of the question whether to go on."""
+    """Only ask for the words of the question whether to continue."""
 
     def hearing(self, steering: Sequence[Steering]) -> Self:
         """The same question, after these messages."""
@@ -149,7 +151,7 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a model has answered, and when it was asked: so long after the turn's start."""
+    """A model's answer, and when it was asked, in milliseconds since the turn's start."""
 
     asked: AskModel
     answer: Answer
@@ -159,7 +161,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Run these calls of the step, which are those without a result."""
+    """Run these calls of the step, which have no result yet."""
 
     step: Step
     calls: tuple[ToolCallRecord, ...]
@@ -178,7 +180,9 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Calls of the last step wait for a person. The turn stops here and goes on from its record."""
+    """Calls of the last step wait for a person. The turn stops here and continues from its
+    record.
+    """
 
     step: int
     approvals: tuple[str, ...]
@@ -188,7 +192,7 @@ Command = Record | AskModel | RunTools | Park | End
 
 
 def park(results: Sequence[CallResult], step: int) -> Park | None:
-    """What to do if some of these calls wait for a person."""
+    """The command to park, if any of these calls waits for a person."""
     waits = [result.parked for result in results if result.parked is not None]
     return Park(step, tuple(id for ids in waits for id in ids)) if waits else None
 
@@ -204,9 +208,9 @@ class Loop:
         earlier: Sequence[Step] = (),
         parent: Loop | None = None,
     ):
-        """`tools` are the names a model may call, `finish` among them or not. `earlier` are the
-        steps of turns before that this one goes on with: it is bounded as if it had none. `parent`
-        is the turn's own loop, if this one is of a helper: its tokens count there.
+        """`tools` are the names a model may call; `finish` need not be among them. `earlier` are
+        the steps of turns that this one continues; limits do not count them. `parent` is the turn's
+        own loop, if this is the loop of a helper, whose tokens count there.
         """
         self.steps = [*earlier, *steps]
         self._parent = parent
@@ -248,15 +252,15 @@ class Loop:
         return self._recorded()
 
     def _recorded(self) -> list[Command]:
-        """The last step is to be recorded, and what follows from it."""
+        """The commands to record the last step, and what follows from it."""
         last = self.steps[-1]
         following = self._next()
         if isinstance(following[0], Record) and following[0].step.n == last.n:
-            return following  # `finish` has been settled too: one record says it all
+            return following  # `finish` was completed as well: one record covers both
         return [Record(last), *following]
 
     def _finished(self, answer: Answer) -> Answer:
-        """The answer, with the call that its text stands for where that is to be sent."""
+        """The answer, with text turned into a call of `finish` where that is configured."""
         text = (answer.text or "").strip()
         whole = answer.understood and answer.finish_reason != "length"
         if self._rules.final_text == "record" or answer.calls or not text or not whole:
@@ -295,15 +299,15 @@ class Loop:
             return [following]
         if isinstance(following, AskModel):
             return [replace(following, words=True)]
-        return self._put_question(Answered(AskModel(self._n), Answer()))  # no words are left for it
+        return self._put_question(Answered(AskModel(self._n), Answer()))  # no budget for words
 
     def _has_acted(self) -> bool:
-        """Whether a person is to be asked whether to go on."""
+        """Whether a person has to be asked whether to continue."""
         quiet, last = self._rules.quiet, self._own[-1:]
         return quiet is not None and bool(last) and acted(last[0], quiet)
 
     def _put_question(self, given: Answered) -> list[Command]:
-        """The step that asks a person, in the words of the answer if it has some."""
+        """The step that asks a person, in the model's words if it gave some."""
         asking = question(self.steps[-1], self._rules.quiet or (), self._n, given.answer)
         times = {"at_ms": given.at_ms, "duration_ms": given.duration_ms}
         asking = asking.model_copy(update={**times, "steered": given.asked.fresh})
@@ -313,7 +317,7 @@ class Loop:
         return [Record(asking), RunTools(asking, asking.calls, again=False)]
 
     def _hand_over(self, names: Sequence[str]) -> list[Command]:
-        """The end of a turn whose calls who asked runs; a `finish` beside them is too early."""
+        """End a turn whose calls the requester runs; a `finish` beside them is too early."""
         told = failure("too_early", "the results of your calls are not here yet", retry=True)
         early = [c.id for c in self.steps[-1].calls if c.name == FINISH and c.result is None]
         self._settle([CallResult(id, told, "too_early") for id in early])
@@ -321,7 +325,7 @@ class Loop:
         return [*record, End("finished", f"waits for the results of {', '.join(names)}")]
 
     def join(self, helpers: Sequence[int]) -> list[Command]:
-        """These helpers in the background have ended: what came of them is the next step."""
+        """These helpers in the background have ended: their results become the next step."""
         calls = tuple(
             ToolCallRecord(id=f"helper_{n}", name=WAIT_FOR, arguments={"helper": n})
             for n in helpers
@@ -331,7 +335,7 @@ class Loop:
         return [Record(step), RunTools(step, calls, again=False)]
 
     def _leaves_helpers(self, last: Step) -> bool:
-        """Whether a `finish` would end helpers at work, and that was not pointed out."""
+        """Whether a `finish` would end running helpers, and that was not pointed out yet."""
         finishes = any(c.name == FINISH and c.result is None for c in last.calls)
         calls = (c for step in self._own for c in step.calls)
         told = any(c.error == _AT_WORK for c in calls)
@@ -365,7 +369,7 @@ class Loop:
         return self._ask()
 
     def overspent(self) -> str | None:
-        """Why nothing more may be asked in this turn, if its tokens are used up."""
+        """Why the model may not be asked again in this turn, if its tokens are used up."""
         if self._parent is not None:
             return self._parent.overspent()
         used = self.apart + sum(step.tokens_in + step.tokens_out for step in self._own)
@@ -399,8 +403,8 @@ class Loop:
         return [*record, End("finished", _reason_of(call))]
 
     def _silent(self) -> bool:
-        """Whether somebody waits for a reply: nothing was sent, and that was not pointed out, since
-        the last message came that requires one.
+        """Whether a required reply is missing, and that was not pointed out, since the last message
+        that requires one.
         """
         asked = [s.n for s in self._own if any(t.reply == "required" for t in s.steered)]
         if not asked and not self._rules.reply_required:
@@ -414,12 +418,12 @@ class Loop:
         return speaks and bool(call.result) and not call.error
 
     def _answers(self, call: ToolCallRecord) -> bool:
-        """Whether it is a `finish` that says something."""
+        """Whether the call is a `finish` with a message."""
         said = bool(_message_of(call) or self._rules.typed)
         return self._rules.answers and call.name == FINISH and said
 
     def _misfit(self) -> End | None:
-        """The end of a turn whose model does not give what was asked for."""
+        """The end of a turn whose model fails to give a typed answer."""
         if not self._rules.typed:
             return None
         calls = [c for step in self._own for c in step.calls if c.name == FINISH and c.error]
@@ -447,11 +451,11 @@ _REPLY_REQUIRED = (
 
 
 def repetition(steps: Sequence[Step]) -> str | None:
-    """The name of a call that goes in circles, if the last step shows one.
+    """The name of a call that repeats without progress, if the last step shows one.
 
-    The same call (name and arguments) in three of the last four steps, or two steps that have taken
-    turns for four. Equal calls of one step (three throws of a die) are none, nor is what was called
-    before a person steered the turn.
+    That is the same call (name and arguments) in three of the last four steps, or two steps that
+    alternated for four. Equal calls within one step (three throws of a die) do not count, nor do
+    calls from before a person steered the turn.
     """
     recent: list[Step] = []
     for step in steps[-_WINDOW:]:
@@ -465,7 +469,7 @@ def repetition(steps: Sequence[Step]) -> str | None:
 
 
 def _asked(call: ToolCallRecord) -> End:
-    """After the question whether to go on: without an answer nothing goes on."""
+    """The end of the turn after the question whether to continue was asked, or could not be."""
     if call.error is None:
         return End("finished", waiting(call.arguments))
     failed = f"{call.name} failed: {call.result}"
@@ -482,7 +486,7 @@ def _reason_of(finish: ToolCallRecord) -> str:
 
 
 def _message_of(finish: ToolCallRecord) -> str:
-    """What it says to whoever woke the agent, if it is no text as JSON; empty: nothing."""
+    """The message to the sender, as JSON if it is not text; empty: none."""
     said = finish.arguments.get("message") if isinstance(finish.arguments, dict) else None
     if said is None or isinstance(said, str):
         return (said or "").strip()

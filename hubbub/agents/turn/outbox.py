@@ -1,4 +1,6 @@
-"""How an agent speaks: writes that name their cause, repeat without effect, and are remembered."""
+"""How an agent sends messages: writes name their cause, are idempotent, and enter the agent's own
+threads.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,15 @@ __all__ = ["Outbox", "marks"]
 
 
 def marks(outside: bool) -> dict[str, JsonValue]:
-    """What a message says of itself: nothing, or that it carries content from outside the network.
-    A hub of an older version does not know it."""
+    """The argument that marks a message as untrusted (content from outside the network); empty if
+    it is not. Omitted rather than false, because an older hub does not know it.
+    """
     return {"outside": True} if outside else {}
 
 
 class Outbox:
-    """Calls the hub for the agent, and adds what the agent says to its own threads: the hub answers
-    a message's sender with it, and sends it to everybody else.
+    """Calls the hub for the agent, and adds sent messages to the agent's own threads: the hub
+    returns a message to its sender as the result, and delivers it to everybody else.
     """
 
     def __init__(self, client: Client, inbox: Inbox):
@@ -30,10 +33,10 @@ class Outbox:
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
     ) -> JsonValue:
-        """Call an operation; with `cause` or `cid`, one that writes.
+        """Call an operation; a write has a `cause` or a `cid`.
 
-        A write with this `cid` that was made before, even with other words, counts as made: its
-        first result is returned. Raises `OperationError` for every other refusal.
+        If a write with this `cid` was already made, even with other arguments, its first result is
+        returned. Raises `OperationError` for every other refusal.
         """
         if cause is not None:
             args["cause"] = cause
@@ -43,21 +46,21 @@ class Outbox:
             first = exc.details.get("first")
             if exc.code != ErrorCode.CID_CONFLICT or not isinstance(first, dict):
                 raise
-            return first  # what was said then is not what `args` says now: not remembered
+            return first  # the first message may differ from `args`, so it is not added
         self._remember(value)
         return value
 
     def tell(self, name: str, /, **args: JsonValue) -> None:
-        """Call an operation without waiting for it; what comes of it does not matter."""
+        """Call an operation without waiting for its result."""
         self._client.post(name, cid=None, **args)
 
     async def activity(self, thread_id: str, data: JsonValue) -> None:
-        """Show the others in the thread what the agent is at."""
+        """Show the agent's activity to the others in the thread."""
         await self._client.signal("activity", thread_id, data)
 
     def _remember(self, value: JsonValue) -> None:
         try:
             sent = SendResult.model_validate(value)
         except ValidationError:
-            return  # an operation that sends nothing
+            return  # an operation that sends no message
         self._inbox.note(sent.message)

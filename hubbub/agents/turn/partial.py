@@ -1,13 +1,12 @@
-"""What an agent is about to say, while its model writes it: `partial` signals.
+"""`partial` signals: the message that an agent is about to send, while its model writes it.
 
-Only the `text` of a call (of `finish` the `message`) that will speak in the turn's own thread is
-told, as far as it has been written; its call must be the endpoint's own (dialect `native`).
-Everything else stays unsaid: words outside of calls, thoughts, other tools' arguments, and what is
-meant for somebody else. In a dialect of words it is known only at the end what of them was a
-thought, so nothing is told of them.
+Only the `text` of a call (the `message` of `finish`) that will be sent to the turn's own thread is
+shown, as far as it is written; it must be a native tool call (dialect `native`). Text outside of
+calls, thoughts, arguments of other tools and messages for others are never shown. In the text
+dialects only the complete answer shows what was a thought, so nothing is shown of them.
 
-Nor is a call told of that may yet be refused (`unrefusable`): by a person or by a hook. What a mod
-of the hub may refuse, the hub itself passes on to nobody.
+Nor is a call shown that may still be refused by a person or by a hook (`unrefusable`). The hub
+itself withholds what one of its mods may refuse.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from hubbub.protocol import thread_ids
 __all__ = ["Growing", "Pace", "Partials", "read_growing", "unrefusable"]
 
 EVERY_S = 0.2
-"""Seconds between two signals of a turn, at least."""
+"""Minimum seconds between two signals of a turn."""
 MOST_TEXT = 8000
-"""Characters of the text that are told: the last ones."""
+"""Characters of the text that are shown: the last ones."""
 
 _DECODER = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r"[\s,]*")
@@ -45,18 +44,18 @@ _HALF_PAIR = re.compile("[\ud800-\udbff]\\Z")
 
 @dataclass(frozen=True, slots=True)
 class Growing:
-    """As much of a JSON object as has been written."""
+    """An incomplete JSON object, as far as it is written."""
 
     members: Mapping[str, JsonValue]
-    """Those that are complete."""
+    """The complete members."""
     key: str | None = None
-    """The one that is being written, if its value is a text."""
+    """The member that is being written, if its value is a string."""
     text: str = ""
-    """As far as it is there."""
+    """The value so far."""
 
 
 def read_growing(text: str) -> Growing:
-    """Read the beginning of a JSON object. What is no JSON ends what can be read."""
+    """Read the beginning of a JSON object. Stops at what is no JSON."""
     members: dict[str, JsonValue] = {}
     at = len(text) - len(text.lstrip())
     if not text.startswith("{", at):
@@ -85,7 +84,7 @@ def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _open_text(written: str) -> str:
-    """A JSON string without its end: without the escape, too, that has only begun."""
+    """The value of a JSON string without its end; an incomplete escape is dropped."""
     cut = _CUT_ESCAPE.search(written)
     whole = written[: cut.start(1)] if cut else written
     try:
@@ -97,29 +96,28 @@ def _open_text(written: str) -> str:
 
 @dataclass(slots=True)
 class Pace:
-    """How often the turns of one agent tell of what they write: the more of them write, the more
-    seldom each does.
+    """How often the turns of one agent send `partial` signals: the more turns are writing, the less
+    often each does.
 
-    Signals are paid for like calls, at a fifth of the price. So that an agent never uses up by them
-    what it needs to record its turns and to speak, all of them together cost at most a fifth of
-    what it may call.
+    A signal costs a fifth of a call in the hub's rate limit. To leave enough for recording turns
+    and sending messages, all signals together use at most a fifth of the agent's rate.
     """
 
     calls_per_second: float = 20.0
     """The hub's limit."""
     writing: int = 0
-    """Answers that are told of at present."""
+    """Answers being written at present."""
 
     @property
     def pause_s(self) -> float:
-        """Seconds from one signal of a turn to its next."""
+        """Seconds between two signals of a turn."""
         return max(EVERY_S, self.writing / self.calls_per_second)
 
 
 def unrefusable(
     tools: Iterable[Judged], mode: PermissionMode, hooks: Iterable[Hooks]
 ) -> frozenset[str]:
-    """Names of the tools that speak as soon as they are called: no person must approve the call,
+    """Names of the tools whose messages are certain to be sent: no person must approve the call,
     whatever the turn has read, and no hook is asked.
     """
     if any(overrides(hook.on_tool_start, Hooks.on_tool_start) for hook in hooks):
@@ -138,7 +136,7 @@ class _Writing:
 
 
 class Partials:
-    """Those of one turn. `tell` sends the data of a signal to a thread."""
+    """The `partial` signals of one turn. `tell` sends the data of a signal to a thread."""
 
     def __init__(
         self,
@@ -151,8 +149,8 @@ class Partials:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         hear: Callable[[str], Awaitable[None]] | None = None,
     ):
-        """`names`: of the tools whose calls may be told of. `pace` is that of all turns of the
-        agent. `hear` is told the texts, too.
+        """`names`: tools whose calls may be shown. `pace` is shared by all turns of the agent.
+        `hear` receives the texts, too.
         """
         self._hear = hear
         self._tell, self._plan, self._inbox, self.names = tell, plan, inbox, names
@@ -160,7 +158,9 @@ class Partials:
 
     @contextlib.asynccontextmanager
     async def of(self, step: int) -> AsyncIterator[OnDelta]:
-        """Within, the answer that becomes this step is written; what it gives takes its pieces."""
+        """Within, the answer that becomes this step is written; yields the callback for its
+        deltas.
+        """
         answer = _Answer(self, step)
         try:
             yield answer.hear
@@ -177,7 +177,9 @@ class Partials:
         await self._sleep(self.pace.pause_s)
 
     def is_here(self, name: str, members: Mapping[str, JsonValue]) -> bool:
-        """Whether a call surely speaks where the turn's thread is read, as far as it is known."""
+        """Whether a call is certain to send to the turn's thread, as far as its arguments are
+        known.
+        """
         if name not in self.names:
             return False
         there = self._destination(name, members)
@@ -208,14 +210,14 @@ class Partials:
         return thread_ids.canonical(to, self._inbox.me)
 
     def _thread_of_message(self, id: str) -> str | None:
-        """Of one that stands in the turn's thread; None for all others."""
+        """Of a message in the turn's thread; None for all others."""
         thread = self._inbox.thread(self._plan.thread_id)
         known = (*self._plan.incoming, *(thread.messages if thread else ()))
         return next((m.thread_id for m in known if m.id == id), None)
 
 
 class _Answer:
-    """One answer that is being written, and the task that tells of it."""
+    """One answer that is being written, and the task that sends its signals."""
 
     def __init__(self, partials: Partials, step: int):
         self._partials, self._step = partials, step
@@ -239,7 +241,7 @@ class _Answer:
             self._task = asyncio.create_task(self._tell_slowly())
 
     async def tell_rest(self) -> None:
-        """The answer is whole: what has not been told of it."""
+        """The answer is complete: send what is missing."""
         while await self._tell_one():
             pass
 
@@ -258,7 +260,7 @@ class _Answer:
                 self._news.clear()
 
     async def _tell_one(self) -> bool:
-        """Tell of the first call that there is something new of; whether there was one."""
+        """Send a signal about the first call with new text; returns whether there was one."""
         for writing in self._calls.values():
             data = self._said(writing)
             if data is not None:
@@ -267,7 +269,7 @@ class _Answer:
         return False
 
     def _said(self, writing: _Writing) -> dict[str, JsonValue] | None:
-        """The data of the next signal about a call; None if there is nothing new to tell."""
+        """The data of the next signal about a call; None if there is nothing new."""
         growing = read_growing("".join(writing.pieces))
         key = "message" if writing.name == "finish" else "text"
         said = growing.text if growing.key == key else growing.members.get(key)

@@ -1,4 +1,4 @@
-"""The record of one turn, written at the hub as the turn goes on."""
+"""The record of one turn, written to the hub while the turn runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from hubbub.protocol.turns import (
 __all__ = ["PATIENCE", "TurnRecorder"]
 
 PATIENCE = Backoff(most_s=2.0)
-"""The pauses between two tries to tell the hub what it refused for now."""
+"""Pauses between retries after a temporary refusal."""
 
 log = get_logger(__name__)
 
@@ -44,7 +44,7 @@ log = get_logger(__name__)
 class _Post:
     name: str
     key: object
-    """A later post with the same key replaces what this one wrote."""
+    """A later post with the same key replaces this one."""
     args: dict[str, JsonValue]
     future: asyncio.Future[JsonValue]
 
@@ -53,21 +53,21 @@ _Args: TypeAlias = dict[str, JsonValue]
 
 
 class _Prompts(NamedTuple):
-    """What the model is shown first; None: nothing."""
+    """The first system and user message; None: none."""
 
     system: str | None = None
     user: str | None = None
 
 
 class TurnRecorder:
-    """What the hub is told about a turn. Nothing waits for the hub, except taking up an old turn,
-    and what may end the process: the turn's beginning must be durable before that (`begun`).
+    """Records a turn at the hub without waiting for it. Exceptions: resuming an old turn, and calls
+    that may crash the process, before which the turn's start must be durable (`begun`).
 
-    What the hub refuses for now (too much at once, its disk is full) is told again until it holds.
-    `plan` is the turn; `on_begin` is awaited when its beginning is on its way, so that the events
-    that woke the agent may be acknowledged. The offsets in its record are taken from `clock`.
-    `life` names the process at the hub, which counts those that die in the same turn; `cautious`:
-    an earlier one may have died of it.
+    Records that the hub refuses temporarily (rate limit, full disk) are sent again until they are
+    stored. `plan` is the turn; `on_begin` is awaited once its start has been sent, so that the
+    events that woke the agent can be acknowledged. Offsets in the record are taken from `clock`.
+    `life` identifies the process to the hub, which counts processes that crash in the same turn.
+    `cautious`: an earlier process may have crashed in it.
     """
 
     def __init__(
@@ -88,31 +88,32 @@ class TurnRecorder:
         self.parked = False
         """Whether it has stopped to wait for a person."""
         self.clock: TurnClock
-        """Since the turn has begun."""
+        """Time since the turn's start."""
         self._experience = experience or Experience()
         self.reservations = Reservations(client, plan.id, self.durable, stop, self._experience)
-        """What the turn takes before it asks a model; recording a step settles those of it."""
+        """The turn's budget reservations; recording a step settles those of that step."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
-        """Is told how the turn ends before that is recorded; its notes are recorded with it."""
+        """Called before the end is recorded; returns notes to be recorded with it."""
         self._client = client
         self._on_begin = on_begin
         self._backoff = backoff
         self._life, self._cautious = life, cautious or plan.resumed
         self._begun = False
         self._durably = False
-        self._over = False  # the hub takes no more of it
+        self._over = False  # the hub accepts no more of it
         self._known: tuple[Step, ...] = ()
         self._posts: deque[_Post] = deque()
         self._settling = asyncio.Lock()
-        """Several may wait for the record; one of them at a time looks after it."""
+        """Several tasks may wait for the record; one of them at a time processes it."""
         self._refused_for_now = False
 
     async def take_up(self) -> TurnPlan:
-        """The plan as the turn began with it: without what people steered it by since, which its
-        steps tell. Raises `OperationError` if the hub does not know the turn, or it has ended.
+        """Start or resume the turn. Returns its plan without the messages that have steered it
+        since, which are in its steps. Raises `OperationError` if the hub does not know the turn, or
+        it has ended.
 
-        Where an earlier process may have died of the turn, the hub knows from here on who works on
-        it: making a prompt may be what it dies of.
+        If an earlier process may have crashed in the turn, the hub is told first who runs it now:
+        even making the prompt may be what crashes.
         """
         start, prompts = self._start(), _Prompts()
         if self.plan.resumed:
@@ -128,7 +129,9 @@ class TurnRecorder:
         return self.plan
 
     async def other(self, turn: str) -> Turn:
-        """The record of another turn of the same agent. Raises `OperationError` without one."""
+        """The record of another turn of the same agent. Raises `OperationError` if there is
+        none.
+        """
         return Turn.model_validate(await self._insist("read_turn", {"id": turn}))
 
     async def begin(
@@ -143,10 +146,9 @@ class TurnRecorder:
         dialect: str | None = None,
         tools: tuple[str, ...] = (),
     ) -> tuple[Step, ...]:
-        """The turn begins. Returns the steps of an earlier process; a new turn has none.
+        """Record the turn's start. Returns the steps of an earlier process; none for a new turn.
 
-        Only a turn that is taken up again waits for the hub. Raises `OperationError` if the hub
-        refuses it then.
+        Only a resumed turn waits for the hub. Raises `OperationError` if the hub refuses it.
         """
         told = {
             "continues": continues,
@@ -157,7 +159,7 @@ class TurnRecorder:
             "tools": tools,
         }
         start = self._start().model_copy(update=told)
-        if self.plan.waited:  # it has never left this process, and is not begun again
+        if self.plan.waited:  # a parked turn never left this process, and is not started again
             self._begun = True
             steps = tuple(map(without_cut_calls, self._known))
             self.clock = TurnClock(steps)
@@ -174,7 +176,8 @@ class TurnRecorder:
         return steps
 
     async def begun(self) -> None:
-        """Wait until the hub has the beginning: who dies from here on has died in this turn.
+        """Wait until the hub has the turn's start, so that a crash from here on is counted for this
+        turn.
 
         Raises `ConnectionLost`.
         """
@@ -189,27 +192,29 @@ class TurnRecorder:
         self._post("record_step", step.n, records | {"settles": list(keys)} if keys else records)
 
     async def durable(self) -> None:
-        """Wait until all that has been recorded is durable. Several may wait at the same time.
+        """Wait until everything recorded so far is durable. Several tasks may wait at a time.
 
         Raises `ConnectionLost`.
         """
         await self._settle()
 
     async def park(self) -> None:
-        """The turn stops to wait for a person. Its record is durable, and tells all that it needs
-        to go on. Raises `ConnectionLost`.
+        """The turn stops to wait for a person. Its record is durable and has everything needed to
+        continue. Raises `ConnectionLost`.
         """
         self.leave()
         await self.durable()
         self.parked = True
 
     def leave(self) -> None:
-        """The process works on the turn no more, and has not died in it."""
+        """This process stops working on the turn without having crashed in it."""
         if self._life is not None:
             self._post("leave_turn", "leave", {"turn": self.plan.id, "life": self._life})
 
     async def end(self, outcome: Outcome, reason: str = "", text: str | None = None) -> None:
-        """The turn is over; the first end counts. One that never began is recorded as begun."""
+        """The turn is over; the first end counts. A turn that never started is recorded as
+        started.
+        """
         if self.end_record is not None:
             return
         if not self._begun:
@@ -218,11 +223,11 @@ class TurnRecorder:
         try:
             notes = await self.before_end(end)
             end = end.model_copy(update={"notes": notes})
-        finally:  # also when that is cancelled: the turn has come to its end
+        finally:  # even when cancelled: the turn has ended
             self._post("end_turn", "end", {"end": end})
 
     async def ended_by_hub(self, reason: str) -> None:
-        """The hub has ended the turn: it is over here, too, and nothing more is told of it."""
+        """The hub has ended the turn: it is over here, too, and nothing more is recorded."""
         if self.end_record is None:
             end = self.end_record = TurnEnd(id=self.plan.id, outcome="cancelled", reason=reason)
             self._over = True
@@ -231,7 +236,7 @@ class TurnRecorder:
     async def settled(self) -> None:
         """Wait until everything is durable.
 
-        A hub that is gone for good is no error here: it will offer the turn again.
+        A lost connection is no error here: the hub will offer the turn again.
         """
         try:
             await self._settle()
@@ -239,7 +244,9 @@ class TurnRecorder:
             return
 
     async def _settle(self) -> None:
-        """In order: what follows something that was refused for now was refused for its sake."""
+        """In order: a record that follows a temporarily refused one may have been refused because
+        of it.
+        """
         async with self._settling:
             while self._posts:
                 await self._settle_one(self._posts[0])
@@ -248,7 +255,7 @@ class TurnRecorder:
 
     async def _settle_one(self, post: _Post) -> None:
         try:
-            await asyncio.shield(post.future)  # who stops waiting does not withdraw the record
+            await asyncio.shield(post.future)  # cancelling the wait must not withdraw the record
         except OperationError as exc:
             self._refused_for_now |= exc.temporary
             if not self._refused_for_now:
@@ -298,8 +305,9 @@ class TurnRecorder:
     def _beginning(
         self, start: TurnStart, prompts: _Prompts, *, measured: bool = False
     ) -> tuple[_Args, dict[str, str]]:
-        """The arguments of `begin_turn`, and the texts of its parts with their ids; `measured`: as
-        the hub takes them, each prompt as one part if they are too much."""
+        """The arguments of `begin_turn`, and the texts of its parts with their ids. `measured`: cut
+        to the hub's limits, with each prompt as one part if it is too large.
+        """
         args, parts = self._told(start, [in_parts(text) if text else [] for text in prompts])
         if measured and self._cut(args) != args:
             short: Any = self._cut({"start": args["start"], "prompts": [*prompts]})
@@ -326,7 +334,7 @@ class TurnRecorder:
             for key, record in records.items()
         }
         future = self._client.post(name, cid=None, **args)
-        if _unsent(future):  # not looked at before: measuring costs as much as sending
+        if _unsent(future):  # not checked before: measuring costs as much as sending
             args = {key: self._cut(value) for key, value in args.items()}
             future = self._client.post(name, cid=None, **args)
         self._posts.append(_Post(name, key, args, future))
@@ -336,7 +344,7 @@ class TurnRecorder:
 
 
 def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
-    """Whether the client has refused to send it, for its size or its depth."""
+    """Whether the client has refused to send it because of its size or depth."""
     if not answer.done() or answer.cancelled():
         return False
     refusal = answer.exception()
@@ -345,7 +353,7 @@ def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
 
 
 def _refused(turn: str, operation: str, exc: OperationError) -> None:
-    # That a turn was ended at the hub, whose word comes a moment later, is no fault.
+    # A turn ended at the hub is no fault; the hub's notification may arrive later.
     tell = log.info if exc.code in ENDED else log.warning
     tell("the hub refused a record", turn=turn, operation=operation, error=str(exc))
 

@@ -1,4 +1,4 @@
-"""What is recorded of answers and calls, when, and under which numbers. Pure."""
+"""Building a turn's recorded steps from answers and results: content, times and numbers. Pure."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ __all__ = [
 ]
 
 NOT_FIRST = "not_first"
-"""The failure of a call that came before that of the tool to begin with."""
+"""Error of a call that came before one of the tool to begin with."""
 NOT_RUN = ("unknown_tool", "invalid_arguments", NOT_FIRST)
-"""Failures of calls that have not been carried out."""
+"""Errors of calls that were not carried out."""
 
-# Time within a turn, as its record tells it.
+# Time within a turn.
 
 
 def worked_ms(steps: Sequence[Step]) -> float:
-    """How far recorded steps reach: the end of the last thing that they tell, in milliseconds."""
+    """The end of the last thing in the recorded steps, in milliseconds."""
     done: list[Step | ToolCallRecord] = [*steps, *(call for step in steps for call in step.calls)]
     return max(map(_end, done), default=0.0)
 
@@ -61,14 +61,13 @@ def _end(done: Step | ToolCallRecord) -> float:
 
 
 class TurnClock:
-    """Milliseconds of work on one turn, by a clock that nobody sets.
+    """Milliseconds of work on one turn, by a monotonic clock.
 
-    A turn that is taken up again goes on where its record (`steps`) ends: the time in which nobody
-    worked on it does not count.
+    A resumed turn continues where its record (`steps`) ends: the time in between does not count.
     """
 
     def __init__(self, steps: Sequence[Step] = (), monotonic: Callable[[], float] = time.monotonic):
-        """`monotonic` gives seconds."""
+        """`monotonic` returns seconds."""
         self._monotonic = monotonic
         self._zero = monotonic() - worked_ms(steps) / 1000
 
@@ -78,50 +77,49 @@ class TurnClock:
         return round((self._monotonic() - self._zero) * 1000, 1)
 
     def since(self, at_ms: float) -> float:
-        """Milliseconds that have passed since then."""
+        """Milliseconds passed since `at_ms`."""
         return round(max(0.0, self.ms - at_ms), 1)
 
 
-# Where the steps of a turn and of its sub-agents are numbered. Pure.
-#
-# A turn's own steps are numbered from 1 on, those of its sub-agents (`fork`) from `APART` on: each
-# has a range of its own, so that all of them can be recorded side by side.
+# Numbering of steps. Pure. A turn's own steps are numbered from 1, those of its sub-agents (`fork`)
+# from `APART`: each sub-agent has a range of its own, so that all can record at the same time.
 
 
 APART = 10_000
-"""Numbers of steps from here on are those of sub-agents."""
+"""The first number of sub-agents' steps."""
 DEEPEST = 2
-"""Sub-agents of sub-agents have none."""
+"""Nesting depth of sub-agents."""
 _OWN_STEPS = 1000
-"""Numbers that a sub-agent has for its own steps."""
+"""Numbers reserved for a sub-agent's own steps."""
 MOST_HELPERS = 16
 """Sub-agents that a turn or a sub-agent may have."""
 _BLOCKS = (_OWN_STEPS * (1 + MOST_HELPERS), _OWN_STEPS)
-"""Numbers that a sub-agent of the first and the second depth has, its own sub-agents included."""
+"""Numbers reserved for a sub-agent of the first and of the second depth, with its own sub-agents.
+"""
 _NO_HELPER = ("unknown_tool", "too_many_helpers", NOT_FIRST)
-"""Failures of calls that have begun none."""
+"""Errors of calls that started no sub-agent."""
 NOT_JOINED = "not_joined"
-"""The failure of a call that has not waited for the end of a helper, or for none that there is."""
+"""Error of a call that did not wait for a helper's end, or named a helper that does not exist."""
 _STILL_OPEN = (*NOT_RUN, NOT_JOINED, "cancelled", "forbidden", "hook_failed")
-"""Failures of `wait_for` after which the helper's end has still to be told."""
+"""Errors of `wait_for` after which the helper's end has yet to be reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the steps of a turn or a sub-agent are numbered: from `base` + 1 on."""
+    """The numbers of the steps of a turn or a sub-agent: from `base` + 1 on."""
 
     base: int = 0
     depth: int = 0
     """0: the turn itself."""
 
     def child(self, ordinal: int) -> Place:
-        """The place of its `ordinal`th sub-agent, from 1."""
+        """The range of its `ordinal`th sub-agent, from 1."""
         if self.depth == 0:
             return Place(APART + (ordinal - 1) * _BLOCKS[0], 1)
         return Place(self.base + ordinal * _BLOCKS[1], DEEPEST)
 
     def holds(self, n: int) -> bool:
-        """Whether step `n` is its own, and not one of a sub-agent."""
+        """Whether step `n` is its own, not a sub-agent's."""
         return self.base < n <= self.base + (APART - 1 if self.depth == 0 else _OWN_STEPS - 1)
 
 
@@ -131,7 +129,7 @@ def apart(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
 
 
 def forks(steps: Sequence[Step]) -> list[tuple[int, int]]:
-    """The calls that begin sub-agents, in order: number of the step, and place in it."""
+    """The calls that start sub-agents, in order: step number, and index in the step."""
     return [
         (step.n, index)
         for step in steps
@@ -141,9 +139,7 @@ def forks(steps: Sequence[Step]) -> list[tuple[int, int]]:
 
 
 def at_work(steps: Sequence[Step]) -> list[int]:
-    """The sub-agents in the background whose end the steps do not tell: which of the loop's each
-    is, from 1.
-    """
+    """The background sub-agents whose end is not in the steps, as their ordinals from 1."""
     calls = {(step.n, index): call for step in steps for index, call in enumerate(step.calls)}
     begun = [n for n, place in enumerate(forks(steps), 1) if in_background(calls[place])]
     joined = {
@@ -156,15 +152,15 @@ def at_work(steps: Sequence[Step]) -> list[int]:
 
 
 def in_background(call: ToolCallRecord) -> bool:
-    """Whether it has begun a sub-agent and come back at once."""
+    """Whether the call started a sub-agent and returned at once."""
     given = call.ran_with
     background = isinstance(given, dict) and given.get("background") is True
     return background and call.result is not None and call.error is None
 
 
 def step_names(steps: Sequence[Step]) -> dict[int, str]:
-    """What people call the recorded steps of a turn, by their numbers: `2`, or `1 of helper 1 of
-    step 2`.
+    """Display names of the recorded steps of a turn, by number: `2`, or `1 of helper 1 of step
+    2`.
     """
     return dict(_named(steps, Place(), ""))
 
@@ -180,24 +176,24 @@ def _named(steps: Sequence[Step], place: Place, whose: str) -> Iterator[tuple[in
 
 
 MAX_DEPTH = 20
-"""Levels of arguments: a recorded step must stay within the depth that the hub accepts."""
+"""Nesting depth of arguments: a recorded step must stay within the depth that the hub accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What came of a tool call: the text for the model, and the kind of failure if it failed."""
+    """The outcome of a tool call: the text for the model, and the kind of failure if it failed."""
 
     id: str
     result: str
     error: str | None = None
     at_ms: float | None = None
-    """When it began, after the turn's start."""
+    """When it started, since the turn's start."""
     duration_ms: float | None = None
     attempts: int = 1
     outside: bool = False
-    """Whether it carries content from outside the network."""
+    """Whether it carries untrusted content."""
     parked: tuple[str, ...] | None = None
-    """It has no result yet: the ids of the approvals that it waits for. None: it has one."""
+    """Ids of the approvals that it waits for; it has no result yet. None: it has one."""
     changed: ChangedCall | None = None
     """What a person changed of it before it ran."""
 
@@ -209,8 +205,8 @@ def step_of(
     at_ms: float | None = None,
     duration_ms: float | None = None,
 ) -> Step:
-    """Step `n` of a model that may call `names` (in order); a call that cannot be run has its
-    result already.
+    """Step `n` from the answer of a model that may call `names` (in order). Calls that cannot be
+    run get an error as their result.
     """
     cut = answer.finish_reason == "length"
     taken: set[str] = set()
@@ -240,7 +236,7 @@ def step_of(
 def _call(
     call: CallRequest, names: Sequence[str], spare: str, taken: set[str], cut: bool
 ) -> ToolCallRecord:
-    """The record of a call; one that cannot be run has its result already."""
+    """The record of a call; one that cannot be run has an error as its result."""
     id = _free(call.id or spare, spare, taken)
     taken.add(id)
     arguments, wrong = _parse(call.arguments)
@@ -259,7 +255,7 @@ def _call(
 
 
 def _near(name: str, names: Sequence[str]) -> Sequence[str]:
-    """Up to three tools that may be meant; without any, some of those that do the agent's work."""
+    """Up to three tools with a similar name; if there are none, some of the agent's own tools."""
     if found := near(name, names, 3):
         return found
     own = [known for known in names if known not in _ALL_HAVE]
@@ -268,12 +264,12 @@ def _near(name: str, names: Sequence[str]) -> Sequence[str]:
 
 _MOST_NAMED = 10
 _ALL_HAVE = ("finish", ASK_HUMAN, DECLINE, SHOW_PLAN, TIDY_STEPS)
-"""Tools of the runtime: a name that is like no other means none of them."""
+"""Tools of the runtime: not suggested for a name that resembles none."""
 
 
 def _free(id: str, spare: str, taken: Collection[str]) -> str:
-    """The id, or one made of `spare` if another call of the step has it: results find their calls
-    by their ids.
+    """The id, or a new one based on `spare` if another call of the step has it: results are matched
+    by id.
     """
     while id in taken:
         id, spare = spare, f"{spare}_"
@@ -285,7 +281,9 @@ _NO_OBJECT = "the arguments are not a JSON object"
 
 
 def failure(error: str, message: str, *, retry: bool = False, near: Sequence[str] = ()) -> str:
-    """What a model is told of a call that failed. `retry`: whether the same tool may work yet."""
+    """A failed call's result for the model. `retry`: whether calling the same tool again may
+    work.
+    """
     told: dict[str, JsonValue] = {"error": error, "message": message, "retry": retry}
     if near:
         told["valid_names"] = list(near)
@@ -293,7 +291,7 @@ def failure(error: str, message: str, *, retry: bool = False, near: Sequence[str
 
 
 def _parse(text: str) -> tuple[dict[str, JsonValue] | str, str | None]:
-    """The arguments as an object; or the text as it was, and what is wrong with it."""
+    """The arguments as an object; or the original text, and what is wrong with it."""
     try:
         return read_arguments(text), None
     except ValueError as exc:
@@ -301,8 +299,8 @@ def _parse(text: str) -> tuple[dict[str, JsonValue] | str, str | None]:
 
 
 def read_arguments(text: str) -> dict[str, JsonValue]:
-    """The arguments of a call; no text at all means none. Raises ValueError for what is no JSON
-    object, or could mean two things, in every dialect alike.
+    """Parse the arguments of a call; empty text means none. Raises ValueError for anything but an
+    unambiguous JSON object, in every dialect alike.
     """
     value = _read(text or "{}", MAX_DEPTH, unique)
     if not isinstance(value, dict):
@@ -311,8 +309,8 @@ def read_arguments(text: str) -> dict[str, JsonValue]:
 
 
 def read_json(text: str, depth: int = MAX_DEPTH) -> JsonValue:
-    """The value as the wire can carry it. Raises ValueError for what is no JSON or nested deeper
-    than `depth`.
+    """Parse JSON to a value that the wire can carry. Raises ValueError for invalid JSON, or JSON
+    nested deeper than `depth`.
     """
     return _read(text, depth, dict)
 

@@ -1,15 +1,14 @@
-"""Leave to ask a model: before each question the hub reserves what it may cost.
+"""Budget reservations: before each question to a model, the hub reserves what it may cost.
 
     question -> estimate -> `reserve_budget` -> the model -> step, which settles the reservation
 
-All questions of a turn pass here: its own, those of its roles and helpers, and those for a summary.
-A hub of an older version has no budgets, and wants no reservations. Where a hub limits neither
-tokens nor money (`Reservation.limited`), a question does not wait for its reservation to arrive.
-What comes of a refusal:
+This applies to every question of a turn: its own, those of its roles and helpers, and summaries. A
+hub of an older version has no budgets and needs no reservations. If a hub limits neither tokens nor
+money (`Reservation.limited`), a question does not wait for its reservation. Refusals:
 
     budget_exhausted                    `BudgetExhausted`: the question is not asked
-    stopped, taken_over, turn_over      the turn is at its end, and is cancelled
-    refused for now                     asked for again until there is an answer
+    stopped, taken_over, turn_over      the turn has ended, and is cancelled
+    temporary refusal                   tried again until there is an answer
     anything else                       `ModelError`
 """
 
@@ -46,14 +45,14 @@ __all__ = [
     "reminder",
 ]
 
-# Calls that are made until the hub does them, or refuses for good.
+# Calls that are repeated until they succeed or are refused for good.
 
 
 async def insist(
     client: Client, name: str, args: Mapping[str, JsonValue], backoff: Backoff
 ) -> JsonValue:
-    """The answer; `backoff` has the pauses after what was refused for now. Raises `OperationError`
-    for what is refused for good, and `ConnectionLost`.
+    """Call an operation, with `backoff` between temporary refusals. Raises `OperationError` for a
+    permanent refusal, and `ConnectionLost`.
     """
     attempt = 0
     while True:
@@ -66,7 +65,7 @@ async def insist(
         attempt += 1
 
 
-# What a model is told when little is left of a budget. Pure.
+# Telling a model that a budget is running low. Pure.
 
 
 _FOR: dict[Whose, str] = {
@@ -76,13 +75,13 @@ _FOR: dict[Whose, str] = {
     "network": "for all agents today",
 }
 _ITSELF = frozenset({"tokens", "usd", "wall_clock"})
-"""Limits of the model's own work; the others are of how many it may involve."""
+"""Limits of the model's own work; the others limit how many agents it may involve."""
 _FINISH = "Finish now with what you have."
 _ALONE = "Involve no other agent unless you must."
 
 
 def reminder(low: Sequence[Left]) -> str:
-    """One or two lines in a row: what is left, and what follows from it. Empty without limits."""
+    """One or two sentences: what is left, and what to do about it. Empty without limits."""
     if not low:
         return ""
     order = list(_FOR)
@@ -117,49 +116,49 @@ def _amount(left: Left) -> str:
 
 
 ENDED = frozenset({ErrorCode.STOPPED, ErrorCode.TAKEN_OVER, ErrorCode.TURN_OVER})
-"""Codes by which the hub says that a turn is at its end."""
+"""Error codes by which the hub says that a turn has ended."""
 RESERVATION_PATIENCE = Backoff(most_s=2.0)
-"""The pauses between two tries to get what was refused for now."""
+"""Pauses between retries after a temporary refusal."""
 _WRITES = 1024
-"""Tokens of an answer, where nothing bounds it: few are longer."""
+"""Assumed output tokens where nothing limits them: few answers are longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """By what a model's questions are estimated."""
+    """For estimating the tokens and the cost of a model's questions."""
 
     writes: int = _WRITES
-    """Tokens of an answer."""
+    """Output tokens."""
     price: Price | None = None
     counter: TokenCounter = field(default_factory=Estimate)
-    """Counts questions of which nobody has told the size."""
+    """Counts questions whose size is not known yet."""
 
     @classmethod
     def of(cls, model: ModelConfig, reserve: int = 0) -> Terms:
-        """Those of a configured model; `reserve`: what its window keeps free for an answer."""
+        """For a configured model; `reserve`: tokens that its window reserves for the completion."""
         return cls(model.max_output_tokens or reserve or _WRITES, model.price)
 
     def usd(self, reads: int) -> float:
-        """What a question of so many tokens and its answer may cost; 0 without a price."""
+        """Estimated cost of a question of `reads` tokens and its answer; 0 without a price."""
         return 0.0 if self.price is None else self.price.of(reads, self.writes)
 
 
 @dataclass(slots=True)
 class Experience:
-    """What an agent has learned from the hub in its turns."""
+    """State shared by all turns of an agent: what the hub limits and what it already has."""
 
     limited: bool = True
-    """Whether a question must wait for its reservation, as until the hub has said otherwise."""
+    """Whether a question must wait for its reservation; true until the hub says otherwise."""
     parts: Mapping[str, str] = field(default_factory=dict)
-    """The texts of a prompt's parts that the hub has, each with its id: those of the latest turn
-    that has begun, of which the next prompt repeats most."""
+    """Texts of prompt parts that the hub has, each with its id: those of the latest turn, most of
+    which the next prompt repeats."""
 
 
 class Reservations:
     """The reservations of one turn.
 
-    `durable` waits until the steps so far are recorded; `stop` is told, with the reason, that the
-    turn is at its end.
+    `durable` waits until the steps so far are recorded; `stop` is called with the reason when the
+    hub says that the turn has ended.
     """
 
     def __init__(
@@ -178,24 +177,24 @@ class Reservations:
         self._backoff = backoff
         self._keys: defaultdict[int, list[str]] = defaultdict(list)
         self._unused: list[str] = []
-        self._recorded = self._settled = 0  # how many were posted, and are known to be durable
+        self._recorded = self._settled = 0  # steps posted, and steps known to be durable
         self._last = Reservation(turn=turn, key="")
 
     def recorded(self, step: int) -> tuple[str, ...]:
-        """A step is on its way to its record: the keys of the reservations that it settles."""
+        """A step is being recorded: the keys of the reservations that it settles."""
         self._recorded += 1
         return (*self._keys.get(step, ()), *self._unused)
 
     def give_back(self, reservation: Reservation) -> None:
-        """Nothing has come of that question: the next step that is recorded settles it."""
+        """The question failed: the next recorded step settles its reservation."""
         if reservation.key:
             self._unused.append(reservation.key)
 
     async def take(self, step: int, tokens: int, usd: float) -> Reservation:
-        """Leave for a question whose answer becomes this step.
+        """Reserve the cost of a question whose answer becomes this step.
 
-        Raises `BudgetExhausted`, `ModelError` and `ConnectionLost`. Does not return when the turn
-        is at its end: whoever runs it is told, and cancels it.
+        Raises `BudgetExhausted`, `ModelError` and `ConnectionLost`. Does not return if the turn has
+        ended: `stop` is called, which cancels it.
         """
         if not self._client.offers("reserve_budget"):
             return self._last
@@ -216,12 +215,13 @@ class Reservations:
             if exc.code not in ENDED:
                 raise _refusal(exc) from exc
             self._stop(exc.message)
-        await asyncio.get_running_loop().create_future()  # the turn is cancelled meanwhile
+        await asyncio.get_running_loop().create_future()  # `stop` cancels the turn meanwhile
         raise AssertionError("nobody has this future")
 
     async def _asked(self, args: dict[str, JsonValue]) -> JsonValue:
-        """Judged by what earlier steps really took: a reservation would overtake the records that
-        are on their way, and what was reserved for them may have been too much or too little."""
+        """Wait for the records of earlier steps first: otherwise the hub would judge by their
+        estimates instead of what they really used.
+        """
         recorded = self._recorded
         if recorded > self._settled:
             await self._durable()
@@ -234,7 +234,7 @@ class Reservations:
         return self._last
 
     def _late(self, answer: asyncio.Future[JsonValue]) -> None:
-        """A reservation that no question has waited for has come, or was refused."""
+        """The response to a reservation that no question waited for."""
         if answer.cancelled():
             return
         match answer.exception():
@@ -243,11 +243,11 @@ class Reservations:
             case OperationError(code=code, message=message) if code in ENDED:
                 self._stop(message)
             case _:
-                self._experience.limited = True  # the next question waits, and is told
+                self._experience.limited = True  # the next question waits and gets the error
 
 
 def outcome_of(exc: ModelError) -> Outcome:
-    """How a turn ends whose model has given no answer."""
+    """The outcome of a turn whose model gave no answer."""
     return "budget_exhausted" if isinstance(exc, BudgetExhausted) else "model_error"
 
 
@@ -259,9 +259,9 @@ def _refusal(exc: OperationError) -> ModelError:
 
 @dataclass(frozen=True, slots=True)
 class BudgetedModel:
-    """A model that is asked for one step of a turn, each time with a reservation.
+    """A model that is asked for one step of a turn, each time under a reservation.
 
-    With `tells`, it is told when little is left of a budget; the answer's notes say so.
+    With `tells`, it is told when a budget is running low; the answer's notes record that.
     """
 
     model: Model
@@ -275,7 +275,7 @@ class BudgetedModel:
         return self.model.name
 
     async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
-        """As `Model.answer`. Raises `BudgetExhausted`, too, which is a `ModelError`."""
+        """As `Model.answer`. Also raises `BudgetExhausted`, which is a `ModelError`."""
         terms, reads = self.terms, question.tokens
         if reads is None:
             reads = question_tokens(terms.counter, question)
@@ -294,14 +294,15 @@ class BudgetedModel:
         return replace(answer, notes=(*notes, *answer.notes)) if notes else answer
 
     async def close(self) -> None:
-        """The model goes on to be used by others."""
+        """Nothing to do: others go on using the model."""
 
 
 def _ending_with(question: Question, line: str) -> Question:
-    """The question with a line at its very end: what stands before it stays as it is, so that an
-    endpoint which remembers prompts still knows it."""
+    """The question with a line at its very end. The rest stays unchanged, so that an endpoint's
+    prompt cache still applies.
+    """
     *before, last = question.messages
-    if last["role"] == "user":  # some endpoints take no two messages of the user in a row
+    if last["role"] == "user":  # some endpoints accept no two user messages in a row
         last = {**last, "content": f"{last['content']}\n\n{line}"}
         return replace(question, messages=[*before, last])
     return replace(question, messages=[*before, last, {"role": "user", "content": line}])

@@ -1,10 +1,10 @@
-"""Records that the hub accepts, whatever is in them: cut to its limits of bytes and depth. Pure.
+"""Cuts records to the hub's limits of size and depth, whatever is in them. Pure.
 
-texts        lose their middle; what no frame can carry (NUL, half a character) is made visible
-arguments    lose the ends of lists and objects, and what is nested too deep, besides
-lists        of the record itself lose their ends, when nothing else helps
+    texts        lose their middle; what no frame can carry (NUL, lone surrogates) is escaped
+    arguments    also lose the ends of lists and objects, and what is nested too deep
+    lists        of the record itself lose their ends, if nothing else helps
 
-What was left out is told in its place; of calls, by `calls_cut`; of other lists, in the notes.
+Each cut is marked in its place; `calls_cut` marks cut calls, and the notes other cut lists.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from hubbub.protocol.turns import Step
 __all__ = ["LEAST_RECORD", "ROOM", "accepted", "excerpt", "fitted", "without_cut_calls"]
 
 ROOM = 1024
-"""Bytes of a frame that are not the record itself."""
+"""Bytes of a frame besides the record itself."""
 
 LEAST_RECORD = 8 * 1024
-"""Bytes into which every record can be cut."""
+"""Every record can be cut to this many bytes."""
 _LEAST_TEXT = 64
-"""Characters of a text, and bytes of a call's arguments, that are always left."""
+"""Characters of a text, and bytes of a call's arguments, that always stay."""
 _FLAW = re.compile("[\0\ud800-\udfff]")
 _LOST = (
     "the process stopped while this ran, and its arguments were too large to be kept: it may or "
@@ -37,8 +37,8 @@ _LOST = (
 
 
 def fitted(record: JsonValue, limit: int, levels: int = 100) -> JsonValue:
-    """A turn's record (start, step or end) in at most `limit` bytes of JSON, `LEAST_RECORD` or
-    more; its calls' arguments are nested no deeper than lets it have `levels` of objects and lists.
+    """A turn's record (start, step or end) in at most `limit` bytes of JSON, which must be
+    `LEAST_RECORD` or more, and at most `levels` of nested objects and lists.
     """
     record = _visible(record)
     if _size(record) <= limit and not _deeper(record, levels):
@@ -60,13 +60,13 @@ def fitted(record: JsonValue, limit: int, levels: int = 100) -> JsonValue:
 
 
 def accepted(record: JsonValue, limits: LimitsInfo) -> JsonValue:
-    """The record as a hub with these limits takes it: two levels of the frame are around it."""
+    """The record as a hub with these limits accepts it: two levels of the frame are around it."""
     return fitted(record, limits.frame_bytes - ROOM, limits.json_depth - 2)
 
 
 def without_cut_calls(step: Step) -> Step:
-    """A recorded step as another process may go on with it: calls that were not recorded in full
-    cannot run any more, so those without a result have that as their result.
+    """A recorded step for another process to continue: calls without a result that were not
+    recorded in full cannot run any more, and get that as their result.
     """
     if not step.calls_cut:
         return step
@@ -76,8 +76,8 @@ def without_cut_calls(step: Step) -> Step:
 
 
 def excerpt(value: JsonValue, limit: int, levels: int) -> JsonValue:
-    """As much of any JSON as fits into `limit` bytes, 64 or more, and `levels` of objects and lists
-    inside each other; only a note, if that is nothing.
+    """As much of a JSON value as fits into `limit` bytes (64 or more) and `levels` of nesting; a
+    note if nothing fits.
     """
     size = _size(value)
     if size <= limit and not _deeper(value, levels):
@@ -92,7 +92,7 @@ def excerpt(value: JsonValue, limit: int, levels: int) -> JsonValue:
 
 
 def _visible(value: JsonValue) -> JsonValue:
-    """The value with what no frame can carry in its visible form."""
+    """The value with characters that no frame can carry escaped."""
     if isinstance(value, str):
         return reveal(value) if _FLAW.search(value) else value
     if isinstance(value, list):
@@ -103,7 +103,7 @@ def _visible(value: JsonValue) -> JsonValue:
 
 
 def _shortened(value: JsonValue, most: int, levels: int) -> JsonValue:
-    """A part of a record with texts of at most `most` characters."""
+    """Part of a record with texts of at most `most` characters."""
     if isinstance(value, str):
         return _cut(value, most)
     if isinstance(value, list):
@@ -117,7 +117,7 @@ def _shortened(value: JsonValue, most: int, levels: int) -> JsonValue:
 
 
 def _less(value: JsonValue, most: int, levels: int) -> JsonValue:
-    """Any JSON with texts and keys of at most `most` characters, and so many items."""
+    """A JSON value with texts and keys of at most `most` characters, and at most `most` items."""
     if isinstance(value, str):
         return _cut(value, most)
     if not isinstance(value, list | dict):
@@ -143,7 +143,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _first(value: JsonValue, most: int) -> JsonValue:
-    """A part of a record with at most `most` items in its lists."""
+    """Part of a record with at most `most` items in its lists."""
     if isinstance(value, list):
         return [_first(item, most) for item in value[:most]]
     if isinstance(value, dict):
@@ -164,7 +164,7 @@ def _cut_calls(record: JsonValue) -> JsonValue:
 
 
 def _arguments(record: JsonValue) -> list[JsonValue]:
-    """Those of its calls."""
+    """The arguments of its calls."""
     calls = record.get("calls") if isinstance(record, dict) else None
     return [c["arguments"] for c in calls if isinstance(c, dict)] if isinstance(calls, list) else []
 
@@ -175,7 +175,7 @@ def _size(value: JsonValue) -> int:
 
 
 def _deeper(value: JsonValue, levels: int) -> bool:
-    """Whether more than so many objects and lists are inside each other."""
+    """Whether objects and lists are nested deeper than `levels`."""
     if not isinstance(value, list | dict):
         return False
     if levels == 0:

@@ -1,4 +1,4 @@
-"""What becomes of a message that comes while a turn runs."""
+"""How a running turn treats a new message in its thread."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hubbub.protocol.messages import Message
 __all__ = ["Steer", "wished"]
 
 Steer = Literal["steer", "queue", "interrupt"]
-"""What becomes of what a person says in the thread of a turn that runs."""
+"""How a person's message in the thread of a running turn is treated."""
 
 
 def wished(message: Message, config: Steer) -> Steer:
-    """What is to become of a message that comes while a turn runs: as its sender says, if that is a
-    person, else as the agent's config does. What agents say waits for the next turn.
+    """How to treat a message that comes during a turn: a person's message may say so itself, or
+    else the agent's config does. Messages of agents wait for the next turn.
     """
     if not by_person(message):
         return "queue"

@@ -1,10 +1,10 @@
-"""Turns that end with a question, and go on in the turn that its answer begins.
+"""Turns that end with a question and continue in the turn that the answer starts.
 
-The last step of such a turn is a question that the runtime has made (`Step.made`), or has calls
-that who asked runs (`ToolCallRecord.external`), so nothing that a model writes makes a turn wait.
-The answer is the next message in its thread; the turn that it
-starts finds the question, the agent's own last message there, which names the turn that asked. So
-what belongs together follows from the thread and the records alone.
+The last step of such a turn is a question made by the runtime (`Step.made`), or has calls that the
+requester runs (`ToolCallRecord.external`), so a model cannot make a turn wait by what it writes.
+The answer is the next message in the thread; the turn that it starts finds the question, which is
+the agent's own last message there and names the turn that asked. So the connection follows from the
+thread and the records alone.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ WORDING = (
     "or two what you have done and what came of it, and ask what to do next, with two or three "
     "short `options`, `stop` among them."
 )
-"""Asks a model for the words of the question whether to go on."""
+"""Asks a model to word the question whether to continue."""
 MOST_TURNS = 20
-"""Turns in a row that go on with each other."""
+"""Turns in a row that continue each other."""
 
 ReadTurn = Callable[[str], Awaitable[Turn]]
-"""Reads the record of a turn of the agent's own. Raises `OperationError`."""
+"""Reads the record of one of the agent's turns. Raises `OperationError`."""
 
 
 def waiting(asked: JsonValue) -> str:
@@ -64,17 +64,17 @@ class Earlier:
     """The steps of the turns that led to the question which a turn answers."""
 
     steps: tuple[Step, ...] = ()
-    """Oldest first; none if nothing was waited for."""
+    """Oldest first; empty if the turn answers no question."""
     turn: str | None = None
-    """The turn that has asked."""
+    """The turn that asked."""
 
 
 async def earlier_steps(
     thread: Thread | None, plan: TurnPlan, me: str, read: ReadTurn, *, below: int = 10**6
 ) -> Earlier:
-    """What this turn goes on with: nothing, unless it answers the question of the agent's last turn
-    in this thread, comes from somebody who had woken that, and no turn has come to its end with the
-    answer since. Steps from number `below` on are left out.
+    """The steps that this turn continues. There are none, unless it answers the question of the
+    agent's last turn in this thread, comes from somebody who had woken that turn, and no turn has
+    finished with the answer since. Steps from number `below` on are left out.
     """
     turn = await _unfinished(thread, plan, me, read, below)
     last, found = turn.start.id if turn is not None else None, list[Sequence[Step]]()
@@ -89,7 +89,7 @@ async def earlier_steps(
 async def _unfinished(
     thread: Thread | None, plan: TurnPlan, me: str, read: ReadTurn, below: int
 ) -> Turn | None:
-    """The turn that has asked, or the last one that has tried to go on with it since."""
+    """The turn that asked, or the last one that tried to continue it since."""
     question = _last_words(thread, plan, me)
     asked = question.cause_id if question is not None else None
     if question is None or asked is None or not asked.startswith(f"{me}-"):
@@ -107,7 +107,7 @@ async def _unfinished(
 
 
 async def _readable(name: str, read: ReadTurn) -> Turn | None:
-    """The turn called so; None if there is no record of it, or no more."""
+    """The turn's record; None if there is none (any more)."""
     try:
         return await read(name)
     except OperationError:
@@ -119,7 +119,7 @@ def _below(turn: Turn, below: int) -> Sequence[Step]:
 
 
 def _with(results: Mapping[str, str], turn: str, step: Step) -> Step:
-    """The step with what came of the calls in it that who asked has run."""
+    """The step with the results of those calls that the requester has run."""
     if not any(call.external for call in step.calls):
         return step
     ids = (write_id(turn, step.n, index) for index in range(len(step.calls)))
@@ -131,41 +131,44 @@ def _with(results: Mapping[str, str], turn: str, step: Step) -> Step:
 
 
 def _last_words(thread: Thread | None, plan: TurnPlan, me: str) -> Message | None:
-    """What the agent has said last before the incoming messages."""
+    """The agent's last message before the incoming ones."""
     first = min(message.seq for message in plan.incoming)
     messages = thread.messages if thread is not None else ()
     return next((m for m in reversed(messages) if m.seq < first and m.sender_id == me), None)
 
 
 def _between(thread: Thread | None, question: Message, plan: TurnPlan) -> Sequence[Message]:
-    """What was said after the question and before the incoming messages, oldest first."""
+    """Messages between the question and the incoming messages, oldest first."""
     first = min(message.seq for message in plan.incoming)
     messages = thread.messages if thread is not None else ()
     return [m for m in messages if question.seq < m.seq < first and m.sender_kind != "system"]
 
 
 def _answers(thread: Thread | None, plan: TurnPlan, turn: Turn) -> bool:
-    """Whether somebody has written who had woken that turn; true if that is forgotten."""
+    """Whether the sender is one of those who had woken that turn; true if they are no longer
+    known.
+    """
     asked = _askers(thread, turn)
     return not asked or any(message.sender_id in asked for message in plan.incoming)
 
 
 def _askers(thread: Thread | None, turn: Turn) -> Set[str]:
-    """Who had woken that turn; empty if that is forgotten."""
+    """Who had woken that turn; empty if they are no longer known."""
     woke = set(turn.start.messages)
     return {m.sender_id for m in (thread.messages if thread is not None else ()) if m.id in woke}
 
 
 def _of_askers(thread: Thread | None, plan: TurnPlan, turn: Turn) -> Sequence[Message]:
-    """What those have said who had woken that turn, oldest first: others in the thread run none of
-    their tools. Everybody, if it is forgotten who they were."""
+    """Messages of those who had woken that turn, oldest first: nobody else in the thread runs their
+    tools. All messages, if they are no longer known.
+    """
     asked = _askers(thread, turn)
     said = (*(thread.messages if thread is not None else ()), *plan.incoming)
     return [message for message in said if not asked or message.sender_id in asked]
 
 
 def waits(steps: Sequence[Step]) -> bool:
-    """Whether the turn that ends with these steps goes on when somebody answers."""
+    """Whether the turn that ends with these steps continues when somebody answers."""
     last = steps[-1] if steps else None
     if last is None:
         return False
@@ -177,27 +180,25 @@ def waits(steps: Sequence[Step]) -> bool:
 
 
 def _ended_so(turn: Turn, below: int) -> bool:
-    """Whether the turn has ended with a question."""
+    """Whether the turn ended with a question."""
     return turn.end is not None and turn.end.outcome == "finished" and waits(_below(turn, below))
 
 
-# The mode `interactive`: after each step that does something, a person is asked whether to go on.
-#
-# The question is a step that the runtime makes, with a call of `ask_human`, in words that the model
-# has been asked for; the turn ends with it,
-# and the answer begins a turn that goes on with the same steps. Models are not shown the question:
-# they read the answer. Pure.
+# The mode `interactive`: after each step that has an effect, a person is asked whether to continue.
+# The question is a step made by the runtime, with a call of `ask_human` that the model has worded.
+# The turn ends with it, and the answer starts a turn that continues the same steps. Models are not
+# shown the question, only the answer. Pure.
 
 
 _MOST_WORDS, _MOST_OPTIONS = 2000, 10
-"""Characters of a question in the model's words, and the options that it may offer."""
+"""Characters of a question in the model's words, and number of options."""
 _MOST = 300
 """Characters of a call's arguments, and of its result, that the question shows."""
 
 
 def acted(step: Step, quiet: Collection[str]) -> bool:
-    """Whether a call of the step did something that a person should know of: one that ran, of a
-    tool that is not `quiet`. A person who was asked in the same step knows.
+    """Whether a call of the step had an effect that a person should know of: it ran, and its tool
+    is not `quiet`. If the step has already asked a person, it does not count.
     """
     if any(call.name == ASK_HUMAN and call.error is None for call in step.calls):
         return False
@@ -205,8 +206,8 @@ def acted(step: Step, quiet: Collection[str]) -> bool:
 
 
 def question(step: Step, quiet: Collection[str], n: int, answer: Answer) -> Step:
-    """Step `n`: whether to go on after `step`, in the words of the model's answer. If it has none,
-    the calls are listed.
+    """Step `n`: the question whether to continue after `step`, in the model's words, or else with a
+    list of the calls.
     """
     asked = _words(answer)
     if asked is None:
@@ -219,7 +220,7 @@ def question(step: Step, quiet: Collection[str], n: int, answer: Answer) -> Step
 
 
 def _words(answer: Answer) -> dict[str, JsonValue] | None:
-    """The arguments of `ask_human` that the model gave; None: it gave none that can be sent."""
+    """The arguments of `ask_human` that the model gave; None if they cannot be sent."""
     given = next((call.arguments for call in answer.calls if call.name == ASK_HUMAN), None)
     try:
         asked = read_arguments(given or "")
@@ -237,7 +238,7 @@ def is_question(step: Step) -> bool:
 
 
 def without_questions(steps: Sequence[Step]) -> list[Step]:
-    """The steps as a model is shown them."""
+    """The steps as a model sees them."""
     return [step for step in steps if not is_question(step)]
 
 
