@@ -1,4 +1,6 @@
-"""The port through which a person is asked whether a call may run, and the hub behind it."""
+"""Approval of calls by a person: the interface, and the implementation that asks through the
+hub.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,12 @@ __all__ = [
 ]
 
 A_PERSON = "a person"
-"""Who has decided, where an approver does not say."""
+"""The approver's name, where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that waits for a person. Its arguments are valid."""
+    """A call that needs a person's approval. Its arguments are valid."""
 
     site: CallSite
     tool: str
@@ -43,9 +45,9 @@ class ApprovalRequest:
     permission: Permission
     arguments: Mapping[str, JsonValue]
     reason: str
-    """Why a person must be asked."""
+    """Why approval is needed."""
     call_id: str = ""
-    """Of the call within its step."""
+    """Id of the call within its step."""
     schema: Mapping[str, JsonValue] = field(default_factory=lambda: MappingProxyType({}))
     """The JSON Schema of its arguments."""
 
@@ -58,16 +60,15 @@ class Approved:
 
     arguments: Mapping[str, JsonValue]
     start: Callable[[], Awaitable[None]] | None = None
-    """Is awaited right before the call runs, when its arguments have proved valid: from then on
-    the approval is used. Raises `ToolFailed` when it cannot be used any more. None: nobody keeps
-    count of it."""
+    """Awaited right before the call runs, after its arguments were validated: this uses up the
+    approval. Raises `ToolFailed` if it can no longer be used. None: approvals are not tracked."""
     by: str = A_PERSON
-    """Whose word it is."""
+    """Who approved it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The call was approved, and has begun to run with these arguments in an earlier process."""
+    """The call was approved, and an earlier process started to run it with these arguments."""
 
     arguments: Mapping[str, JsonValue]
     by: str = A_PERSON
@@ -75,7 +76,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The call does not run. The model is told the reason."""
+    """The call does not run; the model gets the reason."""
 
     reason: str
     error: Literal["denied", "expired", "cancelled"] = "denied"
@@ -86,10 +87,10 @@ Verdict = Approved | Begun | Denied
 
 
 class Parked(HubbubError):
-    """Nobody has decided yet. The call has no result, and its turn waits without running."""
+    """There is no decision yet. The call has no result, and its turn is parked."""
 
     def __init__(self, *approvals: str):
-        """The ids of what is waited for."""
+        """The ids of the pending approvals."""
         self.approvals = approvals
         super().__init__(f"waits for {', '.join(approvals)}")
 
@@ -98,16 +99,16 @@ class Approver(Protocol):
     """Asks a person."""
 
     async def approve(self, call: ApprovalRequest) -> Verdict:
-        """The person's word. It may take long: only the turn's own time bounds it. An approver
-        that knows when the answer comes raises `Parked` instead of waiting for it.
+        """The person's decision. This may take long: only the turn's timeout limits it. An approver
+        that is notified of the decision raises `Parked` instead of waiting.
 
-        A turn that is taken up again asks for the same `call.site` again; who has answered is not
-        asked twice.
+        A resumed turn asks for the same `call.site` again; a person who has decided is not asked
+        twice.
         """
         ...
 
 
-# Asks people through the hub, which keeps what is asked and what they say.
+# Asking people through the hub, which stores requests and decisions.
 
 
 _LONGEST_NAME = 200
@@ -115,18 +116,18 @@ _MOST_WORDS = {"description": 4000, "reason": 1000}
 
 
 class HubApprover:
-    """An `Approver` whose answers come from the hub.
+    """An `Approver` that asks through the hub.
 
-    Asking for the same call again tells how it stands by then, so nothing is kept here: neither a
-    restart of the agent nor one of the hub makes a difference.
+    Requesting the same call again returns its current state, so no state is kept here, and neither
+    a restart of the agent nor one of the hub matters.
     """
 
     def __init__(self, client: Client):
         self._client = client
 
     async def approve(self, call: ApprovalRequest) -> Verdict:
-        """As `Approver.approve`. Raises `Parked` while nobody has decided, and `ToolFailed` where
-        the hub does not take the question.
+        """As `Approver.approve`. Raises `Parked` while there is no decision, and `ToolFailed` if
+        the hub refuses the request.
         """
         approval = await self._asked(call)
         match approval.state:
@@ -163,7 +164,7 @@ class HubApprover:
         try:
             return await self._client.call(operation, cid=None, **args)
         except ConnectionLost:
-            raise Parked from None  # nobody is there to tell: the turn goes on in another process
+            raise Parked from None  # shutting down: another process continues the turn
         except OperationError as exc:
             if exc.code == ErrorCode.UNKNOWN_OPERATION:
                 words = f"nobody can be asked here, so it has not run: {exc.message}"
@@ -172,7 +173,7 @@ class HubApprover:
 
 
 def _name(call: ApprovalRequest) -> str:
-    """What the call is called within its turn, also when a model gives it an endless id."""
+    """The call's id within its turn, also if the model's own id is too long."""
     name = f"{call.site.step}:{call.call_id}"
     return name if len(name) <= _LONGEST_NAME else f"{call.site.step}:#{call.site.index}"
 

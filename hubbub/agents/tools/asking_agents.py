@@ -1,4 +1,4 @@
-"""`ask_agent`: a request to another agent, whose answer is the call's result."""
+"""`ask_agent`: asks another agent; its answer is the result of the call."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ __all__ = ["ASK_AGENT", "AskAgent"]
 
 ASK_AGENT = "ask_agent"
 _ROOM_S = 5.0
-"""Seconds that the call may take beyond the wait: its own timeout tells more than the runtime's."""
+"""Extra seconds before the runtime's timeout, because the tool's own timeout gives the better
+message."""
 
 
 @dataclass(slots=True)
 class _CallScope(Scope):
-    """A call's part of its turn: it writes once, under the call's own key."""
+    """The scope of one call: it writes once, under the call's own key."""
 
     cid: str = ""
 
@@ -33,10 +34,10 @@ class _CallScope(Scope):
 
 
 class AskAgent:
-    """Sends a direct message and waits for the answer, as `Agent.ask` of Python agents does.
+    """Sends a direct message and waits for the answer, like `Agent.ask` of Python agents.
 
-    A call that is repeated after a crash asks nobody twice: its message has the call's key, and an
-    answer that has come in the meantime is found.
+    A call repeated after a crash asks only once: its message has the call's key, and an answer that
+    has arrived in the meantime is found.
     """
 
     permission: Permission = "write"
@@ -47,7 +48,7 @@ class AskAgent:
     name = ASK_AGENT
 
     def __init__(self, link: Link, within: float):
-        """`within`: seconds that an answer may take."""
+        """`within`: seconds to wait for the answer."""
         self._link, self._within = link, within
         self.timeout = within + _ROOM_S
         texts: JsonValue = {
@@ -69,7 +70,7 @@ class AskAgent:
         )
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """What the agent has answered. Raises `ToolFailed` when it does not, or is not there."""
+        """The agent's answer. Raises `ToolFailed` if there is none, or no such agent."""
         to, text = str(arguments["agent"]), str(arguments["text"])
         try:
             with entered(_CallScope(site.turn, site.step, outside=site.outside, cid=site.cid)):

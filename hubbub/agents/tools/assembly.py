@@ -1,4 +1,4 @@
-"""From an agent's section of the YAML to its toolbox."""
+"""From an agent's config to its toolbox."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ __all__ = ["ToolKit", "servers_of", "tool_policy_of"]
 def servers_of(
     config: AgentConfig, name: str, servers: Mapping[str, McpServerConfig]
 ) -> dict[str, McpServerConfig]:
-    """The MCP servers that an agent names. Raises `ConfigError` for one that there is not."""
+    """The configs of the agent's MCP servers. Raises `ConfigError` for an unknown name."""
     for server in config.mcp:
         if server not in servers:
             hint = nearest(server, servers) or "; add it to `mcp_servers`"
@@ -55,7 +55,7 @@ def servers_of(
 def tool_policy_of(
     config: AgentConfig, *, approver: Approver | None = None, counter: Counter | None = None
 ) -> ToolPolicy:
-    """How an agent's calls are carried out."""
+    """The agent's tool policy."""
     return ToolPolicy(
         timeout=config.tool_timeout,
         mode=config.permission_mode,
@@ -81,10 +81,10 @@ def _overrides(said: ToolConfig) -> ToolOverrides:
 
 
 _NAME = re.compile(r"`([a-z_]+)`|\b([a-z]+(?:_[a-z]+)+)\b")
-"""A tool that a text speaks of: one of a single word stands between backticks."""
+"""A tool name in a text; single-word names count only between backticks."""
 DELEGATE = "delegate"
 MOST_NAMED = 20
-"""Agents that the description of `delegate` names; where there are more, they are listed."""
+"""Agents that the description of `delegate` may list; if there are more, none is listed."""
 _GROUPS: Groups = MappingProxyType(
     {
         "asking": (ASK_HUMAN, DECLINE),
@@ -101,7 +101,7 @@ _GROUPS: Groups = MappingProxyType(
 
 
 class ToolKit:
-    """The tools of one agent: its own functions, and what the hub offers whenever it connects.
+    """The tools of one agent: its own functions, and what the hub offers on each connection.
 
     Raises `ConfigError` for a function that does not exist or cannot be a tool.
     """
@@ -119,8 +119,9 @@ class ToolKit:
         own: Mapping[str, Tool] = MappingProxyType({}),
     ):
         """`more` are tools of the runtime that the config does not name, `source` has those that
-        come and go. `words` are the operator's: tools that they name are described from the
-        beginning. `own` are tools that stand in the config by these names, which are no files.
+        come and go. `words` are the operator's prompts: tools named in them are described from the
+        start. `own` are tools by the placeholders that stand for them in the config, which are no
+        files.
         """
         self._own: dict[str, Tool] = {}
         names: list[str] = []
@@ -146,11 +147,11 @@ class ToolKit:
 
     @property
     def own_names(self) -> dict[str, str]:
-        """The names of the tools that the agent's functions make, by `file.py:function`."""
+        """Tool names of the agent's functions, by `file.py:function`."""
         return {place: tool.name for place, tool in self._own.items()}
 
     def toolbox(self, ready: Ready, caller: Caller) -> Toolbox:
-        """The tools by what the hub offers. Raises `ConfigError` for names that nothing has."""
+        """The tools, given what the hub offers. Raises `ConfigError` for unknown names."""
         offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
         self._check_names(offered)
         others = self._other_agents(ready)
@@ -186,8 +187,8 @@ class ToolKit:
         return [p.id for p in ready.participants if p.kind == "agent" and p.id != self._name]
 
     def _groups(self, ready: Ready) -> dict[str, Sequence[str]]:
-        """The tools that are described when the model picks them: those that the operator names
-        nowhere.
+        """The groups of tools that are described once the model picks them, without those that the
+        operator names anywhere.
         """
         named = self._named | ({DELEGATE} if self._other_agents(ready) else set())
         rest = ((g, [n for n in names if n not in named]) for g, names in _GROUPS.items())
@@ -207,7 +208,7 @@ class ToolKit:
             raise ConfigError(f"agents.{self._name}.{wrong.key}: {wrong.message}")
 
     def _loaded(self, config: AgentConfig, place: str, base_dir: Path) -> dict[str, Tool]:
-        """The tools at a place of the config, by what stands for each there."""
+        """The tools at a place of the config, by their names in the config."""
         file, _, name = place.rpartition(":")
         every = name == EVERY
         found = (

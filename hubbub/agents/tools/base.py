@@ -1,4 +1,4 @@
-"""What a tool is, and how it fails."""
+"""The interface of tools, and how they fail."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = [
 ]
 
 Confirm: TypeAlias = bool | Literal["tainted"]
-"""Whether a person must approve each call; tainted: only in turns that have read something from
-outside the network."""
+"""Whether a person must approve each call; `tainted`: only in turns that have read untrusted
+content."""
 
 
 class FromOutside(str):
-    """A result that carries content from outside the network, whatever is said of its tool."""
+    """A result with untrusted content (from outside the network), whatever its tool says."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where in which turn a call stands."""
+    """The position of a call: turn, step and index."""
 
     turn: str
     step: int
@@ -45,7 +45,7 @@ class CallSite:
     thread_id: str = ""
     """Canonical id of the thread that woke the agent."""
     outside: bool = False
-    """Whether what the model had read when it made the call came from outside the network."""
+    """Whether the model had read untrusted content when it made the call."""
 
     @property
     def cid(self) -> str:
@@ -54,11 +54,11 @@ class CallSite:
 
 
 class ToolFailed(HubbubError):
-    """A call that failed in a way that the model should know about.
+    """A failed call that the model should know about.
 
-    A tool function may raise it to choose the words. `error` is the kind of failure, `retry` says
-    whether the same call may succeed later, `near` are valid names for one that was misspelled,
-    `outside` whether the message carries content from outside the network.
+    A tool function may raise it to choose the message. `error` is the kind of failure, `retry`
+    whether the same call may succeed later, `near` lists valid names similar to a misspelled one,
+    `outside` says whether the message has untrusted content.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class Tool(Protocol):
     """Something that a model may call.
 
     confirm     a person must approve each call, or (`tainted`) those of some turns
-    idempotent  running it twice does no more than once
-    ordered     calls of one step run one after the other, in the order the model gave them
-    speaks      a call that succeeds has sent a message
+    idempotent  running it twice has the same effect as once
+    ordered     calls in one step run one after the other, in the model's order
+    speaks      a successful call has sent a message
     timeout     seconds, or None for the agent's default
     """
 
@@ -108,7 +108,7 @@ class Tool(Protocol):
 
 
 class ReadingTool:
-    """What tools have in common that change nothing: they may run again, and side by side."""
+    """Base of tools that change nothing: they may be repeated, and run in parallel."""
 
     permission: Permission = "read"
     confirm: Confirm = False
@@ -118,16 +118,16 @@ class ReadingTool:
     timeout: float | None = None
 
 
-# Tools that come and go while the agent runs, and what is said of it.
+# Tools that come and go while the agent runs.
 
 
 class ToolSource(Protocol):
-    """Where such tools come from: `hubbub.agents.tools.mcp.McpServers`."""
+    """A source of such tools: `hubbub.agents.tools.mcp.McpServers`."""
 
     def tools(self) -> Sequence[Tool]:
-        """Those that can be called at present."""
+        """The tools that can be called at present."""
         ...
 
     def absences(self) -> Mapping[str, str]:
-        """By its name, why something cannot be reached at present whose tools should be here."""
+        """Sources that cannot be reached at present, by name, with the reason."""
         ...

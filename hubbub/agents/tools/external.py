@@ -1,4 +1,4 @@
-"""Tools of who asks, as tools of the turn that answers: a call is handed over to them."""
+"""External tools: tools of the requester. Calling one hands the call over to the requester."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOLD = "handed over to who asked; the result comes with their next message"
 
 
 class HandedOver:
-    """One tool that who asked runs: its call is a message to them."""
+    """One external tool: its call is sent to the requester as a message."""
 
     permission: Permission = "write"
     confirm: Confirm = False
@@ -32,12 +32,12 @@ class HandedOver:
     timeout = None
 
     def __init__(self, tool: ExternalTool, name: str, caller: Caller):
-        """`name`: what the model calls it."""
+        """`name`: its name for the model."""
         self.name, self._tool, self._caller = name, tool, caller
         self.spec = ToolSpec(name, tool.description, tool.parameters or _NO_ARGUMENTS)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Hand the call over. Raises `ToolFailed` where the hub refuses."""
+        """Hand the call over. Raises `ToolFailed` if the hub refuses."""
         call = ExternalCall(id=site.cid, name=self._tool.name, arguments=dict(arguments))
         try:
             await self._caller.call(
@@ -57,7 +57,7 @@ class HandedOver:
 def handed_over(
     tools: Iterable[ExternalTool], taken: Collection[str], caller: Caller
 ) -> list[HandedOver]:
-    """The tools under names that none of the agent's own and no other of these has."""
+    """The tools, renamed where a name is taken by another tool."""
     found: dict[str, HandedOver] = {}
     for tool in tools:
         others = (f"asker{n}_{tool.name}"[:64] for n in count(2))

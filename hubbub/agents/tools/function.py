@@ -33,7 +33,7 @@ from hubbub.protocol.messages import Permission
 
 __all__ = ["FunctionTool", "as_text", "as_tool", "as_tools", "describe", "tool"]
 
-# What a function's docstring says of it and of its parameters (Google, NumPy or Sphinx style).
+# Descriptions of a function and its parameters from its docstring (Google, NumPy or Sphinx style).
 
 
 _SECTION = re.compile(r"(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?|Notes?)\s*:?\Z")
@@ -44,8 +44,8 @@ _SPHINX = re.compile(r":param\s+(?:[\w\[\], |]+\s+)?(\w+)\s*:\s*(.*)\Z")
 
 
 def describe(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
-    """The description (all up to the first section, as one line each paragraph) and, by name, what
-    is said of the parameters.
+    """The description (up to the first section, each paragraph on one line), and those of the
+    parameters by name.
     """
     lines = (inspect.getdoc(function) or "").splitlines()
     head = list(_head(lines))
@@ -82,7 +82,7 @@ def _parameters(lines: list[str]) -> dict[str, str]:
 
 
 def _named(line: str, section: str, indent: int) -> tuple[str, str] | None:
-    """The parameter that a line begins to describe, and the beginning of the description."""
+    """The parameter whose description starts in this line, and the start of the description."""
     sphinx = _SPHINX.match(line)
     if sphinx:
         return sphinx[1], sphinx[2]
@@ -154,8 +154,8 @@ class FunctionTool(Generic[P, R]):
     def sandboxed(self, limits: Limits) -> FunctionTool[P, R]:
         """The same tool, whose calls run in a process of their own within `limits`.
 
-        Raises TypeError when another process would not find the function, or it wants a
-        `CancelToken`: a process is just killed.
+        Raises TypeError if another process could not import the function, or if it takes a
+        `CancelToken`: a process is simply killed.
         """
         other = copy.copy(self)
         other._confine(limits)
@@ -170,17 +170,17 @@ class FunctionTool(Generic[P, R]):
     def bind(
         self, arguments: Mapping[str, JsonValue], site: CallSite, token: CancelToken
     ) -> dict[str, object]:
-        """What the function is called with. Raises `ToolFailed` for arguments that do not fit."""
+        """The function's arguments. Raises `ToolFailed` for arguments that do not fit."""
         bound = self._arguments.validate(arguments)
         for name, kind in self._arguments.given.items():
             bound[name] = token if kind is CancelToken else IdempotencyKey(site.cid)
         return bound
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Call the function: in the loop if it is async, else in a thread, or in its sandbox.
+        """Call the function: in the event loop if it is async, else in a thread, or in its sandbox.
 
-        Cancelling ends an async function and a sandboxed one. A thread cannot be ended: it runs on,
-        its result is thrown away, and a `CancelToken` tells it so.
+        Cancelling stops an async function and a sandboxed one. A thread cannot be stopped: it runs
+        on, its result is discarded, and its `CancelToken` is set.
         """
         token = CancelToken()
         bound = self.bind(arguments, site, token)
@@ -207,7 +207,7 @@ class FunctionTool(Generic[P, R]):
 
 
 class ToolMethod:
-    """What `@tool` makes of a method: of each object a tool of its own."""
+    """The result of `@tool` on a method: each object gets a tool of its own."""
 
     def __init__(self, function: Callable[..., object], **options: Any):  # as `FunctionTool`
         self._function, self._options = function, options
@@ -251,22 +251,22 @@ def tool(
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Make a function a tool. Its signature becomes the JSON Schema, its docstring the description.
 
-    name           what models call it; the function's name if left out
-    permission     read, write or admin: what it does to the world
+    name           what models call it; default: the function's name
+    permission     read, write or admin: the effect of a call
     confirm        a person must approve each call; `"tainted"`: only in turns that have read
-                   something from outside the network
-    idempotent     running it twice does no more than once: it may be repeated, after a crash too
-    timeout        seconds after which an attempt counts as failed
-    retry          attempts in all, or a `Retry`, when a failure passes; idempotent tools only
+                   untrusted content (from outside the network)
+    idempotent     running it twice has the same effect as once: it may run again after a crash
+    timeout        seconds per attempt
+    retry          attempts in all, or a `Retry`, for temporary failures; idempotent tools only
     result_budget  tokens of the result that a model is given
     sandbox        `process`, or `Limits`: each call in a process of its own, without network
-    outside        whether what it gives comes from outside the network, so that a turn that has
-                   read it is tainted; False for what is computed from its arguments alone
-    when           a function of the turn's context, `async` or not: whether the turn has the tool
+    outside        whether its results are untrusted (from outside the network), which taints
+                   a turn that reads them; False for what is computed from the arguments alone
+    when           a function of the turn's context, may be `async`: whether the turn has it
 
-    A method of a class may be a tool: each object has its own. A parameter of type `IdempotencyKey`
-    or `CancelToken` is filled by the runtime. Raises TypeError when the docstring or an annotation
-    is missing, and for what cannot be.
+    A method of a class may be a tool: each object gets its own. Parameters of type `IdempotencyKey`
+    or `CancelToken` are filled in by the runtime. Raises TypeError when the docstring or an
+    annotation is missing, and for contradictory options.
     """
 
     def declare(declared: Callable[P, R]) -> FunctionTool[P, R]:
@@ -291,13 +291,14 @@ def tool(
 
 
 def as_tool(function: Callable[..., object]) -> FunctionTool[..., object]:
-    """The tool that a function makes; one that is a tool already. Raises TypeError."""
+    """The tool for a function; a tool is returned as it is. Raises TypeError."""
     return function if isinstance(function, FunctionTool) else FunctionTool(function)
 
 
 def as_tools(given: object) -> list[FunctionTool[..., object]]:
-    """The tools that a program means by a function, a module or an object: of a module and of an
-    object all that `@tool` marks. None: it is nothing of that. Raises TypeError as `as_tool`."""
+    """The tools of a function, a module or an object; modules and objects give all that `@tool`
+    marks in them, and an empty list if there are none. Raises TypeError as `as_tool`.
+    """
     if isinstance(given, FunctionTool) or inspect.isroutine(given):
         return [as_tool(given)]
     if isinstance(given, ModuleType):
@@ -316,9 +317,9 @@ def _confirm(name: str, confirm: Confirm) -> Confirm:
 
 
 def as_text(result: object) -> str:
-    """What a function returned, as a model reads it: a text as it is, else JSON.
+    """A function's return value as a model reads it: text unchanged, else JSON.
 
-    Of an iterator, which may have no end, it reads the first 10,000 items.
+    Of an iterator, which may be endless, it reads the first 10,000 items.
     """
     if isinstance(result, str):
         return result

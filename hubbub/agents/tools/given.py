@@ -1,10 +1,10 @@
-"""What the runtime gives a tool function that asks for it by the type of a parameter.
+"""Values that the runtime passes to a tool function that has a parameter of their type.
 
-@tool(permission="write", idempotent=True)
-def pay(amount: int, key: IdempotencyKey, stop: CancelToken) -> str:
-    '''Pay an amount.'''
+    @tool(permission="write", idempotent=True)
+    def pay(amount: int, key: IdempotencyKey, stop: CancelToken) -> str:
+        '''Pay an amount.'''
 
-Models neither see nor fill these parameters.
+Models neither see nor fill in these parameters.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ __all__ = ["CancelToken", "Cancelled", "IdempotencyKey", "given_kind"]
 
 
 class IdempotencyKey(str):
-    """A key that is the same whenever the same call of the same turn is made again.
+    """A key that stays the same whenever the same call of the same turn is repeated.
 
-    Hand it to the service that does the work, so that doing it twice does it once. A parameter may
-    also be written `key: Annotated[str, IdempotencyKey]`.
+    Pass it to the service that does the work, so that repeating the call has no further effect. A
+    parameter may also be written `key: Annotated[str, IdempotencyKey]`.
     """
 
     __slots__ = ()
 
 
 class Cancelled(Exception):
-    """Raised by `CancelToken.check`: nobody waits for the result any more."""
+    """Raised by `CancelToken.check`: the call was cancelled."""
 
 
 class CancelToken:
-    """Tells a plain function, which runs in a thread, that its call was given up.
+    """Tells a plain function, which runs in a thread, that its call was cancelled.
 
-    A thread cannot be ended from outside: without this a function runs on to its end, and what it
-    returns is thrown away.
+    A thread cannot be stopped from outside: without this a function runs to its end, and its result
+    is discarded.
     """
 
     def __init__(self) -> None:
@@ -41,25 +41,25 @@ class CancelToken:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call took too long, or its turn was stopped."""
+        """Whether the call timed out or its turn was stopped."""
         return self._event.is_set()
 
     def cancel(self) -> None:
-        """Give the call up: the runtime does."""
+        """Cancel the call; used by the runtime."""
         self._event.set()
 
     def check(self) -> None:
-        """Raise `Cancelled` if the call was given up."""
+        """Raise `Cancelled` if the call was cancelled."""
         if self.cancelled:
             raise Cancelled
 
     def wait(self, seconds: float) -> bool:
-        """Sleep so long, or until the call is given up. Returns whether it was."""
+        """Sleep for so long, or until the call is cancelled. Returns whether it was."""
         return self._event.wait(seconds)
 
 
 def given_kind(annotation: object) -> type[IdempotencyKey] | type[CancelToken] | None:
-    """Which of the two an annotation asks for; None for an argument that a model fills."""
+    """The type that an annotation asks for; None for an argument that a model fills in."""
     kinds = [annotation]
     if get_origin(annotation) is Annotated:
         kinds += get_args(annotation)

@@ -1,4 +1,4 @@
-"""The hub's operations as tools: made from what `ready` tells of them."""
+"""The hub's operations as tools, made from the descriptions in `ready`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hubbub.protocol.operations import Speech
 
 __all__ = ["Caller", "HubTool", "compact", "marked", "refused", "speaks"]
 
-# What the hub answers as a model should read it: short, with the thread ids that it knows.
+# The hub's results for a model: short, with thread ids as the model knows them.
 
 
 _EMPTY: tuple[JsonValue, ...] = (None, [], {}, "")
@@ -27,8 +27,8 @@ _NOISE = frozenset({"seq", "tseq", "interaction_id", "hop", "cause_id", "sender_
 
 
 def compact(value: JsonValue, me: str) -> JsonValue:
-    """`value` for the reader `me`: no empty fields, no positions, messages as who, when, what;
-    those of a list without the notices of the hub.
+    """`value` as `me` reads it: without empty fields and positions, messages reduced to sender,
+    time and content; lists without the hub's notices.
     """
     if isinstance(value, list):
         return [compact(item, me) for item in value if not _is_notice(item)]
@@ -43,14 +43,14 @@ def compact(value: JsonValue, me: str) -> JsonValue:
         if key in ("id", "thread", "thread_id") and isinstance(item, str):
             short[key] = _shown(item, me)
         elif key == "content" or (key == "value" and item is not None):
-            short[key] = item  # not ours to shorten
+            short[key] = item  # content is never shortened
         elif (slim := compact(item, me)) not in _EMPTY:
             short[key] = slim
     return short
 
 
 def _is_notice(item: JsonValue) -> bool:
-    """Whether it is a message that `Message.is_notice`, as the wire has it."""
+    """Whether this wire message is what `Message.is_notice` calls a notice."""
     if not isinstance(item, dict) or item.get("sender_kind") != "system":
         return False
     if item.get("timer_of") is not None or item.get("request") is not None:
@@ -60,7 +60,7 @@ def _is_notice(item: JsonValue) -> bool:
 
 
 def _message(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A message with its text in place of all the ways to say it."""
+    """The message with one text in place of its alternative representations."""
     told = message.get("text_representation")
     kept = ("reply_to", "quote", "mentions", "attachments", "spoken_by", "request")
     rest = {key: message.get(key) for key in kept}
@@ -93,8 +93,7 @@ class Caller(Protocol):
 class HubTool:
     """One operation of the hub or of a mod.
 
-    Who caused a message, whether it carries content from outside, and its `cid` are not the
-    model's business: they are filled in here.
+    A message's cause, whether it is untrusted, and its `cid` are filled in here, not by the model.
     """
 
     confirm: Confirm = False
@@ -120,7 +119,7 @@ class HubTool:
         self.spec = ToolSpec(self.name, operation.description, schema, told)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Call the operation. A write of a repeated turn that was made already counts as made."""
+        """Call the operation. A write that a repeated turn has made before counts as made."""
         args = {key: value for key, value in arguments.items() if key not in self._own}
         if self._answers and not args.get("to"):
             args["to"] = site.thread_id
@@ -134,24 +133,24 @@ class HubTool:
         except OperationError as exc:
             raise refused(exc) from exc
         if isinstance(value, dict) and _is_sent(value):
-            value = {key: item for key, item in value.items() if key != "message"}  # its own words
+            value = {key: item for key, item in value.items() if key != "message"}  # it wrote that
         told = json.dumps(compact(value, self._me), ensure_ascii=False)
         return FromOutside(told) if _shows_outside(value) else told
 
 
 def _is_sent(value: Mapping[str, JsonValue]) -> bool:
-    """Whether an answer is a `SendResult`."""
+    """Whether a result is a `SendResult`."""
     message = value.get("message")
     return isinstance(message, dict) and message.get("seq") == value.get("seq")
 
 
 def speaks(operation: OperationInfo) -> bool:
-    """Whether a call of the operation sends a message: only those have a cause."""
+    """Whether the operation sends a message: only those have a cause."""
     return "cause" in _properties(operation.input_schema)
 
 
 def marked(operation: OperationInfo) -> bool:
-    """Whether the hub is told when what a call says carries content from outside the network."""
+    """Whether the operation has an argument that marks content as untrusted."""
     outside = _properties(operation.input_schema).get("outside")
     return outside is not None and (speaks(operation) or _is_runtimes(outside))
 
@@ -162,7 +161,7 @@ def _properties(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 
 
 def refused(exc: OperationError) -> ToolFailed:
-    """What a model is told when the hub refuses what its call wants."""
+    """The failure that a model gets when the hub refuses its call."""
     near = exc.details.get("near")
     return ToolFailed(
         exc.message,
@@ -173,16 +172,16 @@ def refused(exc: OperationError) -> ToolFailed:
 
 
 _ANSWERING = frozenset({"send_text_message", "send_message"})
-"""Operations that without `to` speak in the thread that woke the agent."""
+"""Operations that, without `to`, write to the thread that woke the agent."""
 _SELDOM = frozenset({"attachments", "mentions", "quote"})
-"""What can be said of every message, and is told of `send_message` alone."""
+"""Arguments of all messages that only `send_message` describes."""
 _TO = "A participant, or the id of a thread of yours. Left out: whoever wrote to you."
 
 
 def _told(
     schema: Mapping[str, JsonValue], seldom: Collection[str], *, answers: bool
 ) -> dict[str, JsonValue]:
-    """What models are told of an operation's arguments."""
+    """The schema of an operation's arguments as models see it."""
     properties = {k: v for k, v in _properties(schema).items() if k not in seldom}
     if answers:
         properties["to"] = {"type": "string", "description": _TO}
@@ -190,12 +189,12 @@ def _told(
 
 
 _OF_SPEECH = frozenset(Speech.model_fields) - {"mentions", "quote", "attachments"}
-"""What no model says of its messages: the runtime does, or only people may."""
+"""Arguments of messages that no model sets: the runtime does, or only people may."""
 
 
 def _own(operation: OperationInfo) -> frozenset[str]:
-    """The arguments that are not the model's business: all messages have the same ones; what a mod
-    has called so in an operation of its own is its own, unless it leaves it to the runtime.
+    """The arguments hidden from the model: those common to all messages. An argument of the same
+    name in a mod's own operation is shown, unless it is marked for the runtime.
     """
     properties = _properties(operation.input_schema)
     ours = _OF_SPEECH if _is_speech(operation) else frozenset({"cause"})
@@ -203,12 +202,12 @@ def _own(operation: OperationInfo) -> frozenset[str]:
 
 
 def _is_speech(operation: OperationInfo) -> bool:
-    """Whether it takes what can be said of every message."""
+    """Whether it takes the arguments common to all messages."""
     return _properties(operation.input_schema).keys() >= _OF_SPEECH
 
 
 def _is_runtimes(schema: JsonValue) -> bool:
-    """Whether it is an argument that runtimes fill in: `Tainted` (hubbub.protocol.operations)."""
+    """Whether runtimes fill in the argument: `Tainted` (hubbub.protocol.operations)."""
     return isinstance(schema, dict) and schema.get("x-runtime") is True
 
 
@@ -219,15 +218,14 @@ def _without(names: Collection[str], schema: Mapping[str, JsonValue]) -> dict[st
 
 
 def _shows_outside(value: JsonValue) -> bool:
-    """Whether an answer says of itself, or of a message in it, that it carries content from outside
-    the network."""
+    """Whether a result, or a message in it, is marked as untrusted."""
     if isinstance(value, dict) and value.get("outside") is True:
         return True
     return _shows_message(value)
 
 
 def _shows_message(value: JsonValue) -> bool:
-    """Whether one of the messages in it carries content from outside the network."""
+    """Whether one of the messages in it is marked as untrusted."""
     if isinstance(value, list):
         return any(map(_shows_message, value))
     if not isinstance(value, dict):

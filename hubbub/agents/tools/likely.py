@@ -1,4 +1,6 @@
-"""Which of many tools a turn most likely needs: those that are most like what has come in."""
+"""Chooses, among many tools, those that a turn most likely needs, by similarity to the incoming
+messages.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,14 @@ from hubbub.errors import ModelError
 __all__ = ["Likely", "ToolChooser", "by_words"]
 
 _MOST_TEXT = 4000
-"""Characters of what is compared."""
+"""Characters that are compared."""
 _STEM = 5
-"""Letters by which words are the same: `refund`, `refunds`, `refunded`."""
+"""Letters that are compared of a word: `refund`, `refunds`, `refunded` are the same."""
 _WORD = re.compile(r"[^\W_]+")
 
 
 class Embed(Protocol):
-    """What gives vectors of texts: `hubbub.agents.models.embeddings`."""
+    """Computes embeddings: `hubbub.agents.models.embeddings`."""
 
     async def of(self, texts: Sequence[str]) -> list[Sequence[float]]: ...
     async def kept(self, texts: Sequence[str]) -> list[Sequence[float]]: ...
@@ -33,21 +35,21 @@ class Embed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Likely:
-    """The tools, the likeliest first, and what is to be known of how they were found."""
+    """The most likely tools, best first, and a note on how they were chosen."""
 
     names: Sequence[str] = ()
     note: str | None = None
 
 
 class ToolChooser:
-    """Chooses `first` tools. Without `embed` by words."""
+    """Chooses `first` tools, by words if there is no `embed`."""
 
     def __init__(self, first: int, embed: Embed | None = None):
         self._first, self._embed = first, embed
 
     @classmethod
     def of(cls, config: AgentConfig, models: Mapping[str, ModelConfig]) -> ToolChooser | None:
-        """By an agent's section; None: its model picks all of them."""
+        """For an agent's config; None: its model picks all of them."""
         said = config.select
         if said is None or said.by == "words":
             return cls(said.first) if said is not None else None
@@ -62,7 +64,7 @@ class ToolChooser:
             await self._embed.close()
 
     async def likely(self, text: str, tools: Sequence[ToolSpec]) -> Likely:
-        """The tools for what `text` says, of these."""
+        """Those of the tools that fit `text` best."""
         if not tools or not text.strip():
             return Likely()
         text = text[-_MOST_TEXT:]
@@ -83,7 +85,7 @@ class ToolChooser:
 
 
 def by_words(text: str, tools: Sequence[ToolSpec]) -> list[str]:
-    """The tools that share words with the text, the most and the rarest first."""
+    """The tools that share words with the text, best first; rare words count more."""
     words = [set(_stems(_told(tool))) for tool in tools]
     rarity = {
         w: math.log(1 + len(tools) / n) for w, n in Counter(w for t in words for w in t).items()
@@ -95,7 +97,7 @@ def by_words(text: str, tools: Sequence[ToolSpec]) -> list[str]:
 
 
 def _told(tool: ToolSpec) -> str:
-    """A tool as it is compared."""
+    """The text of a tool that is compared."""
     return f"{tool.name.replace('_', ' ')}: {tool.description}"[:_MOST_TEXT]
 
 

@@ -1,7 +1,7 @@
-"""What is wrong with the tools that an agent's section of the YAML names. Pure.
+"""Errors in the tool names in an agent's config. Pure.
 
-A tool that is to be disabled must not stay because its name was misspelled, and what an agent of
-its kind cannot do without must not be gone.
+A misspelled name must not leave a tool enabled, and tools that the agent's kind requires must not
+be disabled.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ __all__ = [
 ]
 
 ALWAYS = frozenset({FINISH, ASK_HUMAN, DECLINE, SHOW_PLAN, TIDY_STEPS})
-"""Tools that every agent with a model has, whatever `tools` says: naming them there is no fault."""
+"""Tools that every agent with a model has; `tools` may name them."""
 _UNTUNED = ALWAYS | {SELECT}
 
 
 @dataclass(frozen=True, slots=True)
 class WrongName:
-    """A name that cannot stand where it stands: below `key` of the agent's section."""
+    """A wrong name below `key` of the agent's section."""
 
     key: str
     at: int | str | None
-    """Its place in that list, or its key in that map."""
+    """Its index in that list, or its key in that mapping."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTool:
-    """What can be said of a tool before there is one."""
+    """What is known of a tool before it is created."""
 
     name: str
     permission: Permission
@@ -56,7 +56,7 @@ class KnownTool:
 
 
 def refused_names(config: AgentConfig, tools: Iterable[KnownTool]) -> frozenset[str]:
-    """Those of `tools` that the agent's permission mode forbids; `tool_settings` are heeded."""
+    """The tools that the agent's permission mode forbids, given its `tool_settings`."""
     settings = config.tool_settings
     said = {name: tool.permission for name, tool in settings.items() if tool.permission is not None}
     tuned = (replace(tool, permission=said.get(tool.name, tool.permission)) for tool in tools)
@@ -65,7 +65,7 @@ def refused_names(config: AgentConfig, tools: Iterable[KnownTool]) -> frozenset[
 
 
 def given_names(config: AgentConfig) -> frozenset[str]:
-    """The tools that come with other parts of the section than `tools`."""
+    """The tools that come with sections other than `tools`."""
     given = {SEARCH_KNOWLEDGE} if config.knowledge.folders else set()
     if config.kind == "llm":
         given |= {LOAD_SKILL} if config.skills else set()
@@ -79,12 +79,12 @@ def wrong_names(
     own: Mapping[str, str] | None,
     refused: Collection[str] = (),
 ) -> Iterator[WrongName]:
-    """What is wrong in `tools`, `disabled_tools`, `tool_settings` and `begin_with`.
+    """Errors in `tools`, `disabled_tools`, `tool_settings` and `begin_with`.
 
-    `offered` are the tools of the hub, `own` those that the agent's functions make, by
-    `file.py:function`; None: not known yet, so that any name may be one of theirs. The same goes
-    for names that begin like the tools of an MCP server of the agent. `refused` are those of both
-    that the permission mode forbids: see `refused_names`.
+    `offered` are the tools of the hub, `own` those of the agent's functions, by `file.py:function`;
+    None: not known yet, so any name may be one of them. The same goes for names with the prefix of
+    one of the agent's MCP servers. `refused` are those of both that the permission mode forbids:
+    see `refused_names`.
     """
     common = {*given_names(config), *ALWAYS}
     yield from _wrong_tools(config, {*offered, *common})
@@ -121,7 +121,9 @@ def _wrong_tools(config: AgentConfig, known: Collection[str]) -> Iterator[WrongN
 def _twice(
     config: AgentConfig, common: Collection[str], own: Mapping[str, str]
 ) -> Iterator[WrongName]:
-    """Two tools with one name. What every agent has anyway may be named, but not be made."""
+    """Tools with the same name. Naming a tool that every agent has is fine, making another one is
+    not.
+    """
     taken = {*common, SELECT}
     for n, place in enumerate(config.tools or ()):
         name = own.get(place, place)
@@ -133,7 +135,7 @@ def _twice(
 def _chosen(
     config: AgentConfig, own: Mapping[str, str] | None, common: Collection[str]
 ) -> Collection[str] | None:
-    """The tools that the agent has by its own choice; None: all, or not known yet."""
+    """The tools that the agent has chosen; None: all, or not known yet."""
     if config.tools is None or own is None:
         return None
     return {*common, *(own.get(place, place) for place in config.tools)}
@@ -162,7 +164,7 @@ def _wrong_beginning(
 
 
 def _needed(config: AgentConfig, name: str) -> str | None:
-    """What the agent needs the tool for; None: it can do without."""
+    """Why the agent needs the tool; None: it does not."""
     role = config.kind in ROLES_OF
     if name == FINISH:
         return "it is how a turn ends"
@@ -178,7 +180,7 @@ def _needed(config: AgentConfig, name: str) -> str | None:
 
 
 def _server(config: AgentConfig, name: str) -> str | None:
-    """The agent's MCP server that such a tool would be of."""
+    """The agent's MCP server whose prefix the name has."""
     return next((server for server in config.mcp if name.startswith(f"{server}_")), None)
 
 

@@ -1,4 +1,6 @@
-"""How tools may be called: what tool and operator say, whether a person is asked. Pure."""
+"""Rules for calling tools: settings of the tool and of the operator, and whether a person must
+approve. Pure.
+"""
 
 from __future__ import annotations
 
@@ -21,30 +23,28 @@ __all__ = [
     "told",
 ]
 
-# How a tool's calls are carried out: repetition, size of the result, time. Pure data.
-#
-# What a tool says of itself (`overrides`, if it has any) is laid under what the operator says of it
-# in the YAML.
+# Settings of a tool's calls: retries, size of the result, timeout. The operator's settings in the
+# YAML override the tool's own (`overrides`, if it has any).
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How the runtime repeats a call that failed for now.
+    """How the runtime repeats a call after a temporary failure.
 
-    Only calls of idempotent tools are repeated, and only failures that say so (`ToolFailed.retry`).
+    Only calls of idempotent tools are repeated, and only after failures marked `ToolFailed.retry`.
     """
 
     attempts: int = 3
-    """In all; 1: never again."""
+    """In all; 1: no retry."""
     backoff: float = 0.5
     """Seconds before the second attempt; each further pause is twice as long."""
     longest: float = 30.0
-    """Seconds that a pause has at most."""
+    """Maximum seconds of a pause."""
     timeouts: bool = False
-    """Whether a call that took too long is repeated as well. What was given up may still run."""
+    """Whether a call that timed out is repeated, too. The first one may still be running."""
 
     def pause(self, attempt: int) -> float:
-        """Seconds to wait after the failed attempt with this number, from 1."""
+        """Seconds to wait after failed attempt number `attempt`, counted from 1."""
         return float(min(self.backoff * 2 ** min(attempt - 1, 32), self.longest))
 
 
@@ -53,21 +53,21 @@ _USUAL = Retry()
 
 @dataclass(frozen=True, slots=True)
 class ToolOverrides:
-    """What may be said of one tool. None: as it is without."""
+    """Settings of one tool. None: the default."""
 
     permission: Permission | None = None
     confirm: Confirm | None = None
     timeout: float | None = None
-    """Seconds of one attempt."""
+    """Seconds per attempt."""
     retry: Retry | None = None
     budget: int | None = None
     """Tokens of a result."""
     attempts: int | None = None
-    """In place of those of `retry`."""
+    """Overrides that of `retry`."""
     backoff: float | None = None
     """Likewise."""
     outside: bool | None = None
-    """Whether its results come from outside the network; None: what it gives by itself says so."""
+    """Whether its results are untrusted; None: each result says so itself."""
 
     @property
     def repeated(self) -> Retry:
@@ -82,7 +82,7 @@ class ToolOverrides:
         )
 
     def over(self, other: ToolOverrides) -> ToolOverrides:
-        """This one, and where it says nothing the other."""
+        """These settings, completed by those of `other`."""
         return ToolOverrides(
             permission=self.permission or other.permission,
             confirm=other.confirm if self.confirm is None else self.confirm,
@@ -125,7 +125,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class NeedsApproval:
-    """The call may run when a person has said so."""
+    """The call may run once a person has approved it."""
 
     reason: str
 
@@ -134,8 +134,8 @@ Decision = Allow | Refuse | NeedsApproval
 
 
 def decide(tool: Judged, mode: PermissionMode, *, outside: bool = False) -> Decision:
-    """Whether a call of `tool` may run in `mode`. `outside`: its turn has read something from
-    outside the network.
+    """Whether a call of `tool` may run in `mode`. `outside`: its turn has read untrusted
+    content.
     """
     harmless = tool.permission == "read" or (tool.permission == "write" and tool.speaks)
     if mode == "read_only" and not harmless:
@@ -154,7 +154,7 @@ _TAINTED = "must be approved by a person in a turn that has read something from 
 
 
 def told(mode: PermissionMode) -> str:
-    """What a model should know of its mode; nothing where there is nothing to know."""
+    """What a model should know about its permission mode; empty if nothing."""
     match mode:
         case "read_only":
             return "You may look things up and talk, but change nothing: tools that do are not here"

@@ -1,4 +1,4 @@
-"""The tools that an agent may use, by name: those that are disabled or forbidden are not in it."""
+"""The tools that an agent may use, by name, without those that are disabled or forbidden."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 SELECT = "use_tools"
-"""The tool that picks tools; see `hubbub.agents.tools.registry`."""
+"""The tool that picks tools."""
 
 _LONGEST_LINE = 120
 _UNTUNED = ToolOverrides()
 
 
 class MayBeAbsent(Protocol):
-    """A tool that comes and goes with whoever runs it."""
+    """A tool that comes and goes with the process that runs it."""
 
     @property
     def absent(self) -> str | None:
@@ -50,7 +50,7 @@ class MayBeAbsent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A tool, and what holds for its calls: what it says of itself, and the operator above that."""
+    """A tool with its effective settings: its own, overridden by the operator's."""
 
     tool: Tool
     permission: Permission
@@ -59,9 +59,9 @@ class Entry:
     retry: Retry
     budget: int | None
     outside: bool = False
-    """Whether what it gives always comes from outside the network."""
+    """Whether its results are always untrusted."""
     coming: MayBeAbsent | None = None
-    """The tool, if it is one that comes and goes: asked once, for it is asked often."""
+    """The tool, if it may be absent; determined once, because it is needed often."""
 
     @property
     def name(self) -> str:
@@ -77,11 +77,11 @@ class Entry:
 
     @property
     def summary(self) -> str:
-        """The first sentence of its description, as one line."""
+        """The first sentence of its description, on one line."""
         return _first_sentence(self.tool.spec.description)
 
 
-@lru_cache(maxsize=1024)  # every question to a model is asked with those of all tools
+@lru_cache(maxsize=1024)  # computed for all tools with every question to a model
 def _first_sentence(text: str) -> str:
     line = " ".join(text.split()).partition(". ")[0].removesuffix(".")
     return shortened(line, _LONGEST_LINE)
@@ -90,7 +90,7 @@ def _first_sentence(text: str) -> str:
 class Registry:
     """`tools` without the `disabled` ones and those that `mode` forbids, in their order.
 
-    Raises ValueError when two have the same name, or one the name of a tool of the runtime.
+    Raises ValueError when two have the same name, or one has the name of a tool of the runtime.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class Registry:
         overrides: Mapping[str, ToolOverrides] = MappingProxyType({}),
         runtime: Iterable[Tool] = (),
     ):
-        """`runtime`: tools of the runtime itself, which no mode forbids and nobody tunes; who
-        disables one leaves it out.
+        """`runtime`: tools of the runtime itself, which no mode forbids and no setting changes; to
+        disable one, leave it out.
         """
         self._entries: dict[str, Entry] = {}
         seen = {FINISH, SELECT}
@@ -119,7 +119,7 @@ class Registry:
                 raise ValueError(f"{tool.name!r} is the name of a tool that every agent has")
             self._entries[tool.name] = _entry(tool, _UNTUNED)
         self.stays = all(entry.coming is None for entry in self._entries.values())
-        """Whether none of them comes and goes."""
+        """Whether none of them may become absent."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -141,8 +141,8 @@ class Registry:
     def definitions(
         self, names: Collection[str] | None = None, permission: Permission | None = None
     ) -> tuple[ToolSpec, ...]:
-        """What a model is told of the tools that can be called at present: of all of them, of those
-        with these names, or of those with this permission.
+        """The specs of the tools that can be called at present: of all of them, of those with these
+        names, or of those with this permission.
         """
         return tuple(
             entry.tool.spec
@@ -153,11 +153,11 @@ class Registry:
         )
 
     def summaries(self) -> dict[str, str]:
-        """One line for each tool that can be called at present, by its name."""
+        """One line for each tool that can be called at present, by name."""
         return {e.name: e.summary for e in self._entries.values() if e.absent is None}
 
     def near(self, name: str) -> list[str]:
-        """Up to three names that may have been meant."""
+        """Up to three similar names."""
         names = list(self.summaries())
         close = near(name, names, 3, 0.4)
         parts = [known for known in names if name and name.casefold() in known.casefold()]
@@ -165,8 +165,8 @@ class Registry:
 
 
 def _entry(tool: Tool, operator: ToolOverrides) -> Entry:
-    # By name: an agent's tools are gone through when it starts and in many turns, and whether they
-    # fit a protocol takes ten times as long to find out.
+    # By attribute: this runs for all tools at the agent's start and in many turns, and an
+    # isinstance check against a protocol takes ten times as long.
     own: ToolOverrides | None = getattr(tool, "overrides", None)
     overrides = operator if own is None else operator.over(own)
     return Entry(
@@ -181,20 +181,20 @@ def _entry(tool: Tool, operator: ToolOverrides) -> Entry:
     )
 
 
-# Selection: of tools that are not described a model reads names or a line each, and picks those it
-# needs. What was picked follows from the recorded steps alone, so a turn that is taken up again
-# goes on with the same tools.
+# Selection: of tools that are not described, a model reads names or one line each, and picks those
+# it needs. What was picked follows from the recorded steps alone, so a resumed turn continues with
+# the same tools.
 
 
 ALWAYS = frozenset({"send_text_message", "fork", "search_knowledge", "load_skill"})
-"""Described from the beginning where they exist, among however many others."""
+"""Described from the start if they exist, however many others there are."""
 Groups: TypeAlias = Mapping[str, Sequence[str]]
-"""Names of tools that belong together, by what their group is called."""
+"""Names of related tools, by the name of their group."""
 NO_GROUPS: Groups = MappingProxyType({})
 
 
 def picked(steps: Sequence[Step], groups: Groups) -> list[str]:
-    """The tools that were picked or called in `steps`, or that a call needs, in that order."""
+    """The tools picked or called in `steps`, or needed by such a call, in that order."""
     names: list[str] = []
     for call in (call for step in steps for call in step.calls):
         if call.name != SELECT:
@@ -206,19 +206,19 @@ def picked(steps: Sequence[Step], groups: Groups) -> list[str]:
 
 
 def _without_groups(arguments: JsonValue, groups: Groups) -> list[str]:
-    """The names of tools that a call of `use_tools` means."""
+    """The tools that a call of `use_tools` names, with groups resolved."""
     names = arguments.get("names") if isinstance(arguments, dict) else None
     given = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     return list(dict.fromkeys(tool for name in given for tool in groups.get(name, (name,))))
 
 
 class SelectTool(ReadingTool):
-    """`use_tools(names)`: its description holds what there is, its result says what was picked."""
+    """`use_tools(names)`: its description lists the tools, its result says what was picked."""
 
     name = SELECT
 
     def __init__(self, registry: Registry, groups: Groups, listed: Sequence[str], most: int):
-        """`listed` are tools of no group. `most`: names that may be picked in one call."""
+        """`listed` are tools in no group. `most`: names that may be picked in one call."""
         self._registry, self._groups = registry, groups
         self.listed, self._most = listed, most
 
@@ -232,7 +232,7 @@ class SelectTool(ReadingTool):
         return _spec("\n".join(lines), groups, self._most)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Which of the names are tools now. Raises `ToolFailed` if none of them is."""
+        """The tools that are available now. Raises `ToolFailed` if none of the names exists."""
         names = _without_groups(dict(arguments), self._groups)
         known = [name for name in names if name in self._registry.summaries()]
         unknown = [name for name in names if name not in known]
@@ -247,9 +247,9 @@ class SelectTool(ReadingTool):
         return told
 
 
-@lru_cache(256)  # of a spec that stays the same the size is known, too
+@lru_cache(256)  # keeps the object, and with it its cached size
 def _spec(there: str, groups: tuple[str, ...], most: int) -> ToolSpec:
-    """`groups`: the names to choose from, if there are no others."""
+    """`groups`: the only names to choose from, if there are no single tools."""
     about = f"Get more tools, by group or name, before you call them:\n{there}"
     item: dict[str, JsonValue] = {"type": "string"}
     offered: dict[str, JsonValue] = {**item, "enum": list(groups)} if groups else item

@@ -1,7 +1,7 @@
-"""Cutting a tool's result to what a model is given. Pure.
+"""Cuts a tool's result to a token budget. Pure.
 
-Text keeps its beginning and tells how long it was. JSON stays JSON: a list keeps its first records,
-and what an object has too much of in a list is cut there; the total is told.
+Text keeps its beginning, with a note of its full length. JSON stays JSON: a list keeps its first
+records, an object has its longest list cut; the total is noted.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ DEFAULT_BUDGET = 4000
 
 _LEAST_RECORDS = 1
 _LONGEST_TOKEN = 16
-"""Characters that a token has at most, for texts that are much too long to be counted."""
+"""Maximum characters of a token, for rejecting much too long texts without counting."""
 _MOST_JSON = 4_000_000
-"""Characters of JSON that is read; of more the beginning is kept, as of any text."""
+"""Characters of JSON that is parsed; longer JSON is cut like text."""
 
 
 class Counter(Protocol):
     """Counts tokens, or estimates them."""
 
     def count(self, text: str) -> int:
-        """Tokens of a text. More text never has fewer."""
+        """Tokens of a text. A longer text never has fewer."""
         ...
 
 
 class ByCharacters:
-    """An estimate: four characters a token, which is about right for English."""
+    """An estimate: four characters per token, about right for English."""
 
     def count(self, text: str) -> int:
         return (len(text) + 3) // 4
 
 
 def fit(text: str, budget: int, counter: Counter) -> str:
-    """`text`, within `budget` tokens. A few tokens of the marker may come on top."""
+    """`text` within `budget` tokens; the marker may add a few."""
     if _fits(text, budget, counter):
         return text
     if text[:1] in ("[", "{") and len(text) <= _MOST_JSON:
@@ -59,10 +59,10 @@ def _fits(text: str, budget: int, counter: Counter) -> bool:
 
 
 def _fit_json(value: JsonValue, budget: int, counter: Counter) -> str | None:
-    """The value with fewer records; None if that does not make it short enough."""
+    """The value with fewer records; None if that is not enough."""
     whole = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if _fits(whole, budget, counter):
-        return whole  # it was only written with much space
+        return whole  # only its whitespace was too much
     if isinstance(value, list):
         return _fewer(value, lambda kept: _listed(kept, len(value)), budget, counter)
     if not isinstance(value, dict):
@@ -85,7 +85,7 @@ def _fewer(
     budget: int,
     counter: Counter,
 ) -> str | None:
-    """The longest beginning of `records` with which what is `shown` fits."""
+    """The longest prefix of `records` whose `shown` form fits."""
 
     def text(kept: int) -> str:
         return json.dumps(shown(records[:kept]), ensure_ascii=False)
@@ -99,7 +99,7 @@ def _fewer(
 
 
 def _at_most(records: Sequence[JsonValue], budget: int) -> int:
-    """How many of the records could fit: those after them are not even looked at."""
+    """An upper bound for the number of records that fit."""
     room = budget * _LONGEST_TOKEN
     for n, record in enumerate(records):
         room -= len(json.dumps(record, ensure_ascii=False))
@@ -117,16 +117,15 @@ def _told(kept: int, total: int) -> str:
 
 
 def cut_text(text: str, budget: int, counter: Counter) -> str:
-    """The beginning of a text that is too long, and how long it was."""
+    """The beginning of a text that is too long, with a note of its length."""
     longest = min(len(text), budget * _LONGEST_TOKEN)
     kept = _last(0, longest, lambda n: counter.count(text[:n]) <= budget)
     return f"{text[:kept]}… (cut: the first {kept} of {len(text)} characters)"
 
 
 def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The greatest number from `low` to `high` for which `holds`, which is true up to some point.
-
-    It is taken to hold for `low`.
+    """The greatest number from `low` to `high` for which `holds`, by binary search; it must hold
+    for `low`.
     """
     while low < high:
         middle = (low + high + 1) // 2

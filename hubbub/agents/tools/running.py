@@ -1,11 +1,11 @@
-"""One tool call, from the model's arguments to its result.
+"""Runs one tool call, from the model's arguments to its result.
 
-is it there?     disabled, forbidden and absent tools are not
-arguments        by the tool's JSON Schema
-permission       allow, refuse, or ask the approver, whose changes are checked like the model's
-again?           what may have run before a crash runs again only if that does no harm; of a call
-                 that a person approved it is known whether it had begun
-run              within its time; repeated if it is idempotent and the failure is of the moment
+lookup           disabled, forbidden and absent tools do not exist
+arguments        validated by the tool's JSON Schema
+permission       allow, refuse, or ask the approver, whose changes are validated, too
+repetition       a call that may have run before a crash runs again only if it is idempotent; for a
+                 call that a person approved it is known whether it had started
+run              within its timeout; retried if it is idempotent and the failure is temporary
 result           cut to its budget
 """
 
@@ -47,61 +47,60 @@ if TYPE_CHECKING:
 
 __all__ = ["SELECT_OVER", "CallRunner", "Checks", "Perform", "ToolPolicy", "perform"]
 
-# How an agent's tool calls are carried out: what its operator has set for all of them.
+# An agent's tool policy: the operator's settings for all its tools.
 
 
 Perform = Callable[[Tool, Mapping[str, JsonValue], CallSite], Awaitable[str]]
-"""Carries out a call that may run, and gives its result; as `Tool.run`."""
+"""Carries out a permitted call and returns its result; as `Tool.run`."""
 
 SELECT_OVER = 24
-"""Tools that are all described; of more the model picks first."""
+"""Up to so many tools are all described; if there are more, the model picks first."""
 
 
 async def perform(tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-    """The tool does it itself."""
     return await tool.run(arguments, site)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
-    """For all tools of an agent, where a tool does not say otherwise."""
+    """Settings for all tools of an agent, unless a tool overrides them."""
 
     timeout: float = 60.0
-    """Seconds of one attempt."""
+    """Seconds per attempt."""
     mode: PermissionMode = "full"
     disabled: frozenset[str] = frozenset()
     """Names of tools that do not exist for this agent."""
     overrides: Mapping[str, ToolOverrides] = field(default_factory=lambda: MappingProxyType({}))
-    """What the operator says of single tools, by name."""
+    """The operator's settings for single tools, by name."""
     budget: int = DEFAULT_BUDGET
     """Tokens of a result."""
     counter: Counter = field(default_factory=ByCharacters)
     approver: Approver | None = None
-    """Who is asked; None: what needs approval is refused."""
+    """Decides about calls that need approval; None: they are refused."""
     select_over: int = SELECT_OVER
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits so many seconds between two attempts."""
+    """Sleeps for so many seconds between two attempts."""
     perform: Perform = perform
-    """What carries out a call that has passed the gate; a dry run carries out none."""
+    """Carries out calls that have passed all checks; a dry run replaces it."""
 
 
 log = get_logger(__name__)
 
 _NEVER_REPEATED = frozenset({"invalid_arguments", "unknown_tool"})
-"""Failures after which the model must change something: the same call fails the same way."""
+"""Errors after which the same call would fail in the same way."""
 _LEAST_WORDS = 200
-"""Tokens that there always are for saying what went wrong."""
+"""Minimum tokens for an error message."""
 
 
 class Checks:
-    """The checks of many tools' arguments, made when they are first needed and kept."""
+    """Validators of tools' arguments, created on first use and cached."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[Mapping[str, JsonValue], ArgumentCheck]] = {}
 
     def of(self, spec: ToolSpec) -> ArgumentCheck:
-        """Raises `ToolFailed` when the tool's schema is none."""
-        from hubbub.agents.tools.validation import ArgumentCheck  # a library that loads slowly
+        """Raises `ToolFailed` when the tool's schema is invalid."""
+        from hubbub.agents.tools.validation import ArgumentCheck  # a slow import
 
         schema, check = self._made.get(spec.name, (None, None))
         if check is None or schema is not spec.parameters:
@@ -115,16 +114,16 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class _Leave:
-    """A call may run with these arguments."""
+    """A permitted call: its arguments and what has to be done before it runs."""
 
     arguments: Mapping[str, JsonValue]
     changed: ChangedCall | None = None
     start: Callable[[], Awaitable[None]] | None = None
     interrupted: bool = False
-    """It may have run before, and must not run twice."""
+    """It may have run before and must not run twice."""
 
     async def begin(self) -> None:
-        """It is about to run. Raises `ToolFailed` when it may not."""
+        """The call is about to run. Raises `ToolFailed` if it may not."""
         if self.interrupted:
             raise _interrupted()
         if self.start is not None:
@@ -141,8 +140,8 @@ class CallRunner:
     async def run(
         self, call: ToolCallRecord, site: CallSite, clock: TurnClock, *, again: bool
     ) -> CallResult:
-        """Never raises for what a tool does. `again`: it may have run before. A call that a person
-        has not decided about has no result, but says what it waits for.
+        """Never raises for what a tool does. `again`: the call may have run before. A call that
+        waits for a person's approval has no result, but the ids of the approvals.
         """
         at = clock.ms
         attempts = 0
@@ -183,7 +182,7 @@ class CallRunner:
     def _to(self, budget: int) -> tuple[int, Counter]:
         return budget, self._tool_policy.counter
 
-    # The gate -----------------------------------------------------------------------------------
+    # Checks --------------------------------------------------------------------------------------
 
     def _entry(self, name: str) -> Entry:
         entry = self._registry.get(name)
@@ -197,7 +196,7 @@ class CallRunner:
     async def _admit(
         self, entry: Entry, call: ToolCallRecord, site: CallSite, again: bool
     ) -> _Leave:
-        """What the call may run with. Raises `ToolFailed` when it may not run."""
+        """What the call may run with. Raises `ToolFailed` if it may not run."""
         decision = decide(entry, self._tool_policy.mode, outside=site.outside)
         asks = isinstance(decision, NeedsApproval) and self._tool_policy.approver is not None
         lost = again and not entry.tool.idempotent
@@ -232,7 +231,7 @@ class CallRunner:
             case Approved(final, start, by):
                 arguments = self._check(entry, final)
                 changed = changed_call(request.arguments, arguments, by)
-                # Without a start nobody knows whether it began.
+                # Without `start`, it is not known whether it had started.
                 return _Leave(arguments, changed, start, interrupted=lost and start is None)
             case Begun(final, by):
                 twice = entry.tool.idempotent
@@ -252,7 +251,7 @@ class CallRunner:
         timeout = entry.timeout or self._tool_policy.timeout
         try:
             async with asyncio.timeout(timeout) as limit:
-                with contained():  # the tool has a copy: what it changes is not what was called
+                with contained():  # the tool gets a copy, so that it cannot change the record
                     own = copy.deepcopy(dict(arguments))
                     return await self._tool_policy.perform(entry.tool, own, site)
         except (ToolFailed, Parked):
@@ -260,7 +259,7 @@ class CallRunner:
         except ConnectionLost as exc:
             raise ToolFailed(str(exc), error="connection_lost") from exc
         except TimeoutError as exc:
-            if not limit.expired():  # the tool's own
+            if not limit.expired():  # raised by the tool itself
                 raise _broken(entry, exc) from exc
             words = f"no result after {timeout:g} s; what it does may still take effect"
             raise ToolFailed(words, error="timeout", retry=entry.tool.idempotent) from exc
@@ -285,7 +284,7 @@ def _interrupted() -> ToolFailed:
 
 
 def _of_the_moment(exc: ToolFailed, retry: Retry) -> bool:
-    """Whether the same call may succeed by itself a little later."""
+    """Whether the same call may succeed a little later."""
     if exc.error == "timeout" and not retry.timeouts:
         return False
     return exc.retry and exc.error not in _NEVER_REPEATED

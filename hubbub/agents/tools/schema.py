@@ -25,14 +25,16 @@ from hubbub.agents.tools.given import CancelToken, IdempotencyKey, given_kind
 __all__ = ["LONGEST_NAME", "Arguments", "legal_name", "without_titles", "wrong_arguments"]
 
 LONGEST_NAME = 64
-"""Characters of a tool's name that endpoints take."""
+"""Maximum characters of a tool's name at endpoints."""
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
 _UNSUPPORTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def legal_name(name: str) -> str:
-    """A tool's name. Raises TypeError for one that endpoints refuse (and all its request)."""
+    """The name, if endpoints accept it. Raises TypeError otherwise: they would refuse the whole
+    request.
+    """
     if len(name) <= LONGEST_NAME and _LEGAL_NAME.fullmatch(name):
         return name
     raise TypeError(
@@ -42,11 +44,11 @@ def legal_name(name: str) -> str:
 
 
 class Arguments:
-    """The arguments of `function`: `schema` for models, `validate` for what they answer.
+    """The arguments of `function`: `schema` for models, `validate` for their calls.
 
-    Parameters that the runtime fills (`hubbub.agents.tools.given`) are not in the schema; `given`
-    tells which they are. Raises TypeError when a parameter has no annotation, cannot be told in
-    JSON, or is `*args` or `**kwargs`.
+    Parameters that the runtime fills in (`hubbub.agents.tools.given`) are not in the schema;
+    `given` lists them. Raises TypeError when a parameter has no annotation, has no JSON Schema, or
+    is `*args` or `**kwargs`.
     """
 
     def __init__(self, function: Callable[..., object], descriptions: Mapping[str, str]):
@@ -74,7 +76,7 @@ class Arguments:
             raise TypeError(f"{name}: its parameters cannot be told in JSON: {exc}") from exc
 
     def validate(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
-        """The arguments as the function takes them. Raises `ToolFailed` that says what is wrong."""
+        """The arguments as the function takes them. Raises `ToolFailed` with what is wrong."""
         try:
             model = self._model.model_validate(arguments)
         except ValidationError as exc:
@@ -83,7 +85,7 @@ class Arguments:
 
 
 def _hints(function: Callable[..., object]) -> dict[str, object]:
-    """The annotations, those in quotes included. Raises TypeError for names that do not exist."""
+    """The annotations, including those in quotes. Raises TypeError for names that do not exist."""
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as exc:
@@ -106,7 +108,9 @@ def _check(parameter: inspect.Parameter, function: str, hints: Mapping[str, obje
 
 
 def _described(annotation: object, docstring: str | None) -> tuple[object, str | None]:
-    """The annotation and its description: a text in `Annotated[...]` wins over the docstring."""
+    """The annotation and its description: a text in `Annotated[...]` takes precedence over the
+    docstring.
+    """
     if get_origin(annotation) is Annotated:
         for extra in get_args(annotation)[1:]:
             if isinstance(extra, str):
@@ -117,9 +121,9 @@ def _described(annotation: object, docstring: str | None) -> tuple[object, str |
 
 
 def wrong_arguments(exc: ValidationError) -> str:
-    """What is wrong with a call's arguments, in words that a model can act on."""
+    """The errors in a call's arguments, in words that a model can act on."""
     found = exc.errors(include_url=False, include_input=False, include_context=False)
-    # A list whose items are wrong has too few as well: that follows from them.
+    # A list with invalid items is reported as too short as well: leave that out.
     within = {error["loc"][:n] for error in found for n in range(len(error["loc"]))}
     errors = [e for e in found if e["type"] != "too_short" or e["loc"] not in within]
     return "; ".join(
@@ -129,7 +133,7 @@ def wrong_arguments(exc: ValidationError) -> str:
 
 
 def without_titles(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The schema without the titles that pydantic makes of names: they only cost tokens."""
+    """The schema without the titles that pydantic derives from names: they only cost tokens."""
     slim: dict[str, JsonValue] = {}
     for key, value in schema.items():
         if key == "title" and isinstance(value, str):

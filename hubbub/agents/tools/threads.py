@@ -1,4 +1,4 @@
-"""Running a plain function beside the loop."""
+"""Running a plain function in a thread."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ T = TypeVar("T")
 
 
 async def run_in_thread(function: Callable[[], T]) -> T:
-    """The function's result, from a thread of its own in which context variables are as here.
+    """The function's result, from a new thread with the same context variables.
 
-    Raises what the function raises, and `Escape` for what would end more than the one who waits.
+    Raises what the function raises, and `Escape` for exceptions that would end more than the caller
+    (such as SystemExit).
 
-    Cancelling abandons the thread: it runs on, and nobody hears of it. Unlike the threads of
-    `asyncio.to_thread` it does not keep the process from ending.
+    Cancelling abandons the thread: it runs on, and its result is discarded. Unlike threads of
+    `asyncio.to_thread`, it does not keep the process from exiting.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -42,9 +43,9 @@ async def run_in_thread(function: Callable[[], T]) -> T:
             result = context.run(function)
         except StopIteration as exc:  # a future cannot carry it
             error = RuntimeError(f"the function raised StopIteration: {exc}")
-        except Exception as exc:  # noqa: BLE001 - handed over to the one who waits
+        except Exception as exc:  # noqa: BLE001 - handed over to the caller
             error = exc
-        except BaseException as exc:  # noqa: BLE001 - so is this, as what ends nobody else
+        except BaseException as exc:  # noqa: BLE001 - likewise, wrapped
             error = Escape(told(exc))
             error.__cause__ = exc
         if not loop.is_closed():

@@ -1,4 +1,4 @@
-"""`tidy_steps`: the model says which of its earlier steps it need not be shown again."""
+"""`tidy_steps`: a model marks earlier steps that it need not be shown again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _spec() -> ToolSpec:
 
 
 class TidySteps(ReadingTool):
-    """The tool. What it does is done where steps are shown: see `turn.chat.project`."""
+    """The tool. The marks take effect where steps are shown: see `turn.chat.project`."""
 
     name = TIDY_STEPS
 
@@ -67,7 +67,7 @@ class TidySteps(ReadingTool):
         self.spec = _spec()
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Say what is marked. Raises `ToolFailed` for steps that do not exist."""
+        """Confirm what was marked. Raises `ToolFailed` for steps that do not exist."""
         try:
             marks = Tidying.model_validate(arguments)
         except ValidationError as exc:
@@ -81,7 +81,7 @@ class TidySteps(ReadingTool):
 
 
 def tidy_spec(spec: ToolSpec, steps: Sequence[Step]) -> ToolSpec:
-    """The tool's description with the steps that it may speak of, by number."""
+    """The tool's description with the steps that can be marked, by number."""
     shown = (f"{step.n} {_about(step)}" for step in steps[:-ALWAYS_SHOWN])
     return replace(spec, description=f"{spec.description} Steps so far: {'; '.join(shown)}.")
 

@@ -1,4 +1,4 @@
-"""The tools of one agent, and the running of the calls of one step."""
+"""The tools of one agent, and running the calls of one step."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
 
 __all__ = ["CANCELLED", "Around", "Race", "Toolbox", "needed"]
 
-# Which of a step's calls are waited for: all, any one that succeeds, or more than half of them.
-#
-# When enough have succeeded the others are cancelled, and their results say so. A call that writes
-# to the network is never cut off in the middle: the one under way is finished, those that wait
-# behind it do not begin.
+# Wait strategies: wait for all calls of a step, for any one that succeeds, or for more than half of
+# them. Once enough have succeeded, the others are cancelled, and their results say so. A call that
+# writes to the network is never interrupted: the current one is finished, queued ones do not start.
 
 
 CANCELLED = "cancelled"
@@ -45,10 +43,10 @@ RunOne = Callable[[ToolCallRecord], Awaitable[CallResult]]
 
 
 def needed(wait: WaitStrategy, calls: int) -> int:
-    """How many of so many calls must succeed before the rest is cancelled."""
+    """How many of `calls` calls must succeed before the rest is cancelled."""
     match wait:
         case "all":
-            return calls + 1  # never: the failed ones are waited for too
+            return calls + 1  # never: failed calls are waited for, too
         case "any":
             return 1
         case "majority":
@@ -56,9 +54,9 @@ def needed(wait: WaitStrategy, calls: int) -> int:
 
 
 class Race:
-    """The calls of one step, side by side.
+    """The calls of one step, run in parallel.
 
-    `step` are all of them: those that have a result already count too, `finish` does not.
+    `step` are all of them: calls that already have a result count, `finish` does not.
     """
 
     def __init__(self, wait: WaitStrategy, step: Sequence[ToolCallRecord], run: RunOne):
@@ -72,7 +70,9 @@ class Race:
     async def run(
         self, calls: Sequence[ToolCallRecord], ordered: Callable[[ToolCallRecord], bool]
     ) -> list[CallResult]:
-        """Run `calls`; the `ordered` ones one after the other. A result for each, in order."""
+        """Run `calls`; the `ordered` ones one after the other. Returns a result for each, in
+        order.
+        """
         queue = [call for call in calls if ordered(call)]
         if self._missing > 0:
             async with asyncio.TaskGroup() as group:
@@ -119,7 +119,7 @@ _MAYBE = "what this one had begun may have taken effect"
 Around: TypeAlias = Callable[
     [ToolCallRecord, Callable[[], Awaitable[CallResult]]], Awaitable[CallResult]
 ]
-"""Runs a call, or says what came of it instead."""
+"""Wraps a call: runs it, or returns a result instead."""
 
 
 class Toolbox:
@@ -136,9 +136,9 @@ class Toolbox:
         hidden: Collection[str] = (),
     ):
         """`source` has further tools, which come and go: see `for_turn`. `always` are tools of the
-        runtime itself, which no permission mode forbids. Those of `groups` are described when the
-        model has picked them, one by one or the group; the `hidden` ones can be called all the
-        same.
+        runtime itself, which no permission mode forbids. Tools in `groups` are described once the
+        model has picked them, singly or as a group; `hidden` ones can be called, but are not
+        listed.
         """
         self._groups, self._unlisted = groups, frozenset(hidden)
         self._tool_policy = tool_policy or ToolPolicy()
@@ -149,7 +149,7 @@ class Toolbox:
         self._fill()
 
     def _fill(self) -> None:
-        """Take the tools as they are now."""
+        """Take in the tools that exist now."""
         self._told: set[str] = set()
         self._described: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
         self._passing = tuple(self._source.tools()) if self._source else ()
@@ -180,8 +180,8 @@ class Toolbox:
         )
 
     def for_turn(self, *needed: str) -> Toolbox:
-        """The tools that there are now, for one turn: its names stay, whoever comes and goes. The
-        `needed` ones are described from the beginning.
+        """The tools that exist now, for one turn: their names do not change during it. The `needed`
+        ones are described from the start.
         """
         turn = copy.copy(self)
         turn._needed = needed
@@ -193,58 +193,58 @@ class Toolbox:
 
     @property
     def many(self) -> tuple[ToolSpec, ...]:
-        """Those of the agent's own that the model reads a line of: there are too many."""
+        """The agent's own tools that are listed by one line only, because there are too many."""
         return () if self._select is None else self.registry.definitions(self._select.listed)
 
     def beginning_with(self, likely: Likely) -> Toolbox:
-        """The same for one turn, with these tools described from the beginning as well."""
+        """A copy for one turn that also describes these tools from the start."""
         turn = copy.copy(self)
         turn._needed = (*self._needed, *likely.names)
         turn._notes = () if likely.note is None else (likely.note,)
         return turn
 
     def without(self, names: Collection[str]) -> Toolbox:
-        """The same for one turn, without these tools."""
+        """A copy for one turn, without these tools."""
         turn = copy.copy(self)
         turn._tools = tuple(tool for tool in self._tools if tool.name not in names)
         turn._fill()
         return turn
 
     def with_runtime(self, tools: Sequence[Tool]) -> Toolbox:
-        """The same tools for one turn, and these, which no permission mode forbids."""
+        """A copy for one turn with these tools added, which no permission mode forbids."""
         turn = copy.copy(self)
         turn._always = (*self._always, *tools)
         turn._fill()
         return turn
 
     def ending_with(self, finish: Tool) -> Toolbox:
-        """The same tools for one turn, with another `finish`."""
+        """A copy for one turn, with another `finish`."""
         turn = copy.copy(self)
         turn._always = (*(tool for tool in self._always if tool.name != FINISH), finish)
         turn._fill()
         return turn
 
     async def prepare(self) -> None:
-        """Make the checks of the arguments of tools that most turns call."""
+        """Create the validators of tools that most turns call."""
         for spec in self.specs:
             if spec.name in ALWAYS:
-                with contextlib.suppress(ToolFailed):  # it is told to the model that calls it
+                with contextlib.suppress(ToolFailed):  # the model that calls it gets the error
                     self._checks.of(spec)
                 await asyncio.sleep(0)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names, `finish` the last."""
+        """All names, `finish` last."""
         return (*(name for name in self._all.names if name != FINISH), FINISH)
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What a model is told before the first step."""
+        """The tools described to a model before the first step."""
         return self.described(())
 
     def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        """What a model is told after `steps`: the tools that every turn has, and after them those
-        that it has picked, so that what endpoints remember of a question stays its beginning.
+        """The tools described to a model after `steps`: those of every turn first, then those that
+        it has picked, so that an endpoint's prompt cache still matches the beginning.
         """
         wanted = tuple(dict.fromkeys([*self._needed, *picked(steps, self._groups)]))
         told = self._described.get(wanted)
@@ -255,7 +255,7 @@ class Toolbox:
         return told
 
     def _specs(self, wanted: Sequence[str]) -> tuple[ToolSpec, ...]:
-        """Of the tools that every turn has, and of the `wanted` ones."""
+        """The specs of every turn's tools, and of the `wanted` ones."""
         definitions = self.registry.definitions()
         first = [s for s in definitions if s.name not in self._hidden and s.name != FINISH]
         if not any(tool.name == FINISH for tool in self._always):
@@ -268,8 +268,8 @@ class Toolbox:
         return (*first, finish, *listed, *more)
 
     def news(self) -> tuple[str, ...]:
-        """What is to be known of its tools, and what has become unreachable: told once for each
-        turn.
+        """Notes about the tools, and sources that have become unreachable; each is returned once
+        per turn.
         """
         notes, self._notes = self._notes, ()
         if self._source is None:
@@ -290,8 +290,8 @@ class Toolbox:
         return frozenset(e.name for e in self._all.entries if e.permission != "read")
 
     def must_be_recorded(self, calls: Iterable[ToolCallRecord]) -> bool:
-        """Whether one of the calls could do harm if a crash made it be forgotten and done again, or
-        a person may be asked about it.
+        """Whether repeating one of the calls after a crash could do harm, or a person may have to
+        approve it.
         """
         entries = [self._all.get(call.name) for call in calls]
         mode = self._tool_policy.mode
@@ -303,7 +303,7 @@ class Toolbox:
         )
 
     def only_asks_the_hub(self, calls: Iterable[ToolCallRecord]) -> bool:
-        """Whether nothing of the calls runs in this process but the questions to the hub."""
+        """Whether the calls run no code in this process except calls to the hub."""
         entries = [self._all.get(call.name) for call in calls]
         return all(entry is None or isinstance(entry.tool, HubTool | Saying) for entry in entries)
 
@@ -323,12 +323,11 @@ class Toolbox:
     ) -> list[CallResult]:
         """Run `calls`, which are some of `all_calls` of step `n`; results in their order.
 
-        They run side by side, except that those that write to the network keep their order. `again`
-        says that they may have run before: then only idempotent ones run. `clock` is the turn's;
-        without it times count from here. `thread_id` is the thread that woke the agent. `wait`:
-        which calls are waited for, the others are cancelled. `around` is given each call when its
-        turn has come, and what runs it. `outside`: the model had read something from outside the
-        network when it made them.
+        They run in parallel, except that those that write to the network keep their order. `again`:
+        they may have run before, so only idempotent ones run. `clock` is the turn's; without it
+        times count from now. `thread_id` is the thread that woke the agent. `wait`: which calls to
+        wait for; the others are cancelled. `around` wraps each call. `outside`: the model had read
+        untrusted content when it made them.
         """
         clock = clock or TurnClock()
         places = {c.id: CallSite(turn, n, i, thread_id, outside) for i, c in enumerate(all_calls)}

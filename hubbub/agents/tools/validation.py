@@ -1,9 +1,9 @@
-"""Arguments against a tool's JSON Schema, in words that a model can act on. Pure.
+"""Validates arguments by a tool's JSON Schema, with errors that a model can act on. Pure.
 
-The same for every tool, whoever wrote its schema: functions, the hub, mods, MCP servers. The rules
-of JSON Schema are those of the package `jsonschema`: it implements the drafts in full and is what
-others test theirs against; pydantic can make schemas but not follow any. What is different with us,
-because nobody may keep the agent busy with a schema or with arguments, stands in `rules`.
+Every tool is validated in the same way, whatever the origin of its schema: functions, the hub,
+mods, MCP servers. The rules of JSON Schema come from the package `jsonschema`, which implements the
+drafts in full; pydantic can generate schemas, but not validate by them. The limits that protect the
+agent against expensive schemas and arguments are in `rules`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from hubbub.wording import did_you_mean, near, shortened
 __all__ = ["ArgumentCheck"]
 
 _MOST = 5
-"""Mistakes that are told at once."""
+"""Errors reported at once."""
 _COMPARED = 300
-"""Names, and characters of a name, in which one like it is looked for."""
+"""Number of names, and characters of a name, among which a similar one is searched."""
 
 
 class ArgumentCheck:
-    """Checks arguments by `schema`, a JSON Schema of an object.
+    """Validates arguments by `schema`, a JSON Schema of an object.
 
-    Raises ValueError when the schema is none.
+    Raises ValueError when the schema is invalid.
     """
 
     def __init__(self, schema: Mapping[str, JsonValue]):
@@ -42,8 +42,8 @@ class ArgumentCheck:
         self._rules = Rules(schema)
 
     def check(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """The arguments, with JSON that came as text (`"3"` for 3) read where that is what is
-        wanted. Raises `ToolFailed` that names every mistake.
+        """The arguments. JSON in a string (`"3"` for 3) is parsed where the schema wants that.
+        Raises `ToolFailed` with every error.
         """
         try:
             return self._checked(dict(arguments))
@@ -77,7 +77,7 @@ class ArgumentCheck:
         left = self._errors(mended)
         return (mended, left) if len(left) < len(errors) else (value, errors)
 
-    # Words --------------------------------------------------------------------------------------
+    # Messages ------------------------------------------------------------------------------------
 
     def _told(self, error: ValidationError) -> str:
         mistake = _Mistake.of(_telling(error))
@@ -103,7 +103,7 @@ class ArgumentCheck:
 
     def _missing(self, mistake: _Mistake) -> str:
         words = []
-        there = {*mistake.given, *_meant(mistake).values()}  # what was misspelled is told as that
+        there = {*mistake.given, *_meant(mistake).values()}  # a misspelled name is reported as that
         for name in mistake.wanted if isinstance(mistake.wanted, list) else ():
             if name in there or not isinstance(name, str):
                 continue
@@ -115,7 +115,7 @@ class ArgumentCheck:
         return "; ".join(words)
 
     def _resolved(self, schema: JsonValue) -> Mapping[str, JsonValue]:
-        """The schema, or what it refers to inside this one."""
+        """The schema, or the one that it refers to."""
         if not isinstance(schema, dict):
             return {}
         ref = schema.get("$ref")
@@ -128,12 +128,12 @@ class ArgumentCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Mistake:
-    """An error of the validator as plain JSON."""
+    """A validation error as plain JSON."""
 
     path: tuple[str | int, ...]
     rule: str
     wanted: JsonValue
-    """What the rule says."""
+    """The value of the rule."""
     value: JsonValue
     schema: Mapping[str, JsonValue]
     message: str
@@ -164,7 +164,7 @@ def _dotted(path: Iterable[object]) -> str:
 
 
 def _telling(error: ValidationError) -> ValidationError:
-    """Of alternatives, the mistake in the one that was meant, if that can be seen."""
+    """For a union, the error in the alternative that was probably meant."""
     if not error.context:
         return error
     inner = best_match([error])
@@ -181,7 +181,7 @@ def _unknown(mistake: _Mistake) -> str:
 
 
 def _meant(mistake: _Mistake) -> dict[str, str | None]:
-    """Names that are given and not known, where that is a mistake, each with the one like it."""
+    """Unknown names, where those are an error, each with a similar known name."""
     if mistake.schema.get("additionalProperties") is not False:
         return {}
     known = list(mistake.properties)
@@ -198,7 +198,7 @@ def _not_in(place: str, value: JsonValue, values: JsonValue) -> str:
 
 
 def _mend(root: JsonValue, error: ValidationError) -> bool:
-    """Read a text as the JSON that is wanted in its place. Whether something was changed."""
+    """Parse a string as the JSON wanted in its place. Returns whether anything changed."""
     path = list(error.absolute_path)
     if error.validator not in ("type", "anyOf", "oneOf") or not isinstance(error.instance, str):
         return False
@@ -241,7 +241,7 @@ _EXAMPLES: Mapping[str, JsonValue] = {
 
 
 def _example(schema: Mapping[str, JsonValue]) -> JsonValue:
-    """A value of the kind that the schema wants. It need not meet every bound."""
+    """A value of the kind that the schema wants; it need not meet every bound."""
     for key in ("examples", "enum"):
         values = schema.get(key)
         if isinstance(values, list) and values:

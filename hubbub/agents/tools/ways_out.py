@@ -1,7 +1,7 @@
-"""What an agent can always do instead of the work: ask, decline, say what it is about to do.
+"""Tools that end or pause the work: finish, ask, decline, announce a plan.
 
-They speak in the thread that woke the agent, whichever tools it has besides; so does `finish`, if
-it has a message.
+They write to the thread that woke the agent, whatever other tools it has; `finish` does if it has a
+message.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ __all__ = [
 FINISH, ASK_HUMAN, DECLINE = "finish", "ask_human", "decline"
 SHOW_PLAN, FORK = "show_plan", "fork"
 WAIT_FOR, CHECK = "wait_for", "check"
-"""Of helpers in the background (`hubbub.agents.fork`)."""
+"""For helpers in the background (`hubbub.agents.fork`)."""
 REPLY = "answer_asker"
-"""Not a way out, but what roles say in the end; no model is told of it."""
+"""The final answer of a role; not offered to models."""
 
 Said = TypeVar("Said", bound=BaseModel)
 Words = Annotated[str, Field(min_length=1)]
@@ -82,7 +82,7 @@ class _Reply(_Arguments):
 
 
 class Saying(Generic[Said]):
-    """A tool that sends one message into the thread that woke the agent."""
+    """A tool that sends one message to the thread that woke the agent."""
 
     permission: Permission = "write"
     confirm: Confirm = False
@@ -94,19 +94,19 @@ class Saying(Generic[Said]):
     def __init__(
         self, spec: ToolSpec, model: type[Said], say: Callable[[Said], str], told: str, to: Caller
     ):
-        """`say` makes the message of the arguments; `told` is what the model hears of it."""
+        """`say` makes the message from the arguments; `told` is the result for the model."""
         self.name, self.spec, self._model = spec.name, spec, model
         self._say, self._told, self._caller = say, told, to
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Send it. Raises `ToolFailed` for wrong arguments and where the hub refuses."""
+        """Send it. Raises `ToolFailed` for invalid arguments and when the hub refuses."""
         try:
             said = self._model.model_validate(arguments)
         except ValidationError as exc:
             raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
         text = self._say(said)
         if not text.strip():
-            return self._told  # `finish` alone may be silent
+            return self._told  # only `finish` may be silent
         try:
             await self._caller.call(
                 "send_text_message",
@@ -122,7 +122,7 @@ class Saying(Generic[Said]):
 
 
 def ways_out(caller: Caller) -> tuple[Saying[_Question], Saying[_Refusal], Saying[_Plan]]:
-    """`ask_human`, `decline` and `show_plan` of the agent that `caller` speaks for."""
+    """`ask_human`, `decline` and `show_plan`, sending through `caller`."""
     ask = _spec(
         ASK_HUMAN,
         "Ask whoever wrote to you, when you cannot go on without knowing something. The question "
@@ -143,7 +143,7 @@ def ways_out(caller: Caller) -> tuple[Saying[_Question], Saying[_Refusal], Sayin
 
 
 def finishing(caller: Caller) -> Saying[_End]:
-    """`finish`, which answers whoever woke the agent if it has a message."""
+    """`finish`, which sends its message, if it has one, to the thread that woke the agent."""
     spec = _spec(FINISH, "End this turn, with an answer or without one.", _End)
     return Saying(spec, _End, lambda end: end.message, "finished", caller)
 
@@ -160,7 +160,7 @@ SILENT_FINISH = ToolSpec(
         "additionalProperties": False,
     },
 )
-"""`finish` of who has nobody to answer: helpers and roles."""
+"""`finish` without a message, for helpers and roles."""
 
 
 def replying(caller: Caller) -> Saying[_Reply]:
@@ -178,11 +178,11 @@ _SHOWN = "the plan is sent; go on with it"
 
 
 def _question(asked: _Question) -> str:
-    """The question, its options numbered."""
+    """The question with its options numbered."""
     options = (f"{n}. {option}" for n, option in enumerate(asked.options, 1))
     return "\n".join((asked.question, *options))
 
 
-@cache  # its schema takes longer than all else about an agent's start
+@cache  # the schema is the slowest part of an agent's start
 def _spec(name: str, description: str, model: type[BaseModel]) -> ToolSpec:
     return ToolSpec(name, description, without_titles(model.model_json_schema()))

@@ -1,1 +1,1 @@
-"""Tools of MCP servers (Model Context Protocol), through the package `mcp`, which is an extra."""
+"""Tools of MCP servers (Model Context Protocol), through the optional package `mcp`."""

@@ -1,4 +1,4 @@
-"""One connection to an MCP server, from the first word to the last."""
+"""One connection to an MCP server."""
 
 from __future__ import annotations
 
@@ -23,21 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["connected", "listed", "sift"]
 
-# A server's list of tools without those that nobody could call.
-#
-# The library takes a list as a whole or not at all, so what is wrong with one tool is found before
-# it reads the list: where messages come from the server.
+# Filtering a server's list of tools. The library accepts a list only as a whole, so invalid tools
+# are removed from the incoming message before the library sees it.
 
 
 _MOST_LEVELS = 100
-"""Objects and lists inside each other in a tool; no endpoint takes more."""
+"""Nesting depth of a tool's schema; no endpoint accepts more."""
 
 
 def sift(
     said: SessionMessage | Exception, version: str | None, left_out: Callable[[str, str], None]
 ) -> None:
-    """Take the tools out of a message that do not conform to `version` of the protocol; `left_out`
-    is told the name and the reason. A message that is no list of tools stays as it is.
+    """Remove the tools that do not conform to `version` of the protocol from a message; `left_out`
+    is called with each name and the reason. Other messages stay unchanged.
     """
     from mcp.types import JSONRPCResponse
 
@@ -95,8 +93,8 @@ T = TypeVar("T")
 
 
 class _Watched(Generic[T]):
-    """A stream that shows each message to `look` first, and tells when whoever reads it stops: at
-    its end, or because it broke.
+    """A stream that passes each message to `look` first, and calls `ended` when reading stops,
+    normally or because of an error.
     """
 
     def __init__(self, stream: ReadStream[T], look: Callable[[T], None], ended: Callable[[], None]):
@@ -139,11 +137,10 @@ async def connected(
     ended: Callable[[], None],
     left_out: Callable[[str, str], None],
 ) -> AsyncIterator[Client]:
-    """A client of the server, which runs as long as this does if it is a `command`.
+    """A client of the server; a server with a `command` runs as long as the context.
 
-    `ended` is called when the connection is over, `left_out` with name and reason for each tool
-    that the library would not list. Raises OSError, and whatever else a broken server
-    makes the library raise.
+    `ended` is called when the connection is over, `left_out` with name and reason for each invalid
+    tool. Raises OSError, and whatever else a broken server makes the library raise.
     """
     from mcp import Client
 
@@ -189,7 +186,7 @@ async def _program(config: McpServerConfig, folder: Path) -> AsyncIterator[Trans
     program, *arguments = config.command
     cwd = folder / config.cwd if config.cwd else folder
     server = StdioServerParameters(command=program, args=arguments, env=config.env, cwd=cwd)
-    # What it says besides goes where this process's own log goes, whatever sys.stderr is here.
+    # Its stderr goes to this process's stderr, whatever sys.stderr is here.
     with os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False) as errors:
         async with stdio_client(server, errlog=errors) as streams:
             yield streams

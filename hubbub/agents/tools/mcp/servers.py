@@ -1,4 +1,4 @@
-"""MCP servers of an agent: started, watched, brought back, and closed with it."""
+"""MCP servers of an agent: started, watched, restarted, and closed with it."""
 
 from __future__ import annotations
 
@@ -34,20 +34,22 @@ if TYPE_CHECKING:
 
 __all__ = ["McpServers", "McpTool", "spec_of", "text_of", "tool_name", "tool_names"]
 
-# What an MCP server answers, as a model reads it.
+# Tools and results of an MCP server, as a model reads them.
 
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def tool_name(server: str, tool: str) -> str:
-    """`<server>_<tool>` in letters that endpoints take; what is too long ends in a hash."""
+    """`<server>_<tool>` in characters that endpoints accept; a name that is too long ends in a
+    hash.
+    """
     name = _ILLEGAL.sub("_", f"{server}_{tool}")
     return name if len(name) <= LONGEST_NAME else _hashed(name, name)
 
 
 def tool_names(server: str, tools: Sequence[str]) -> list[str]:
-    """The names of a server's tools. Of several that would become the same, one that is so called
+    """The names of a server's tools. If several would be the same, the tool with exactly that name
     keeps it; the others end in a hash.
     """
     plain = [tool_name(server, tool) for tool in tools]
@@ -66,7 +68,7 @@ def _hashed(name: str, of: str) -> str:
 
 
 def spec_of(name: str, tool: Offered) -> ToolSpec:
-    """A server's tool as a model is told of it, by this name."""
+    """The spec of a server's tool under this name."""
     schema: dict[str, JsonValue] = without_titles(tool.input_schema)
     parameters = {"type": "object", "properties": {}, **schema}
     description = tool.description or tool.title or tool.name
@@ -74,7 +76,7 @@ def spec_of(name: str, tool: Offered) -> ToolSpec:
 
 
 def text_of(result: CallToolResult) -> str:
-    """The text of a result. What is no text is named, not shown."""
+    """The text of a result. Other content is only mentioned."""
     parts = [_part(block) for block in result.content]
     if not parts and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
@@ -92,13 +94,13 @@ def _part(block: ContentBlock) -> str:
             return f"[resource {block.name}: {block.uri}]"
         case "resource":
             held = block.resource
-            text = getattr(held, "text", None)  # else it is binary
+            text = getattr(held, "text", None)  # otherwise it is binary
             return text if isinstance(text, str) else f"[resource {held.uri}: cannot be shown here]"
 
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 _STEADY_S = 60.0
-"""A server that has been there so long begins anew with the shortest pause."""
+"""After a connection of at least this length, the next pause is the shortest again."""
 
 log = get_logger(__name__)
 
@@ -110,7 +112,7 @@ class McpTool:
     speaks = False
 
     def __init__(self, server: McpServer, offered: Offered, name: str):
-        """What the server says of itself is a hint: without one the tool may change anything."""
+        """Annotations of the server are hints: a tool without them may change anything."""
         self._server, self._offered = server, offered.name
         hints = offered.annotations
         reads = hints is not None and hints.read_only_hint is True
@@ -131,12 +133,12 @@ class McpTool:
         return None if why is None else f"the MCP server {self._server.name} is not there: {why}"
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Raises `ToolFailed` when the server says that it failed, or is gone."""
+        """Raises `ToolFailed` when the server reports a failure, or is gone."""
         return await self._server.call(self._offered, arguments)
 
 
 class McpServer:
-    """One server. `run` keeps a connection to it; meanwhile its tools are there, or not."""
+    """One server. `run` keeps it connected; its tools come and go with the connection."""
 
     def __init__(
         self,
@@ -150,7 +152,7 @@ class McpServer:
         self.tools: tuple[McpTool, ...] = ()
         self.absent: str | None = "it has not started yet"
         self.tried = asyncio.Event()
-        """Set when the first attempt has led to something or nothing."""
+        """Set after the first attempt to connect, successful or not."""
         self._folder, self._pause, self._doubt_s = folder, pause, doubt_s
         self._client: Client | None = None
         self._stir = asyncio.Event()
@@ -158,7 +160,7 @@ class McpServer:
         self._scope: CancelScope | None = None
 
     async def run(self) -> None:
-        """Until `stop`."""
+        """Run until `stop`."""
         from anyio import CancelScope
 
         pause = _FIRST_PAUSE
@@ -173,8 +175,8 @@ class McpServer:
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     def stop(self, task: asyncio.Task[None]) -> None:
-        """End `run`, which `task` runs. A program that is being ended is ended first: to cancel
-        the task itself would leave it running.
+        """End `run`, which `task` runs. If the server's program is shutting down, that is
+        completed: cancelling the task would leave the program running.
         """
         if self._scope is None:
             task.cancel()
@@ -182,7 +184,7 @@ class McpServer:
             self._scope.cancel()
 
     async def _live(self) -> str:
-        """One connection, from its beginning to its end; why it ended."""
+        """One connection, from start to end; returns why it ended."""
         from anyio import fail_after
 
         self._ended = self._doubted = False
@@ -201,11 +203,11 @@ class McpServer:
                         return await self._watch(client)
                     finally:  # at once, since closing it may take a while
                         self._client, self.absent = None, self.absent or _ENDED
-        except Exception as exc:  # noqa: BLE001 - servers fail in many ways; all mean: not there
+        except Exception as exc:  # noqa: BLE001 - servers fail in many ways; all mean: absent
             return _why(exc)
 
     async def _watch(self, client: Client) -> str:
-        """Until the connection is over."""
+        """Wait until the connection is over."""
         from anyio import fail_after
 
         while True:
@@ -223,7 +225,7 @@ class McpServer:
         self.tried.set()
         log.warning("MCP server is not there", server=self.name, reason=why, retry_in_s=pause)
 
-    # What happens meanwhile ---------------------------------------------------------------------
+    # Events during a connection -----------------------------------------------------------------
 
     def _end(self) -> None:
         self._ended, self._client = True, None
@@ -231,7 +233,9 @@ class McpServer:
         self._stir.set()
 
     def _doubt(self) -> None:
-        """A call got no answer: ask for the tools, and start anew if that gets none either."""
+        """A call got no answer: list the tools as a check, and reconnect if that gets no answer
+        either.
+        """
         self._doubted = True
         self._stir.set()
 
@@ -250,7 +254,7 @@ class McpServer:
         self.tools = tuple(tools.values())
 
     def _usable(self, tool: McpTool) -> bool:
-        from hubbub.agents.tools.validation import ArgumentCheck  # a library that loads slowly
+        from hubbub.agents.tools.validation import ArgumentCheck  # a slow import
 
         try:
             ArgumentCheck(tool.spec.parameters)
@@ -278,7 +282,7 @@ class McpServer:
             self._doubt()
             raise
         except MCPError as exc:
-            if client is not self._client:  # the code for it may be the server's own for anything
+            if client is not self._client:  # its code is ambiguous
                 words = f"the MCP server {self.name} ended during the call; {_UNKNOWN}"
                 raise ToolFailed(words, error="tool_absent") from exc
             self._doubt()
@@ -290,7 +294,7 @@ class McpServer:
 
 
 class McpServers:
-    """Those of one agent: a context, in which their tools come and go."""
+    """The servers of one agent: a context manager within which their tools come and go."""
 
     def __init__(
         self,
@@ -300,9 +304,9 @@ class McpServers:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         doubt_s: float = 10.0,
     ):
-        """Relative folders are meant relative to `folder`. `pause` waits so many seconds. A server
-        that left a call without an answer is started anew if it does not tell its tools within
-        `doubt_s` seconds.
+        """Relative folders are relative to `folder`. `pause` sleeps for so many seconds. A server
+        that left a call unanswered is restarted if it does not list its tools within `doubt_s`
+        seconds.
 
         Raises `ConfigError` when there are servers and the package `mcp` is missing.
         """
@@ -315,7 +319,7 @@ class McpServers:
         self._told: set[tuple[str, str]] = set()
 
     async def __aenter__(self) -> McpServers:
-        """Start all, and wait until each is there or has failed once."""
+        """Start all servers, and wait until each is connected or has failed once."""
         self._tasks = [
             asyncio.create_task(server.run(), name=f"mcp {server.name}") for server in self._servers
         ]
@@ -337,7 +341,7 @@ class McpServers:
             await asyncio.wait(self._tasks)
 
     def tools(self) -> Sequence[Tool]:
-        """The tools of the servers that are there; of two with one name the first."""
+        """The tools of the connected servers; of two with one name, the first."""
         found: dict[str, Tool] = {}
         for server in self._servers:
             for tool in server.tools if server.absent is None else ():
@@ -361,7 +365,7 @@ _UNKNOWN = "what it does may have taken effect"
 
 
 def _why(exc: BaseException) -> str:
-    """The innermost reason, on one line: the library wraps what happened into groups."""
+    """The innermost reason, on one line: the library wraps exceptions in groups."""
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     if isinstance(exc, TimeoutError):

@@ -1,4 +1,4 @@
-"""Running a tool function in a process of its own, with little that it may do.
+"""Runs a tool function in a process of its own with few permissions.
 
-docs/explanation/sandbox.md says what this protects from, and what not.
+docs/explanation/sandbox.md says what this protects against, and what not.
 """

@@ -1,7 +1,7 @@
 """The program of the sandboxed process: one request on stdin, one answer on stdout.
 
-Started as `python -I child.py`, with an empty environment in an empty folder. The request brings
-the search path; what it names is imported only when the jail stands.
+Started as `python -I child.py`, with an empty environment in an empty folder. The request has the
+import path; the function is imported only after the jail is set up.
 """
 
 import json
@@ -21,7 +21,7 @@ def main() -> None:
     with os.fdopen(answers, "wb") as out:
         out.write(answer)
     sys.stdout.flush()
-    os._exit(0)  # nothing that the function has left behind runs on
+    os._exit(0)  # do not run threads or exit handlers that the function left behind
 
 
 main()

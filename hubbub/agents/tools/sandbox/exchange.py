@@ -1,4 +1,4 @@
-"""What an agent and its sandboxed process say to each other: one request, one answer, as JSON."""
+"""The messages between an agent and its sandboxed process: one request, one answer, as JSON."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["Answer", "Request"]
 
 
 class Request(TypedDict):
-    """What the agent asks of the process."""
+    """From the agent to the process."""
 
     path: list[str]
-    """Where modules are looked for."""
+    """The import path."""
     module: str | None
-    """The function's module, if it can be imported by name; else it is `file`."""
+    """The function's module, if it can be imported by name; otherwise `file` is loaded."""
     file: str
     function: str
     arguments: dict[str, JsonValue]
@@ -23,16 +23,16 @@ class Request(TypedDict):
     """The call's turn, step, index and thread."""
     limits: dict[str, float]
     read: list[str] | None
-    """What it may read; None: all."""
+    """Paths that it may read; None: all."""
     parent: int
-    """Who dies with the sandbox, the other way round."""
+    """Process id of the agent: the sandbox dies with it."""
 
 
 class Answer(TypedDict):
-    """What comes back: a result, or how the call failed."""
+    """From the process to the agent: a result, or how the call failed."""
 
     layers: list[str]
-    """What stands between the function and the rest."""
+    """The protections that are active."""
     result: NotRequired[str]
     error: NotRequired[str]
     message: NotRequired[str]

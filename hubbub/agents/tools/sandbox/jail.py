@@ -1,7 +1,7 @@
-"""What the sandboxed process does to itself before it runs what it does not trust.
+"""The restrictions that the sandboxed process puts on itself before it runs the function.
 
-Only the standard library: this runs in the child, before anything else is trusted to. Each layer
-that the system refuses is left out; `enter` tells which stand.
+Uses only the standard library, because it runs before anything else is trusted. Layers that the
+system does not support are skipped; `enter` returns the active ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _AF_UNIX = 1
 _NAMING = (8, 10, 15) if sys.platform == "linux" else (6,)
-"""F_SETOWN and its kin: somebody is named who gets signals when a file is ready."""
+"""F_SETOWN and the like: they name a process that gets signals when a file is ready."""
 _FORBIDDEN = {
     "os.exec": "start programs",
     "os.fork": "start processes",
@@ -45,8 +45,9 @@ _FORBIDDEN = {
 
 
 def enter(limits: Mapping[str, float], parent: int, read: Sequence[str] | None = None) -> list[str]:
-    """Give up what the function must not have: of what can be read all but `read`, unless that is
-    None. Returns the names of the layers that stand."""
+    """Drop all permissions that the function must not have; of files, only `read` stays readable,
+    unless it is None. Returns the names of the active layers.
+    """
     layers = ["limits", "hook"]
     libc = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "linux":
@@ -67,7 +68,7 @@ def enter(limits: Mapping[str, float], parent: int, read: Sequence[str] | None =
 
 
 def _own_network(libc: ctypes.CDLL) -> bool:
-    """A network without any other end, as a user who has no rights over the outside."""
+    """A network namespace without any interface, as a user without rights outside."""
     user, group = os.getuid(), os.getgid()
     if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
         return False

@@ -1,4 +1,4 @@
-"""Writing only below one folder, reading only what is given: Landlock, on Linux from 5.13.
+"""Restricts writing to one folder and reading to given paths: Landlock, on Linux from 5.13.
 
 Structures and numbers are those of the kernel's `linux/landlock.h`; the calls have the same numbers
 on all processors. Only the standard library.
@@ -31,10 +31,10 @@ class _Rule(ctypes.Structure):
 
 
 def confine(libc: ctypes.CDLL, folder: str, read: Sequence[str] | None = None) -> bool:
-    """From now on this process changes files below `folder` only, whatever its user may do, and
-    reads nothing else but what is, or is below, one of `read`; None: all that its user may.
+    """From now on this process can change files only below `folder`, whatever its user may do, and
+    can read only what is at or below one of `read`; None: all that its user may.
 
-    Needs PR_SET_NO_NEW_PRIVS. False where the system does not know how.
+    Needs PR_SET_NO_NEW_PRIVS. False if the system does not support it.
     """
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
     if version < 1:

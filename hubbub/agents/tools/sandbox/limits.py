@@ -1,4 +1,4 @@
-"""How much a sandboxed function may use."""
+"""Resource limits of a sandboxed function."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ class Limits:
     """Sizes are bytes."""
 
     memory: int = 512 * 1024 * 1024
-    """Address space, the interpreter's own (about 100 MiB) included."""
+    """Address space, including the interpreter's own (about 100 MiB)."""
     cpu: float = 10.0
     """Seconds of processor time."""
     file: int = 16 * 1024 * 1024
-    """Of each file that it writes."""
+    """Size of each file that it writes."""
     files: int = 64
-    """That are open at once."""
+    """Number of open files."""
     threads: int = 64
     """Where the system counts them for the sandbox alone."""
     output: int = 1024 * 1024
-    """Of its result."""
+    """Size of its result."""
     read: tuple[str, ...] | None = None
-    """Absolute paths that it may read besides what it needs itself; None: all."""
+    """Absolute paths that it may read, besides what it needs itself; None: all."""

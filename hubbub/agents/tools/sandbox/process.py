@@ -1,4 +1,4 @@
-"""The agent's side of the sandbox: starts the process, and leaves nothing of it behind."""
+"""The agent's side of the sandbox: starts the process, and cleans up after it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Target:
 
 
 def target_of(function: Callable[..., object]) -> Target:
-    """Where the function stands. Raises TypeError if no other process would find it."""
+    """Where the function is defined. Raises TypeError if another process could not find it."""
     name = function.__qualname__
     try:
         file = inspect.getsourcefile(function)
@@ -59,15 +59,15 @@ def target_of(function: Callable[..., object]) -> Target:
 async def run_in_process(
     target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: Limits
 ) -> str:
-    """The function's result as text. Cancelling kills the process, and whatever it has started.
+    """The function's result as text. Cancelling kills the process, and all that it has started.
 
-    Raises `ToolFailed` for what the function raises and when a limit ends it.
+    Raises `ToolFailed` for what the function raises and when it exceeds a limit.
     """
     return _result(*await _run(_request(target, arguments, site, limits), limits), limits)
 
 
 async def layers() -> list[str]:
-    """What stands between a sandboxed function and the rest on this machine."""
+    """The protections that are active on this machine."""
     target, limits = Target(__name__, __file__, "nothing"), Limits()
     request = _request(target, {}, CallSite("doctor-m1", 1, 0), limits)
     answer, words, code = await _run(request, limits)
@@ -78,12 +78,11 @@ async def layers() -> list[str]:
 
 
 def nothing() -> str:
-    """Do nothing."""
     return ""
 
 
 async def _run(request: Request, limits: Limits) -> tuple[bytes, bytes, int]:
-    """The answer, the last words and the exit code of a process."""
+    """The answer, the last words on stderr and the exit code of a process."""
     folder = tempfile.mkdtemp(prefix="hubbub-")
     try:
         process = await _start(folder)
@@ -93,7 +92,8 @@ async def _run(request: Request, limits: Limits) -> tuple[bytes, bytes, int]:
         finally:
             await _end(process)
     finally:
-        # In a thread, since it may be full of files; cancelled or not, it is deleted to the end.
+        # In a thread, since the folder may be full of files; it is deleted completely, cancelled or
+        # not.
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, remove, folder))
     return answer, words, code
 
@@ -115,7 +115,7 @@ def _request(
 
 
 def _readable(target: Target, given: Sequence[str]) -> list[str]:
-    """What is given, and what Python needs to run the function."""
+    """The given paths, and what Python needs to run the function."""
     packages = [place for place in sys.path if place.startswith((sys.prefix, sys.base_prefix))]
     code = Path(target.file)
     if target.module is not None and "." in target.module:
@@ -144,7 +144,7 @@ async def _start(folder: str) -> asyncio.subprocess.Process:
 async def _talk(
     process: asyncio.subprocess.Process, request: bytes, limits: Limits
 ) -> tuple[bytes, bytes]:
-    """What the process answers, and the end of what it says besides."""
+    """The process's answer, and the end of its stderr."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -158,7 +158,7 @@ async def _talk(
 
 
 async def _tell(stdin: asyncio.StreamWriter, request: bytes) -> None:
-    with suppress(ConnectionError):  # it died first; its end says why
+    with suppress(ConnectionError):  # it died first; its exit code says why
         stdin.write(request)
         await stdin.drain()
         stdin.close()
@@ -210,7 +210,7 @@ def _result(answer: bytes, words: bytes, code: int, limits: Limits) -> str:
 
 
 def _died(code: int, words: bytes, limits: Limits) -> ToolFailed:
-    """Why a process is gone that has not answered."""
+    """Why a process exited without an answer."""
     if code == -signal.SIGXCPU:
         what = f"it needed more than {limits.cpu:g} s of processor time"
         return ToolFailed(what, error="sandbox_limit")
@@ -223,10 +223,11 @@ def _died(code: int, words: bytes, limits: Limits) -> ToolFailed:
 
 
 def remove(folder: str) -> None:
-    """Delete a folder, however deep it is and whatever has been shut in it. Nobody may be in it.
+    """Delete a folder, however deep it is and whatever its permissions. Nobody else may be using
+    it.
 
-    It needs neither a stack nor open folders for its depth: what lies deeper is moved up. What the
-    system does not let go stays.
+    Needs neither a stack nor open folders for its depth: deeper folders are moved up. What the
+    system refuses to delete stays.
     """
     with suppress(OSError):
         os.chmod(folder, 0o700)
@@ -249,7 +250,7 @@ def _empty(top: int) -> None:
             try:
                 for inner, is_deeper in _entries(place):
                     if is_deeper:
-                        os.chmod(inner, 0o700, dir_fd=place)  # else it cannot be moved
+                        os.chmod(inner, 0o700, dir_fd=place)  # required for moving it
                         moved = f"{prefix}{next(numbers)}"
                         os.rename(inner, moved, src_dir_fd=place, dst_dir_fd=top)
                     else:

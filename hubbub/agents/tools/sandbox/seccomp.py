@@ -1,7 +1,6 @@
-"""A filter in the kernel that refuses system calls, on Linux on x86-64 and ARM64.
+"""A kernel filter that refuses system calls, on Linux on x86-64 and ARM64.
 
-The program is classic BPF as `seccomp(2)` wants it; which calls it refuses stands in `syscalls`.
-Only the standard library.
+The program is classic BPF as `seccomp(2)` wants it. Only the standard library.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from dataclasses import dataclass
 
 __all__ = ["MACHINES", "NEWEST", "Machine", "Rule", "install", "machine", "program"]
 
-# The system calls that the sandbox knows, by their numbers in the kernel's `asm/unistd.h`.
+# The system calls known here, by their numbers in the kernel's `asm/unistd.h`.
 
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""AUDIT_ARCH of the processors for which there are numbers."""
+"""AUDIT_ARCH of the supported processors."""
 
 NEWEST = 463
-"""The calls from this number on are younger than these tables; no program can count on them."""
+"""Calls from this number on are newer than these tables; no program can rely on them."""
 
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # a network, and the local sockets of others
@@ -77,7 +76,7 @@ _LOCAL_FCNTL = (
     *(1025, 1027, 1028, 1030, 1031, 1032, 1033, 1034),  # pipes, seals, copies
     *(1035, 1036, 1037, 1038),  # hints
 )
-"""Not among them: naming who gets signals (F_SETOWN, F_SETSIG), and leases, which stop others."""
+"""Not included: naming who gets signals (F_SETOWN, F_SETSIG), and leases, which stop others."""
 _FOREIGN_IOCTL = (
     *(0x8901, 0x8902),  # FIOSETOWN, SIOCSPGRP: naming who gets signals
     *(0x540E, 0x5412, 0x541C),  # TIOCSCTTY, TIOCSTI, TIOCLINUX: typing in a terminal
@@ -86,7 +85,7 @@ _FOREIGN_IOCTL = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A call that depends on one of its arguments, of which the lower 32 bits are looked at."""
+    """A call that depends on the lower 32 bits of one of its arguments."""
 
     number: int
     argument: int
@@ -95,12 +94,12 @@ class Rule:
     allowed: bool = True
     """Whether the call is allowed with these values and refused with others, or the reverse."""
     bits: bool = False
-    """The argument has one of the bits of a value, rather than being one."""
+    """Whether the argument must have one of the bits of a value, rather than equal it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is refused on one kind of processor."""
+    """The rules for one kind of processor."""
 
     arch: int
     refused: tuple[int, ...]
@@ -108,9 +107,9 @@ class Machine:
 
 
 def machine(name: str, pid: int) -> Machine | None:
-    """What a process with this id may do on the processor that `uname` calls `name`.
+    """The rules for a process with this id on the processor that `uname` calls `name`.
 
-    None: there are no numbers for it.
+    None: the processor is not supported.
     """
     if name not in MACHINES:
         return None
@@ -131,7 +130,7 @@ def machine(name: str, pid: int) -> Machine | None:
 
 _CLONE3 = 435
 _X32 = 0x40000000
-"""Calls of another kind begin here; nobody needs them."""
+"""Calls of the x32 ABI start here; nothing needs them."""
 
 _LOAD, _EQUAL, _AT_LEAST, _HAS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
@@ -147,7 +146,7 @@ class _Program(ctypes.Structure):
 
 
 def install(libc: ctypes.CDLL) -> bool:
-    """Put this process and what it starts under the filter. Needs PR_SET_NO_NEW_PRIVS."""
+    """Put this process and its children under the filter. Needs PR_SET_NO_NEW_PRIVS."""
     known = machine(os.uname().machine, os.getpid())
     if known is None:
         return False
@@ -158,9 +157,9 @@ def install(libc: ctypes.CDLL) -> bool:
 
 
 def program(known: Machine) -> bytes:
-    """The filter: calls of another architecture and those that are refused fail with EPERM, also
-    those with other arguments than a rule wants; `clone3` (so that the C library uses `clone`) and
-    calls that are not known with ENOSYS.
+    """The filter program. Calls of another architecture, refused calls, and calls with arguments
+    that a rule refuses fail with EPERM; `clone3` (so that the C library uses `clone`) and unknown
+    calls with ENOSYS.
     """
     code: _Code = [
         (_LOAD, 0, 0, _ARCH),
@@ -182,7 +181,7 @@ def _when(test: int, number: int, error: int) -> _Code:
 
 
 def _by(rule: Rule) -> _Code:
-    """Decides about the rule's call; passes over for any other."""
+    """Decides about the rule's call; skips any other."""
     found, other = (_ALLOW, _REFUSE) if rule.allowed else (_REFUSE, _ALLOW)
     test, count = _HAS if rule.bits else _EQUAL, len(rule.values)
     # Both processors are little-endian: the lower half of an argument comes first.

@@ -1,4 +1,4 @@
-"""The sandboxed process at work: from the request to the answer, both plain JSON."""
+"""Runs the function inside the sandboxed process: from request to answer, both plain JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["answer"]
 
 
 def answer(request: Request) -> Answer:
-    """Carry out the request, behind the jail's walls."""
+    """Carry out the request, after setting up the jail."""
     layers = jail.enter(request["limits"], request["parent"], request["read"])
     linecache.clearcache()
     if request["read"] is not None and "landlock" not in layers:
@@ -40,7 +40,7 @@ def answer(request: Request) -> Answer:
     except MemoryError:
         size = request["limits"]["memory"] / 1024**2
         return _over(layers, f"it needed more than {size:.0f} MiB of memory")
-    except BaseException as exc:  # noqa: BLE001 - a tool may raise anything; it is told
+    except BaseException as exc:  # noqa: BLE001 - a tool may raise anything; it is reported
         if isinstance(exc, OSError) and exc.errno == errno.EFBIG:
             return _over(layers, f"it wrote a file of more than {request['limits']['file']:.0f} B")
         return {"layers": layers, "error": "tool_failed", "message": told(exc)}
