@@ -1,1 +1,1 @@
-"""What a model is shown of a conversation."""
+"""Building prompts: the system message, the conversation, and the budget of the context window."""

@@ -1,20 +1,20 @@
-"""Fits a question into the model's context window. Pure.
+"""Fits a request into the model's context window. Pure.
 
-    window = system + tools + history + incoming + steps + what is kept free for the answer
+    window = system + tools + history + incoming + steps + reserve for the completion
 
-`system` and `incoming` always stay. What has no room goes in this order, each time as little as
-needed, until the question fits:
+`system` and `incoming` always stay. The rest is cut in this order, each time no more than needed,
+until the request fits:
 
-1. history      older messages (`budget_history` tells which)
-2. tools        their explanations, the longest first
-3. steps        older steps of the turn (`compress` tells how)
-4. tools        all but their names; those that the turn has called come last
-5. history      what is left of it
-6. steps        the last ones
+    1. history      older messages (`Conversation` defines the order)
+    2. tools        their descriptions, the longest first
+    3. steps        older steps of the turn (`compress` defines how)
+    4. tools        everything but their names; tools that the turn has called come last
+    5. history      what is left of it
+    6. steps        the last ones
 
-The order does not depend on the window's size, and the first state that fits is taken: a larger
-window never shows less. Sizes of parts are counted one by one; where they are put together there is
-no more than their sum.
+The order does not depend on the window's size, and the first state that fits is used, so a larger
+window never shows less. Sizes of parts are counted separately; combined, they are no larger than
+their sum.
 """
 
 from __future__ import annotations
@@ -54,23 +54,21 @@ __all__ = [
     "short",
 ]
 
-# Tools in fewer words, where there is no room for all that is told of them. Pure.
-#
-# A tool never vanishes, and what is left of its schema stays true: the short form has the same
-# schema without its explanations, the bare one accepts any object and names the arguments. What a
-# call is given is checked by the whole schema in every case.
+# Shorter tool descriptions. Pure. A tool never disappears, and what is left of its schema stays
+# true: the short form has the same schema without descriptions, the bare form accepts any object
+# and names the arguments. Calls are always validated by the full schema.
 
 
 _WHOLE = frozenset({FINISH, SELECT})
-"""`finish` is short; the description of `use_tools` is what it offers."""
+"""`finish` is short already; the description of `use_tools` is the list of tools."""
 _NAMES = "properties"
-"""The keyword whose keys are names of the tool's, not keywords."""
+"""The keyword whose keys are the tool's own names, not keywords."""
 _VALUES = ("enum", "default", "required")
 _TALK = "description"
 
 
 def short(spec: ToolSpec) -> ToolSpec:
-    """With the first sentence of its description, and a schema without explanations."""
+    """With the first sentence of its description, and a schema without descriptions."""
     if spec.name in _WHOLE:
         return spec
     sentence = " ".join(spec.description.split()).partition(". ")[0]
@@ -104,11 +102,11 @@ def _inner(key: str, value: JsonValue) -> JsonValue:
 
 
 Build = Callable[[str, Sequence[Kept], Sequence[ToolSpec]], Question]
-"""Makes the question of a user message, steps and tools."""
+"""Makes the request from a user message, steps and tools."""
 
 
 class UserMessage(Protocol):
-    """The user message of a turn: `Conversation`, or another one that can show less."""
+    """The user message of a turn, which can show less: `Conversation` or another class."""
 
     @property
     def messages(self) -> int:
@@ -117,17 +115,17 @@ class UserMessage(Protocol):
 
     @property
     def spare(self) -> int:
-        """How many of them go before anything else does."""
+        """How many of them are left out before anything else is."""
         ...
 
     def without(self, n: int) -> str:
-        """The text without the first `n` of those that may be left out."""
+        """The text without the first `n` messages that may be left out."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FixedMessage:
-    """A user message that is always shown as a whole."""
+    """A user message that is always shown in full."""
 
     text: str
     messages: int = 0
@@ -138,44 +136,44 @@ class FixedMessage:
 
 
 class WindowTooSmall(ModelError):
-    """What must stay does not fit: the model has not been asked."""
+    """What must stay does not fit; the model was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextRules:
-    """What an agent's questions have to fit into. Sizes are tokens."""
+    """The limits of an agent's requests. Sizes are tokens."""
 
     size: int | None = None
     """Of the window; None: not known, nothing is cut."""
     reserve: int = 0
-    """Kept free for the answer."""
+    """Reserved for the completion."""
     compression: CompressionName = "importance"
     keep_steps: int = 5
     protect: frozenset[ProtectedName] = PROTECTED
     """What stays of steps that the model discards."""
     counter: TokenCounter = field(default_factory=Estimate)
     advice: str = "raise the context window"
-    """How its user gets a larger window, for the error message."""
+    """How to get a larger window, for the error message."""
 
     @property
     def room(self) -> int | None:
-        """What a question may have."""
+        """What a request may use."""
         return None if self.size is None else self.size - self.reserve
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A question that fits, and what it took."""
+    """A request that fits, and what was cut for that."""
 
     question: Question
     window: Window | None = None
-    """None: nobody has counted."""
+    """None: not counted."""
     truncated: bool = False
-    """Whether earlier steps had to become less."""
+    """Whether earlier steps were shortened."""
 
 
 class ContextBudget:
-    """Fits the questions of one turn. `writes` are names of tools that change something."""
+    """Fits the requests of one turn. `writes` are names of tools that change something."""
 
     def __init__(
         self, rules: ContextRules, conversation: UserMessage, writes: Collection[str] = ()
@@ -185,7 +183,7 @@ class ContextBudget:
         self._prompts: dict[int, int] = {}
 
     def fit(self, build: Build, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> Fitted:
-        """The question that `build` makes, with as much of everything as there is room for.
+        """The request that `build` makes, with as much of everything as fits.
 
         Raises `WindowTooSmall`.
         """
@@ -199,14 +197,14 @@ class ContextBudget:
     def _squeeze(self, state: _State, full: _Sizes, room: int) -> Fitted:
         stages = state.stages(self.rules, self.writes)
         for _ in stages:
-            # The sum of the parts is a bound; what they are together is counted as well.
+            # The sum of the parts is an upper bound; the request as a whole is counted as well.
             if state.bound <= room and (sizes := state.sizes()).total <= room:
                 question = _sized(state.question, sizes)
                 return Fitted(question, self._window(full, sizes), state.truncated)
         raise WindowTooSmall(self._complaint(state.sizes(), room))
 
     def prompt_tokens(self, hidden: int) -> int:
-        """Of the user message without so many messages of the history."""
+        """Tokens of the user message without `hidden` messages of the history."""
         if hidden not in self._prompts:
             text = self.conversation.without(hidden)
             self._prompts[hidden] = self._counter.count(text)
@@ -274,7 +272,7 @@ def _sized(question: Question, sizes: _Sizes) -> Question:
 
 
 class _State:
-    """One question on its way to fit."""
+    """One request while it is being cut."""
 
     def __init__(
         self, context_budget: ContextBudget, build: Build, steps: list[Kept], tools: list[ToolSpec]
@@ -289,7 +287,7 @@ class _State:
         self._hidden = 0
         self._made: Question | None = None
         self.truncated = False
-        # Sizes of the parts, once they are needed one by one:
+        # Sizes of the parts, computed when they are needed:
         self.bound = 0
         self._empty = 0
         self._step_sizes: list[int] = []
@@ -308,13 +306,13 @@ class _State:
         self._hidden, self._made = messages, None
 
     def sizes(self) -> _Sizes:
-        """Of the question as a whole, layer by layer."""
+        """Of the whole request, by layer."""
         count, counter = self._counter.count, self._counter
         head, user, *rest = self.question.messages
         prompt = self._conversation.without(self._hidden)
         prompt_tokens = self._context_budget.prompt_tokens(self._hidden)
         around = message_tokens(counter, {**user, "content": ""})
-        joined = 0  # what a dialect adds to the first message of the user: what people said then
+        joined = 0  # steering messages that a dialect appends to the user message
         if user["content"] != prompt:
             joined = count(user["content"] or "") - prompt_tokens
         bare_head = self._build("", (), ()).messages[0]
@@ -329,10 +327,10 @@ class _State:
             steps=joined + sum(message_tokens(counter, message) for message in rest),
         )
 
-    # Becoming less ------------------------------------------------------------------------------
+    # Cutting ------------------------------------------------------------------------------------
 
     def stages(self, rules: ContextRules, writes: Collection[str]) -> Iterator[None]:
-        """Takes away a little more each time, in the order that does not depend on the window."""
+        """Cut a little more each time, in an order that does not depend on the window."""
         room = rules.room or 0
         kept = [step for step in self._steps if step is not None]
         older, recent = changes(kept, rules.compression, rules.keep_steps, writes, self._counter)
@@ -348,12 +346,12 @@ class _State:
         yield from self._change(recent)
 
     def _measure(self) -> None:
-        """Sizes of all parts, for a sum that is no less than the whole."""
+        """The sizes of all parts, whose sum is an upper bound of the whole."""
         self._empty = none = self._of_question("", (), ())
         self._step_sizes = [self._step_size(step) for step in self._steps]
         self._tool_sizes = [self._tool_size(tool) for tool in self._tools]
-        # Together they may have a little more than one by one: the line that ends each of them,
-        # and what a dialect says as soon as there are tools at all.
+        # Together they may be slightly larger than separately: each ends its line, and a dialect
+        # adds an introduction as soon as there are tools at all.
         together = max(self._of_question("", (), self._tools) - none, sum(self._tool_sizes))
         self.bound = none + together + len(self._tools) + sum(self._step_sizes)
         self.bound += self._context_budget.prompt_tokens(self._hidden)
@@ -373,7 +371,7 @@ class _State:
         return self._of_question("", (), [tool]) - self._empty
 
     def _hide_history(self, most: int, room: int) -> Iterator[None]:
-        """Hides as many messages as needed, up to `most`."""
+        """Hide as many messages as needed, up to `most`."""
         spent = self._context_budget.prompt_tokens
         before = spent(self._hidden)
         others = self.bound - before
@@ -381,14 +379,14 @@ class _State:
         self.bound = others + spent(hidden)
         self.hide(hidden)
         while hidden < most and self.bound <= room < self.sizes().total:
-            hidden += 1  # with a template or dialect whose parts are more together
+            hidden += 1  # if a template's or dialect's parts are larger together
             self.hide(hidden)
         yield
 
     def _shorten(
         self, places: Iterable[int], how: Callable[[ToolSpec], ToolSpec]
     ) -> Iterator[None]:
-        """The tools at these places in fewer words, those that win most first."""
+        """Shorten the tools at these places, those that save most first."""
         shorter = {at: how(self._tools[at]) for at in places}
         sizes = {at: self._tool_size(tool) for at, tool in shorter.items()}
         wins = {at: self._tool_sizes[at] - size for at, size in sizes.items()}

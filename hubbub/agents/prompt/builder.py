@@ -1,4 +1,4 @@
-"""A system prompt from named parts.
+"""A system prompt from named components.
 
 builder = default_builder()
 builder.register(Component("style", "Be brief.", priority=58))
@@ -32,20 +32,20 @@ DEFAULT_PRIORITY = 50
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of the prompt. One that renders to nothing, or whose condition fails, vanishes."""
+    """A part of the prompt. It is left out if it renders to nothing or its condition is false."""
 
     name: str
     render: Render | str
-    """What it says: a text, or a function of the turn's context, which may be `async`."""
+    """Its text, or a function of the turn's context, which may be `async`."""
     priority: int = DEFAULT_PRIORITY
-    """Higher stands first; equal ones stand in the order in which they were registered."""
+    """Higher comes first; equal ones stand in the order of their registration."""
     when: Condition | None = None
     """A function of the context, which may be `async`; None: always."""
     max_tokens: int | None = None
-    """Of what it says; the rest is cut, and the turn's record says so. None: no bound."""
+    """The rest is cut, and the turn's record says so. None: no limit."""
 
     async def awaited(self, context: PromptContext) -> Component:
-        """The same without `async` functions: what they give for this context."""
+        """The same with the results of `async` functions for this context."""
         component = self
         if inspect.iscoroutinefunction(self.when):
             holds = await called(self.when, context, f"the condition of {self._place}")
@@ -58,7 +58,7 @@ class Component:
         return component
 
     def section(self, context: PromptContext) -> Section | None:
-        """What it says; None: nothing. Raises `ConfigError` where a function raises."""
+        """Its text; None: nothing. Raises `ConfigError` where a function raises."""
         if self.when is not None:
             with _told(f"the condition of {self._place}"):
                 holds = self.when(context)
@@ -84,16 +84,16 @@ class Component:
 
 
 class Section(NamedTuple):
-    """A component as it was rendered."""
+    """A rendered component."""
 
     name: str
     text: str
     uncut: int = 0
-    """Tokens that it had before it was cut; 0: it is whole."""
+    """Tokens before it was cut; 0: it was not."""
 
 
 class PromptBuilder:
-    """Components, and the prompt that they make of a context."""
+    """Components, and the prompt that they make for a context."""
 
     def __init__(self, components: Iterable[Component] = ()):
         """Raises ValueError when two components have the same name."""
@@ -133,28 +133,29 @@ class PromptBuilder:
         return self
 
     def replace(self, component: Component) -> Self:
-        """Put a component in the place of the one with its name. Raises ValueError without one."""
+        """Replace the component of the same name. Raises ValueError if there is none."""
         self[component.name]
         self._components[component.name] = component
         return self
 
     def unregister(self, name: str) -> Component:
-        """Remove a component and return it. Raises ValueError when there is none of that name."""
+        """Remove a component and return it. Raises ValueError if there is none."""
         component = self[name]
         del self._components[name]
         return component
 
     def clone(self) -> PromptBuilder:
-        """A builder with the same components; changing one leaves the other as it is."""
+        """A builder with the same components, which can be changed independently."""
         return PromptBuilder(self._components.values())
 
     async def awaited(self, context: PromptContext) -> PromptBuilder:
-        """The same without `async` functions: what they give for this context. Raises
-        `ConfigError` where one raises."""
+        """The same with the results of `async` functions for this context. Raises `ConfigError`
+        where one raises.
+        """
         return PromptBuilder([await each.awaited(context) for each in self._components.values()])
 
     def sections(self, context: PromptContext) -> tuple[Section, ...]:
-        """What the components have to say, in order; those that say nothing are left out.
+        """The rendered components, in order, without empty ones.
 
         Raises `ConfigError` where a function raises, or is `async` and was not `awaited`.
         """
@@ -172,7 +173,7 @@ class PromptBuilder:
 async def called(
     function: Callable[[PromptContext], object], context: PromptContext, place: str
 ) -> object:
-    """What a function of a user gives, awaited if need be. Raises `ConfigError`."""
+    """The result of a user's function, awaited if necessary. Raises `ConfigError`."""
     with _told(place):
         given = function(context)
         return await given if inspect.isawaitable(given) else given
@@ -180,11 +181,11 @@ async def called(
 
 @contextmanager
 def _told(place: str) -> Iterator[None]:
-    """What a function of a user raises within is told with its place."""
+    """Turn exceptions of a user's function into a `ConfigError` that names the place."""
     try:
         yield
     except ConfigError:
-        raise  # which says where
+        raise  # it says where
     except Exception as exc:
         raise ConfigError(f"{place} raises {told(exc)}") from exc
 

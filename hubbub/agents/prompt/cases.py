@@ -1,6 +1,6 @@
-"""Whether what a model did is what a case expects. Pure.
+"""Checks the result of a prompt's test case against the expectations. Pure.
 
-failures(case.expect, performance)      one sentence for each expectation that does not hold
+failures(case.expect, result)      one sentence for each expectation that does not hold
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from hubbub.wording import shortened
 
 __all__ = ["Interval", "Performance", "failures", "wilson"]
 
-# How far a pass rate can be trusted. Pure.
+# The confidence of a pass rate. Pure.
 
 
 Z_95 = 1.959963984540054
-"""The normal distribution has 95 % of its mass within so many standard deviations."""
+"""95 % of a normal distribution lies within so many standard deviations."""
 
 
 class Interval(NamedTuple):
-    """Where the true rate lies, with 95 % confidence."""
+    """The true rate lies in here with 95 % confidence."""
 
     low: float
     high: float
 
 
 def wilson(passed: int, runs: int, z: float = Z_95) -> Interval:
-    """The score interval of Wilson (1927) for `passed` out of `runs`: right for few runs too, and
-    never outside of 0 to 1. Without a run nothing is known.
+    """The score interval of Wilson (1927) for `passed` out of `runs`: valid for few runs, too, and
+    always within 0 to 1. Without a run nothing is known.
 
-    Raises ValueError for counts that cannot be.
+    Raises ValueError for impossible counts.
     """
     if not 0 <= passed <= runs:
         raise ValueError(f"{passed} of {runs} runs cannot have passed")
@@ -77,14 +77,14 @@ class Performance:
     lacking: str | None = None
     """The tool that ended the run because the case has no result for it."""
     schemas: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
-    """The tools that it had, with the schemas of their arguments."""
+    """Its tools, with the schemas of their arguments."""
 
     turns: tuple[Turn, ...] = ()
-    """Of a network: all."""
+    """In a network: all turns."""
     answering: tuple[str, ...] = ()
-    """Of a network: who has sent the messages of `said`."""
+    """In a network: the senders of the messages in `said`."""
     notices: tuple[str, ...] = ()
-    """Of a network: what the hub has said by itself."""
+    """In a network: notices of the hub."""
 
     @property
     def calls(self) -> list[ToolCallRecord]:
@@ -92,7 +92,7 @@ class Performance:
 
     @property
     def answer(self) -> str:
-        """The last that it said."""
+        """The last message."""
         return self.said[-1] if self.said else ""
 
     @property
@@ -101,17 +101,17 @@ class Performance:
 
     @property
     def tokens_out(self) -> int:
-        """As the endpoint counts them; an estimate where it counts none."""
+        """As counted by the endpoint, or else estimated."""
         counted = sum(step.tokens_out for step in self.steps)
         return counted or Estimate().count("".join(map(_written, self.steps)))
 
 
 class _Failed(Exception):
-    """The expectation does not hold; the text tells why."""
+    """The expectation does not hold; the text says why."""
 
 
 def failures(expected: Sequence[Expectation], performance: Performance) -> list[str]:
-    """What does not hold, each as `expectation: why`."""
+    """The expectations that do not hold, each as `expectation: why`."""
     found = []
     for expectation in expected:
         try:
@@ -162,7 +162,7 @@ def _json(performance: Performance) -> JsonValue:
 
 
 def _at(value: JsonValue, path: str) -> JsonValue:
-    """The value of a field. A key that has dots itself goes before a path."""
+    """The value of a field. A key that contains dots takes precedence over a path."""
     if isinstance(value, dict) and path in value:
         return value[path]
     here = value
@@ -187,7 +187,7 @@ def _quoted(performance: Performance) -> str:
     return f"it said {_short(performance.answer)!r}"
 
 
-# What it did --------------------------------------------------------------------------------------
+# Calls --------------------------------------------------------------------------------------------
 
 
 def _tool_called(expectation: Expectation, performance: Performance) -> None:
@@ -212,14 +212,14 @@ def _arguments_match(expectation: Expectation, performance: Performance) -> None
             wrong = _strict(given, call.arguments)
         elif own is not None:
             wrong = _told(own, call.arguments)
-        else:  # a tool that is there in this turn only: the runtime has judged
+        else:  # a tool of this turn only: the runtime has checked it
             wrong = call.result if call.error == "invalid_arguments" else None
         if wrong is not None:
             raise _Failed(wrong)
 
 
 def _strict(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> str | None:
-    # The empty registry fetches nothing: a `$ref` to somewhere else stays unresolved.
+    # The empty registry fetches nothing: a `$ref` to another document stays unresolved.
     errors = Draft202012Validator(schema, registry=Registry()).iter_errors(arguments)
     found = best_match(errors)
     if found is None:
@@ -229,7 +229,7 @@ def _strict(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue])
 
 
 def _told(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> str | None:
-    """What the tool itself would say."""
+    """The tool's own error message."""
     try:
         ArgumentCheck(schema).check(arguments)
     except ToolFailed as exc:
@@ -259,7 +259,7 @@ def _ends_with_finish(_: Expectation, performance: Performance) -> None:
         raise _Failed(told + _stopped(performance))
 
 
-# What a network did -------------------------------------------------------------------------------
+# Networks -----------------------------------------------------------------------------------------
 
 
 def _answered_by(expectation: Expectation, performance: Performance) -> None:

@@ -1,7 +1,7 @@
-"""The components that every prompt begins with; `COMPONENTS` says what they tell. Pure.
+"""The standard components of system prompts; `COMPONENTS` describes them. Pure.
 
 A plain `instruction` has neither delegation, tools, mods nor capabilities; with a section `prompt`
-an agent has them all, as far as there is something to tell.
+an agent has all of them that are not empty.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "plain_builder",
 ]
 
-# The conditions that a config may name. Pure.
+# Conditions that a config may name. Pure.
 
 
 _FINISH = "finish"
@@ -62,15 +62,15 @@ CONDITIONS_BY_NAME: Mapping[str, Condition] = MappingProxyType(
         "read_only": lambda context: context.permission_mode == "read_only",
     }
 )
-"""What each means is told in `hubbub.config.prompting.CONDITIONS`."""
+"""`hubbub.config.prompting.CONDITIONS` describes them."""
 
 assert list(CONDITIONS_BY_NAME) == list(CONDITIONS), "the config's names are those of this table"
 
 
 def condition(names: Sequence[str]) -> Condition | None:
-    """One condition for all these names, of which each may begin with `not `; None for no names.
+    """The conjunction of these conditions, each of which may start with `not `; None for no names.
 
-    Raises KeyError for a name that does not exist; a config has none.
+    Raises KeyError for an unknown name; a loaded config has none.
     """
     if not names:
         return None
@@ -85,11 +85,11 @@ def _test(name: str) -> Condition:
 
 
 MOST_COMPANIONS = 30
-"""Participants that the prompt names; `list_participants` knows them all."""
+"""Participants that the prompt lists; `list_participants` returns them all."""
 MOST_MEMORIES = 64
 """Keys that the prompt shows."""
 MOST_ABOUT = 200
-"""Characters of what a participant says about itself, or of a skill's description."""
+"""Characters of a participant's self-description, or of a skill's description."""
 
 
 def _network(context: PromptContext) -> str:
@@ -201,7 +201,7 @@ def _companion(other: ParticipantSummary) -> str:
 
 
 def _cut(escaped: str) -> str:
-    """The beginning, without an entity that would end in the middle."""
+    """The beginning, without an incomplete entity."""
     short = escaped[:MOST_ABOUT]
     start = short.rfind("&")
     return short if start < 0 or ";" in short[start:] else short[:start]
@@ -284,8 +284,8 @@ def _reminder(context: PromptContext) -> str:
 
 
 CONTRACT = "dialect."
-"""How the components begin that tell a model how to call tools in words. They stand at the end, and
-tell of the tools that a question offers, which may be others than a turn began with."""
+"""Prefix of the components that describe tool calls in text. They stand at the end and list the
+tools of the request, which may differ from those at the start of the turn."""
 
 
 def _speaks(dialect: str) -> Condition:
@@ -323,17 +323,17 @@ DEFAULTS: tuple[Component, ...] = (
 assert [component.name for component in DEFAULTS] == list(COMPONENTS), "as the config names them"
 
 FOR_PROGRAMS: tuple[Component, ...] = (Component("speaking", _program_speaking, 80),)
-"""What a program that asks a model by itself (`kind: acp`) is told instead: it has no `finish`."""
+"""Replacements for a program that asks a model by itself (`kind: acp`): it has no `finish`."""
 
 NOT_PLAIN = ("delegation", "tools", "mods", "capabilities")
-"""What an agent with nothing but an `instruction` is not told."""
+"""Components that an agent with nothing but an `instruction` does not have."""
 
 
 def default_builder() -> PromptBuilder:
-    """A builder with all components: what an agent with a section `prompt` begins with."""
+    """A builder with all components, for agents with a section `prompt`."""
     return PromptBuilder(DEFAULTS)
 
 
 def plain_builder() -> PromptBuilder:
-    """What an agent with nothing but an `instruction` has."""
+    """A builder for agents with nothing but an `instruction`."""
     return PromptBuilder(c for c in DEFAULTS if c.name not in NOT_PLAIN)

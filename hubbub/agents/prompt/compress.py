@@ -1,18 +1,18 @@
-"""Earlier steps of a turn, shown shorter or no more where they have no room. Pure.
+"""Shortens earlier steps of a turn that do not fit into the window. Pure.
 
-A step is one answer of the model with all its results: a call never stands without its result. Two
-orders in which steps become less, from the first to the last resort:
+A step is one answer of the model with all its results, so a call is never without its result. There
+are two strategies; steps are shortened in this order:
 
-window       the oldest step goes, then the next
-importance   of all but the last few steps, those that only read go, the oldest first; so do errors
-             that came again later. Writes and other errors shrink to a line of the model's words
+    window       the oldest step is removed, then the next
+    importance   except for the last few steps, those that only read are removed, oldest first, and
+                 so are errors that occurred again later. Writes and other errors shrink to one line
 
-and, as the last resort, with both: the results of the last few steps are cut; lines of errors go;
-results are cut to little; lines of writes go; the last few steps shrink to lines, and go.
+and as the last resort, with both: results of the last few steps are cut; lines of errors are
+removed; results are cut to very little; lines of writes are removed; the last few steps shrink to
+lines, and are removed.
 
-What people said in between always stays. The last step never goes, nor shrinks to a line, with
-which no chat can end: at the least its calls stay, with the beginnings of their arguments and
-results.
+Messages from people always stay. The last step is never removed nor reduced to a line, because no
+chat can end with one: its calls stay, with the beginnings of their arguments and results.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from hubbub.wording import shortened
 __all__ = ["Change", "changes"]
 
 _SHORT_RESULTS = (400, 60)
-"""Tokens of each result of the last steps, in two goes."""
+"""Tokens of each result of the last steps, in two stages."""
 _LEAST_RESULT = 16
-"""The same, where nothing but the last step is left."""
+"""The same, when nothing but the last step is left."""
 _MOST_TEXT, _MOST_ITEMS = 40, 8
-"""Characters of a text, and items of a list or an object, among its arguments then."""
+"""Characters of a string, and items of a list or an object, among its arguments then."""
 _MOST_WORDS = 160
-"""Characters of what the model said."""
+"""Characters of the model's text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step becomes less."""
+    """Shortens one step."""
 
     at: int
-    """Its place among the steps that are shown."""
+    """Its index among the steps shown."""
     to: Kept | None
-    """What it is shown as from here on; None: no more."""
+    """What replaces it; None: nothing."""
 
 
 def changes(
@@ -58,7 +58,7 @@ def changes(
     writes: Collection[str],
     counter: TokenCounter,
 ) -> tuple[list[Change], list[Change]]:
-    """What becomes less, in order: of the older steps, and, as the last resort, of the last `keep`.
+    """The changes in order: for the older steps, and, as the last resort, for the last `keep`.
 
     `writes` are the names of the tools that change something.
     """
@@ -109,8 +109,8 @@ def _last_resort(
 
 
 def _weights(steps: Sequence[Kept], writes: Collection[str]) -> list[int]:
-    """Of each step: 0, it only read; 1, it failed in a way that may come again; 2, it wrote
-    something, or is what the model itself wanted to remember.
+    """For each step: 0, it only read; 1, it failed in a way that may happen again; 2, it wrote
+    something, or holds what the model itself wanted to remember.
     """
     weights: list[int] = []
     seen: set[tuple[str, str]] = set()
@@ -126,7 +126,7 @@ def _weights(steps: Sequence[Kept], writes: Collection[str]) -> list[int]:
 
 
 def _beginnings(step: Step, counter: TokenCounter) -> Step:
-    """The step with the beginnings of all that was said in it."""
+    """The step with the beginnings of all its texts."""
     words = {
         "text": step.text and shortened(step.text, _MOST_WORDS),
         "reasoning": None,

@@ -1,4 +1,4 @@
-"""What the parts of a system prompt may look at: one value for each turn. Pure."""
+"""The data available to the components of a system prompt, one object for each turn. Pure."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ __all__ = [
 
 
 WriteCalls: TypeAlias = Callable[[Step], str]
-"""The calls of a step as a model writes them in its dialect."""
+"""Formats the calls of a step as a model writes them in its dialect."""
 
 _HEAD = "Examples of what to do. They are made up: nothing in them has happened."
 
 
 def native_calls(step: Step) -> str:
-    """Calls that have no text of their own: names and arguments."""
+    """Calls that have no text form of their own: names and arguments."""
     return "\n".join(
         f"call `{call.name}` with {json.dumps(call.arguments, ensure_ascii=False)}"
         for call in step.calls
@@ -48,7 +48,7 @@ def native_calls(step: Step) -> str:
 def render_examples(
     examples: Sequence[ExampleConfig], write_calls: WriteCalls = native_calls
 ) -> str:
-    """The examples as a model reads them; without examples, nothing."""
+    """The examples as a model reads them; empty if there are none."""
     if not examples:
         return ""
     shown = "\n".join(_example(example, write_calls) for example in examples)
@@ -72,14 +72,14 @@ def _example(example: ExampleConfig, write_calls: WriteCalls) -> str:
 
 
 class Note(NamedTuple):
-    """Something with a name that a model is told of in a line: a skill, a mod."""
+    """A skill or a mod: something with a name that a prompt describes in one line."""
 
     name: str
     description: str = ""
 
 
 class ParticipantSummary(NamedTuple):
-    """Another participant. What they say about themselves is escaped: it is theirs, not ours."""
+    """Another participant. Its self-description is escaped, because it is untrusted."""
 
     id: str
     kind: Kind
@@ -89,10 +89,10 @@ class ParticipantSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptContext:
-    """What is known when a turn begins.
+    """What is known when a turn starts.
 
-    Everything that participants wrote (`participants`, `state`) must stand between delimiters that
-    the rule about untrusted data names; the components that come with Hubbub do so.
+    Text from participants (`participants`, `state`) must stand between delimiters that the rule
+    about untrusted data names; the standard components do so.
     """
 
     agent: str
@@ -100,17 +100,17 @@ class PromptContext:
     network: str
     """The network's name."""
     instruction: str = ""
-    """The operator's words: `instruction`, or the versioned prompt as rendered."""
+    """The operator's text: `instruction`, or the rendered versioned prompt."""
     tools: Sequence[ToolSpec] = ()
-    """What may be called, `finish` among them."""
+    """The tools that may be called, including `finish`."""
     permissions: Mapping[str, Permission] = field(default_factory=dict)
-    """What each tool does to the world, by its name."""
+    """The permission of each tool, by name."""
     skills: Sequence[Note] = ()
-    """Instructions that may be loaded."""
+    """Instructions that can be loaded."""
     mods: Sequence[Note] = ()
-    """What extends the hub."""
+    """Descriptions of the hub's mods."""
     capabilities: Sequence[str] = ()
-    """What others are told that the agent can do."""
+    """Skills in the agent's card, which others see."""
     permission_mode: PermissionMode = "full"
     """What its tools may change."""
     mode: Literal["auto", "interactive"] = "auto"
@@ -122,32 +122,32 @@ class PromptContext:
     dialect: str = "native"
     """How the model calls tools."""
     write_calls: WriteCalls = native_calls
-    """How calls stand in text in that dialect."""
+    """Formats calls as text of that dialect."""
     thread: str = ""
-    """The thread that woke the agent, as it sees it: `direct_ann`."""
+    """The thread that woke the agent, with the id as it sees it: `direct_ann`."""
     threads: Sequence[str] = ()
     """The threads that the conversation shows, most recently active first."""
     participants: Sequence[ParticipantSummary] = ()
     """The others in the network."""
     state: Mapping[str, str] = field(default_factory=dict)
-    """What the agent remembers, by key, as `quoted`; of long values only that they are there."""
+    """The agent's memory by key, as returned by `quoted`; long values are only mentioned."""
     knowledge: Sequence[str] = ()
-    """Passages of the operator's documents that match what has come in, as elements."""
+    """Passages of the operator's documents that match the incoming messages, as elements."""
     examples: Sequence[ExampleConfig] = ()
-    """Messages and what to do about them."""
+    """Few-shot examples."""
     reminder: Sequence[str] = ()
-    """The rules that are said again at the end."""
+    """The rules that are repeated at the end."""
     scratchpad: bool = False
     """Whether the model may think in `<scratchpad>` before it acts."""
 
 
 def quoted(state: Mapping[str, JsonValue]) -> dict[str, str]:
-    """What an agent remembers as text that cannot close an element: others may have told it."""
+    """An agent's memory as text that cannot close an element: it may come from others."""
     return {escaped(key).text: escaped(_as_text(value)).text for key, value in state.items()}
 
 
 def unshown(key: str, size: int) -> str:
-    """What stands in place of a value of so many bytes."""
+    """Replaces a value of `size` bytes."""
     return f"({size} bytes: `recall` {escaped(key).text})"
 
 
@@ -156,7 +156,7 @@ def _as_text(value: JsonValue) -> str:
 
 
 def companions(everybody: Iterable[Participant], me: str) -> tuple[ParticipantSummary, ...]:
-    """The participants that are not `me`, agents first, by id; services are nobody to talk to."""
+    """The participants other than `me`, agents first, by id, without services."""
     others = [p for p in everybody if p.id != me and p.kind != "service"]
     others.sort(key=lambda p: (p.kind != "agent", p.id))
     return tuple(

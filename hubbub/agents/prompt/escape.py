@@ -1,13 +1,15 @@
-"""How text of participants stands in a prompt: as data that can neither close an element nor hide.
+"""Escapes participants' text in prompts: it can neither close an element nor contain invisible
+characters.
 
-Three cases, and a parser undoes the first two by itself:
+There are three cases; an XML parser undoes the first two by itself:
 
 * `& < > " '` are written as entities.
-* Characters that a reader does not see (carriage return, bidi marks, zero-width and other format
-  characters, C1 controls, private "tag" letters) are written as references: `&#x202E;`.
+* Invisible characters (carriage return, bidi marks, zero-width and other format characters, C1
+  controls, private "tag" letters) are written as references: `&#x202E;`.
 * Characters that XML cannot carry at all (NUL and most C0 controls, lone surrogates, U+FFFE,
-  U+FFFF) are written in a visible form, `⟦U+0000⟧`. Where a text contains that form literally, its
-  bracket is written the same way (`⟦U+27E6⟧U+0000⟧`), so nothing is lost: `unreveal` undoes it.
+  U+FFFF) are written in a visible form, `⟦U+0000⟧`. Where a text contains that form literally,
+  its bracket is written the same way (`⟦U+27E6⟧U+0000⟧`), so nothing is lost: `unreveal`
+  undoes it.
 """
 
 from __future__ import annotations
@@ -29,20 +31,20 @@ _MOST_PARTS = 256
 
 
 def reveal(text: str) -> str:
-    """`text` with everything that XML cannot carry in its visible form."""
+    """`text` with all characters that XML cannot carry in their visible form."""
     return _IMPOSSIBLE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", text)
 
 
 def unreveal(text: str) -> str:
-    """The text that `reveal` was given."""
+    """Undo `reveal`."""
     return _REVEALED.sub(lambda m: chr(int(m[1][2:], 16)), text)
 
 
 class Escaped:
-    """Text that is ready to stand in XML: a template does not escape it again.
+    """Text that is already escaped for XML: a template does not escape it again.
 
-    What `markupsafe.Markup` is too, but not a string, so that a prompt of 200 KB is not copied
-    at every touch.
+    Like `markupsafe.Markup`, but not a string, so a prompt of 200 KB is not copied by every
+    operation.
     """
 
     __slots__ = ("text",)
@@ -57,16 +59,16 @@ class Escaped:
 
 
 def escaped(text: str) -> Escaped:
-    """`text` as content of an element or of an attribute in quotes."""
+    """`text` as the content of an element or of a quoted attribute."""
     safe = escape(text)
-    if not text.isprintable() or "⟦" in text:  # the rare case: something may be unseen
+    if not text.isprintable() or "⟦" in text:  # the rare case: it may have invisible characters
         safe = _UNSEEN.sub(lambda m: f"&#x{ord(m[0]):X};", reveal(safe))
     return Escaped(safe)
 
 
 def in_parts(prompt: str) -> list[str]:
-    """A prompt, cut where each thread of its conversation ends: most of the parts stand in the next
-    prompt, too. Nothing that anybody said has such a mark.
+    """A prompt split after each thread of its conversation: most parts recur in the next prompt.
+    Escaped text cannot contain the separator.
     """
     *threads, rest = prompt.split(_THREAD_END, _MOST_PARTS)
     return [thread + _THREAD_END for thread in threads] + ([rest] if rest else [])

@@ -1,4 +1,4 @@
-"""The files that prompts are made of."""
+"""Reading prompt files, and describing their errors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 __all__ = ["NEEDS_TOO_MUCH", "NESTED_TOO_DEEP", "line_in", "read_prompt_file"]
 
 NEEDS_TOO_MUCH = "it needs too much memory, or calls itself without end"
-"""What is wrong with a template that ends with `MemoryError` or `RecursionError`."""
+"""The error of a template that raises `MemoryError` or `RecursionError`."""
 NESTED_TOO_DEEP = "it is nested too deep"
-"""The same, when it is compiled."""
+"""The same while it is compiled."""
 
 
 def read_prompt_file(path: Path) -> str:
-    """The text. Raises OSError, for what is no file too: a pipe would be waited for without end.
-    Raises UnicodeDecodeError for what is not UTF-8.
+    """The text. Raises OSError, also for anything but a regular file (reading a pipe could block
+    forever), and UnicodeDecodeError if it is not UTF-8.
     """
     if path.exists() and not path.is_file():
         raise OSError("it is no file")
@@ -22,7 +22,7 @@ def read_prompt_file(path: Path) -> str:
 
 
 def line_in(exc: BaseException, path: Path) -> int | None:
-    """The last line of the template that the exception passed."""
+    """The last line of the template in the exception's traceback."""
     line, trace = None, exc.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(path):

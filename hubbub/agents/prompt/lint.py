@@ -1,9 +1,9 @@
-"""What is wrong with a prompt, as far as one can tell by reading it. Pure.
+"""A linter for prompts. Pure.
 
     for finding in lint(subject):
         print(finding)
 
-Levels: an `error` is a contradiction or a hole, a `warning` is advice.
+Levels: an `error` is a contradiction or a gap, a `warning` is advice.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Level = Literal["error", "warning"]
 Check = Callable[[Subject], Iterator[tuple[Place, str]]]
 
 MOST_RULES = 7
-"""Hard rules that a model still keeps in mind."""
+"""Number of hard rules that a model can keep in mind."""
 LONG = 2500
-"""Characters from which on the middle of a prompt is read with less care."""
+"""Characters from which on the middle of a prompt gets less attention."""
 EDGE = 0.2
-"""Share of a long prompt at its beginning, and at its end, that is read well."""
+"""Share of a long prompt at its beginning, and at its end, that gets full attention."""
 
 _HARD = re.compile(r"\b(?:must|never|always)\b", re.I)
 _WAY_OUT = re.compile(
@@ -45,7 +45,7 @@ _CLOSED = re.compile(r"\b(?:never|do\s+not|don['’]t|must\s+not|may\s+not)\b", 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing that is looked for."""
+    """One check."""
 
     id: str
     level: Level
@@ -54,7 +54,7 @@ class Rule:
 
 
 class Finding(NamedTuple):
-    """Something to change: where, by which rule, and what to do."""
+    """A problem: where, by which rule, and what to do."""
 
     rule: str
     level: Level
@@ -67,7 +67,7 @@ class Finding(NamedTuple):
 
 
 def lint(subject: Subject) -> list[Finding]:
-    """Everything that the rules find, in order of the places; each finding once."""
+    """All findings, in order of the places; each once."""
     found = {
         Finding(rule.id, rule.level, place, message): None
         for rule in RULES
@@ -77,7 +77,7 @@ def lint(subject: Subject) -> list[Finding]:
 
 
 def _no_way_out(subject: Subject) -> Iterator[tuple[Place, str]]:
-    """Neither `finish` nor declining nor asking is spoken of, other than to forbid it."""
+    """Neither `finish` nor declining nor asking is mentioned, except to forbid it."""
     said = (s for passage in subject.passages for s in passage.statements())
     if not any(_offers_way_out(statement) for statement in said):
         yield (

@@ -1,7 +1,7 @@
-"""Findings about templates: text of participants outside of elements. Pure.
+"""Lint of templates: participants' text outside of elements. Pure.
 
-What participants wrote is escaped, so that it cannot close an element; quotation marks, fences and
-headings it can end. `| safe` takes the escaping away.
+Participants' text is escaped so that it cannot close an element, but it can end quotation marks,
+fences and headings. `| safe` turns the escaping off.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["UNTRUSTED", "untrusted_text"]
 UNTRUSTED = frozenset(
     {"message_threads", "incoming_message", "incoming_messages", "participants", "state"}
 )
-"""Variables of templates with words of participants in them."""
+"""Template variables that contain participants' text."""
 _HARMLESS = frozenset(
     {"hop", "id", "kind", "seq", "sender_id", "sender_kind", "sent_at", "thread_id", "tseq", "type"}
 )
-"""Fields that the hub has stamped, or that are ids."""
+"""Fields that the hub has set, or that are ids."""
 _COUNTS = frozenset({"length", "count"})
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z_][\w.-]*)(?:\s[^<>]*?)?(?P<empty>/?)>")
 _UNFINISHED = re.compile(r"<[A-Za-z_][\w.-]*\s[^<>]*\Z")
@@ -31,13 +31,13 @@ Found = tuple[Place, str]
 
 
 def untrusted_text(subject: Subject) -> Iterator[Found]:
-    """Places where a template prints what participants wrote outside of any element."""
+    """Places where a template prints participants' text outside of any element."""
     for template in subject.templates:
         yield from _Reader(template).findings()
 
 
 class _Reader:
-    """Walks through a template as it would be rendered, each loop once."""
+    """Walks through a template in rendering order, each loop once."""
 
     def __init__(self, template: TemplateText):
         self._template = template
@@ -48,14 +48,14 @@ class _Reader:
         try:
             tree = Environment().parse(self._template.source)
         except TemplateSyntaxError:
-            return  # whoever compiles it says so
+            return  # compiling it reports the error
         self._macros = {macro.name: macro for macro in tree.find_all(nodes.Macro)}
         for name in self._fed(tree):
             self._tainted |= {argument.name for argument in self._macros[name].args}
         yield from self._walk(tree.body, [""])
 
     def _fed(self, tree: nodes.Template) -> set[str]:
-        """Macros that are given what participants wrote, or are handed to others."""
+        """Macros that are passed participants' text, or passed to other macros."""
         called = [c for c in tree.find_all(nodes.Call) if isinstance(c.node, nodes.Name)]
         direct = {
             call.node.name
@@ -66,7 +66,7 @@ class _Reader:
         return (direct | handed) & set(self._macros)
 
     def _walk(self, body: Sequence[nodes.Node], before: list[str]) -> Iterator[Found]:
-        """`before` is the text so far, in one piece, which grows."""
+        """`before` is the text so far, as a single growing item."""
         for node in body:
             match node:
                 case nodes.Output():
@@ -109,7 +109,7 @@ class _Reader:
             yield place, f"`{name}` is what others wrote, outside of any element: {remedy}"
 
     def _carries(self, expr: nodes.Node) -> bool:
-        """Whether the value has words of participants in it."""
+        """Whether the value contains participants' text."""
         match expr:
             case nodes.Name():
                 return expr.name in self._tainted
@@ -124,7 +124,7 @@ class _Reader:
             case nodes.Getattr() if expr.attr in _HARMLESS:
                 return False
             case nodes.Call(node=nodes.Name(name=called)) if called in self._macros:
-                return False  # what the macro prints is looked at where it is printed
+                return False  # its output is checked inside the macro
             case _:
                 return any(map(self._carries, expr.iter_child_nodes()))
 
@@ -142,7 +142,7 @@ def _names(node: nodes.Node) -> Iterator[nodes.Name]:
 
 
 def _inside(text: str) -> bool:
-    """Whether what comes after `text` stands in an element, or in an attribute of one."""
+    """Whether text that follows stands in an element, or in an attribute of one."""
     if _UNFINISHED.search(text):
         return True
     open_: list[str] = []

@@ -1,8 +1,8 @@
-"""Findings about tools that a prompt names. Pure.
+"""Lint of tool names in prompts. Pure.
 
-What is found is narrow on purpose: a finding that is wrong costs more than one that is missing.
+The rules are deliberately narrow: a wrong finding costs more than a missing one.
 
-unknown tool      a name that is called (`call x`, `x(…)`, the tool `x`), or is nearly a tool's
+unknown tool      a name that is called (`call x`, `x(…)`, the tool `x`), or resembles a tool's
 disabled tool     a tool of the network that the agent does not have
 forbidden tool    `never call x`, without any condition, about a tool that the agent has
 contradiction     `x` sends, posts, deletes …, or is used to do so, but only reads
@@ -55,7 +55,7 @@ def _place(passage: Passage, statement: Statement, match: re.Match[str]) -> Plac
 
 
 def unknown_tools(subject: Subject) -> Iterator[Found]:
-    """Names that are used as a tool's and are none."""
+    """Names used as tools that do not exist."""
     if subject.tools is None:
         return
     known = {*subject.tools, *subject.others}
@@ -110,7 +110,7 @@ def _disabled(what: str, name: str) -> str:
 
 
 def forbidden_tools(subject: Subject) -> Iterator[Found]:
-    """Tools that the agent has and may never call."""
+    """Tools that the agent has, but must never call."""
     for passage, statement, tool in _about_tools(subject):
         called = r"\s+(?:ever\s+)?(?:call|use|invoke|run)\s+(?:the\s+tool\s+)?"
         rule = rf"\b{_NOT}{called}`?{re.escape(tool.name)}`?\W*\Z"
@@ -122,7 +122,7 @@ def forbidden_tools(subject: Subject) -> Iterator[Found]:
 
 
 def contradictions(subject: Subject) -> Iterator[Found]:
-    """What a prompt says of a tool against what the tool says of itself."""
+    """Statements about a tool that contradict the tool's own description."""
     for passage, statement, tool in _about_tools(subject):
         for pattern, said, truth in _claims(tool):
             match = re.search(pattern, statement.text, re.I)
@@ -132,7 +132,7 @@ def contradictions(subject: Subject) -> Iterator[Found]:
 
 
 def _claims(tool: ToolFact) -> Iterator[tuple[str, str, str]]:
-    """What must not be said of the tool: pattern, in words, and what is true."""
+    """Claims that would be false for the tool: pattern, in words, and the truth."""
     name = rf"`?\b{re.escape(tool.name)}\b`?"
     if tool.permission == "read":
         truth = "it only reads (its permission is read)"
@@ -147,7 +147,7 @@ def _claims(tool: ToolFact) -> Iterator[tuple[str, str, str]]:
 
 
 def _about_tools(subject: Subject) -> Iterator[tuple[Passage, Statement, ToolFact]]:
-    """The operator's sentences with each of the agent's tools that they name."""
+    """The operator's sentences, with each of the agent's tools that they name."""
     tools = subject.tools or {}
     for passage in subject.passages:
         if passage.own:

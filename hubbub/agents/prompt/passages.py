@@ -1,4 +1,4 @@
-"""What a linter reads: the texts of a prompt with their places, and what the agent can do. Pure."""
+"""The linter's input: the texts of a prompt with their places, and what the agent can do. Pure."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Statement(NamedTuple):
     text: str
     place: Place
     start: int
-    """Where it begins in its passage."""
+    """Its offset in its passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text that a model is told."""
+    """A text that a model reads."""
 
     what: str
     """For people: `instruction`, `component style`."""
@@ -40,7 +40,7 @@ class Passage:
     places: Sequence[Place]
     """Where each line of the text comes from."""
     own: bool = True
-    """The operator's; False: it comes with Hubbub."""
+    """Whether it is the operator's; False: it comes with Hubbub."""
 
     def place(self, at: int) -> Place:
         """Where the character at `at` comes from."""
@@ -50,7 +50,7 @@ class Passage:
         return self.places[min(line, len(self.places) - 1)]
 
     def statements(self) -> Iterator[Statement]:
-        """The sentences and items, in order; one may run over several lines."""
+        """The sentences and items, in order; one may span several lines."""
         start = counted = line = 0
         for end in [*_BREAK.finditer(self.text), None]:
             stop = end.start() if end else len(self.text)
@@ -65,7 +65,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ToolFact:
-    """What a rule may contradict."""
+    """A tool's properties that a prompt may contradict."""
 
     name: str
     description: str = ""
@@ -82,19 +82,19 @@ class TemplateText:
 
 @dataclass(frozen=True, slots=True)
 class ContractFact:
-    """What tells a model how to call tools in the words of a dialect."""
+    """The description of tool calls in a text dialect."""
 
     dialect: str
     place: Place
     text: str
     """With the agent's tools."""
     needed: Sequence[str]
-    """What it must name: what the parser reads, and the tools."""
+    """What it must mention: the syntax that the parser reads, and the tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is linted: the prompt of an agent, or a file by itself."""
+    """The input: the prompt of an agent, or a file by itself."""
 
     name: str
     """`agents.editor`, or the file."""
@@ -103,17 +103,17 @@ class Subject:
     """In the order in which the model reads them."""
     templates: Sequence[TemplateText] = ()
     tools: Mapping[str, ToolFact] | None = None
-    """Those that the agent has, by name; None: not known."""
+    """The agent's tools by name; None: not known."""
     others: frozenset[str] = frozenset()
     """Tools of the network that the agent does not have."""
     words: frozenset[str] = frozenset()
     """Names that are no tools: participants, channels, arguments of tools."""
     prefixes: tuple[str, ...] = ()
-    """How names of tools begin that come from elsewhere, and are not known."""
+    """Prefixes of tools from elsewhere that are not known."""
     called: Sequence[tuple[str, Place]] = ()
     """Tools that examples call."""
     reminded: bool = False
     """Whether the prompt ends with a reminder."""
     contracts: Sequence[ContractFact] = ()
     warned: bool = True
-    """Whether it says that what participants wrote is data."""
+    """Whether it says that participants' text is data."""

@@ -1,4 +1,6 @@
-"""The conversation as a model reads it: selection of the history, and the template."""
+"""The conversation in a turn's prompt: which messages it shows, and the template that renders
+them.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +46,10 @@ SHIPPED = Path(__file__).with_name("conversation.j2")
 
 
 class ThreadView(NamedTuple):
-    """What a prompt shows of a thread: the value type of the template's `message_threads`."""
+    """A thread as a prompt shows it: the value type of the template's `message_threads`."""
 
     id: str
-    """As the agent is shown it, for example `direct_alice`."""
+    """Relative to the agent, for example `direct_alice`."""
     messages: tuple[Message, ...]
     """Oldest first."""
 
@@ -57,8 +59,8 @@ def select_history(
 ) -> dict[str, ThreadView]:
     """What the prompt of `turn` shows, by relative thread id, most recently active first.
 
-    Nothing that came after the newest incoming message, and not the incoming messages themselves;
-    those that the turn does not show as incoming stay part of the history.
+    It includes nothing later than the newest incoming message, nor the incoming messages
+    themselves; those that the turn does not show as incoming stay part of the history.
     """
     shown = turn.shown
     first, until = shown[0].seq, shown[-1].seq
@@ -85,12 +87,12 @@ def _fits(message: Message, rules: History) -> bool:
 
 
 class Closing(NamedTuple):
-    """What the last paragraph of the shipped template says."""
+    """The last paragraph of the shipped template."""
 
     step: str
     """How to work."""
     idle: str
-    """What to do where nothing is to be done."""
+    """What to do if nothing needs doing."""
 
 
 OF_LOOPS = Closing(
@@ -102,7 +104,7 @@ OF_PROGRAMS = Closing("", "If nothing needs doing, end without a text.")
 
 
 class ConversationTemplate:
-    """A compiled template, with the rendered blocks of the threads as they last were.
+    """A compiled template, with a cache of the rendered threads.
 
     One per agent: a thread that has not changed since the last prompt is not rendered again.
     """
@@ -131,7 +133,7 @@ class ConversationTemplate:
         return cls(template._template, path)
 
     def beside(self) -> ConversationTemplate:
-        """The same template, which remembers other blocks: for conversations that are cut."""
+        """The same template with a cache of its own, for shortened conversations."""
         return ConversationTemplate(self._template, self._path)
 
     def render(
@@ -143,8 +145,8 @@ class ConversationTemplate:
         now: str = "",
         rule: Closing = OF_LOOPS,
     ) -> str:
-        """The user message of a turn; `now` says the one thing to do, `rule` how. Raises
-        `ConfigError` when a user's template fails.
+        """The user message of a turn; `now` says what to do now, `rule` how. Raises `ConfigError`
+        when a user's template fails.
         """
         try:
             return self._template.render(
@@ -167,7 +169,7 @@ class ConversationTemplate:
     def _for_each(
         self, threads: Mapping[str, ThreadView], element: Callable[[str, ThreadView], Markup]
     ) -> list[Markup]:
-        """`element` of each thread; made again only for threads whose messages have changed."""
+        """`element` for each thread, called again only for threads whose messages have changed."""
         blocks, old = {}, self._blocks
         for id, thread in threads.items():
             known = old.get(id)
@@ -186,7 +188,7 @@ def _shipped() -> Template:
 
 def _compile(environment: type[Environment], path: Path) -> Template:
     env = environment(
-        autoescape=True,  # said outright: by its name alone, a .j2 file would not be escaped
+        autoescape=True,  # explicit: a .j2 file would not be escaped because of its suffix
         finalize=_finalize,
         undefined=StrictUndefined,
         keep_trailing_newline=False,
@@ -206,7 +208,7 @@ def _compile(environment: type[Environment], path: Path) -> Template:
 
 
 def _finalize(value: object) -> object:
-    """Every expression of a template passes here before it is written."""
+    """Escapes every expression of a template."""
     if type(value) is str:
         return escaped(value)
     if hasattr(value, "__html__") or isinstance(value, StrictUndefined):
@@ -215,7 +217,9 @@ def _finalize(value: object) -> object:
 
 
 def attributes(message: Message) -> Escaped:
-    """Who, what and when, as attributes: one expression, because a prompt has hundreds of them."""
+    """The XML attributes of a message, as one expression, because a prompt has hundreds of
+    messages.
+    """
     plain = (
         f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
         f' id="{message_id(message.seq)}" time="{_time(message.sent_at)}"'
@@ -227,7 +231,7 @@ def attributes(message: Message) -> Escaped:
 
 
 def _marks(message: Message) -> Iterator[tuple[str, Escaped | str]]:
-    """What few messages have: whose words they are, what they mean for a request."""
+    """Attributes that few messages have."""
     if message.spoken_by is not None:
         yield "spoken_by", _escaped_id(message.spoken_by)
     if message.outside:
@@ -246,8 +250,9 @@ def _marks(message: Message) -> Iterator[tuple[str, Escaped | str]]:
 
 
 def attachments(message: Message) -> Escaped:
-    """What belongs to a message: an element each, with how the text of a file begins. Files of the
-    network have the id that `read_file` takes."""
+    """The attachments of a message: one element each, with the beginning of a file's text. Files of
+    the network have the id that `read_file` takes.
+    """
     return Escaped("".join(f" {_attachment(each)}" for each in message.attachments))
 
 
@@ -283,25 +288,20 @@ _SAMPLE = Message(
 )
 
 
-# The user message of a turn, with fewer messages of the history where not all have room. Pure.
-#
-# What goes first, each time the oldest message of a thread:
-#
-# 1. of other threads all but the last three messages, from the least recently active thread on
-# 2. those threads as a whole, in the same order
-# 3. of the incoming thread all but the last three
-# 4. (`rest`) these, too: only when nothing else is left
-#
-# The incoming messages always stay.
+# The user message of a turn, with fewer messages of the history if not all fit. Pure. Order of
+# removal, each time the oldest message of a thread: (1) of other threads all but the last three
+# messages, starting with the least recently active thread; (2) the rest of those threads, in the
+# same order; (3) of the incoming thread all but the last three; (4) these, too, only when nothing
+# else is left. The incoming messages always stay.
 
 
 _RECENT = 3
 _NOW = "Answer {} now."
-"""The last that a model reads of a turn in which somebody waits."""
+"""The last line of a prompt in a turn for which somebody waits."""
 
 
 class Conversation:
-    """What a turn's user message shows, and may leave out."""
+    """A turn's user message, which can be shortened."""
 
     def __init__(
         self,
@@ -313,7 +313,9 @@ class Conversation:
         now: str = "",
         rule: Closing = OF_LOOPS,
     ):
-        """`threads` by relative id, the most recently active first, as `incoming_thread_id` is."""
+        """`threads` by relative id, most recently active first; `incoming_thread_id` is relative,
+        too.
+        """
         self._template, self._shorter = template, template.beside()
         self._threads, self._incoming_thread = threads, incoming_thread_id
         self._incoming, self._omitted, self._now = incoming, omitted, now
@@ -331,7 +333,7 @@ class Conversation:
         rules: History,
         rule: Closing = OF_LOOPS,
     ) -> Conversation:
-        """What the prompt of `turn` shows the agent `me`, and that it ends with this rule."""
+        """The conversation of `turn` for the agent `me`, with `rule` at its end."""
         views = select_history(threads, turn, me, rules)
         incoming = thread_ids.relative(turn.thread_id, me)
         asked = turn.handed_on or (turn.shown[-1] if turn.reply_required else None)
@@ -340,12 +342,12 @@ class Conversation:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The full text."""
         return self.without(0)
 
     @property
     def in_thread(self) -> Sequence[Message]:
-        """What the turn shows of the thread that woke the agent, before anything is left out."""
+        """The messages shown of the thread that woke the agent, before anything is left out."""
         view = self._threads.get(self._incoming_thread)
         return [*(view.messages if view is not None else ()), *self._incoming]
 
@@ -356,7 +358,7 @@ class Conversation:
 
     @property
     def spare(self) -> int:
-        """How many of them go before anything else does."""
+        """How many of them are left out before anything else is."""
         recent = self._threads.get(self._incoming_thread)
         return self.messages - (min(_RECENT, len(recent.messages)) if recent else 0)
 
@@ -378,7 +380,7 @@ class Conversation:
         return {view.id: view for view in views if view.messages}
 
     def _going(self) -> list[str]:
-        """The threads of the messages that go, in order."""
+        """The threads of the messages to leave out, in order."""
         if self._order is None:
             self._order = list(self._in_order())
         return self._order
@@ -401,14 +403,14 @@ class Conversation:
 def first_that_fits(cost: Callable[[int], int], room: int, low: int, high: int) -> int:
     """The smallest n from `low` to `high` with `cost(n) <= room`; `high` if there is none.
 
-    `cost` is taken to fall steadily, so that a few looks find it.
+    `cost` must be falling; steps of about equal size make the search fast.
     """
     top, bottom = cost(low), cost(high)
     if top <= room or low == high:
         return low
     if bottom > room:
         return high
-    # cost(low) does not fit, cost(high) does: guess by proportion, then close in
+    # cost(low) does not fit, cost(high) does: interpolate, then close in
     while high - low > 1:
         part = (top - room) / max(top - bottom, 1)
         guess = min(max(low + round(part * (high - low)), low + 1), high - 1)

@@ -1,12 +1,12 @@
-"""Thoughts of a model in `<scratchpad>…</scratchpad>`: kept for its operator, sent to nobody. Pure.
+"""A model's thoughts in `<scratchpad>…</scratchpad>`: recorded for the operator, never sent. Pure.
 
-What counts as a thought errs on the side of silence:
+In case of doubt, text counts as a thought:
 
-* everything from an opening tag to its closing one, whatever stands in between;
-* without a closing tag, everything up to the end, the later arguments of the same call included;
-* without an opening tag, everything up to the closing one.
+    * everything from an opening tag to its closing one, whatever is in between;
+    * without a closing tag, everything up to the end, including later arguments of the same call;
+    * without an opening tag, everything up to the closing one.
 
-Tags may be written in capitals, with blanks or attributes, and with `&lt;` for `<`.
+Tags may be in capitals, with spaces or attributes, and with `&lt;` for `<`.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _TAG = re.compile(
 
 
 _PASSES = 8
-"""Tags inside of tags; what has more of them is a thought as a whole."""
+"""Nesting of tags; anything nested deeper counts as a thought as a whole."""
 
 
 class _Reader:
-    """Tells apart thoughts and what is meant for others, over one text or several in a row."""
+    """Separates thoughts from the rest, over one text or several in a row."""
 
     def __init__(self) -> None:
         self.thoughts: list[str] = []
         self.depth = 0
 
     def read(self, text: str) -> str:
-        """The part of `text` that is meant for others; as it was if it has no thoughts in it."""
+        """The part of `text` that is no thought; unchanged if it has none."""
         if not self.depth and _TAG.search(text) is None:
             return text
         said = self._once(text)
         for _ in range(_PASSES):
             if _TAG.search(said) is None:
                 return said
-            before, self.depth = self.depth, 0  # what was taken out had held a tag apart
+            before, self.depth = self.depth, 0  # another tag, joined by a removal
             said = self._once(said)
             self.depth += before
         self._think(said)
@@ -83,7 +83,7 @@ class _Reader:
 
 
 def without_thoughts(answer: Answer) -> Answer:
-    """The answer with its thoughts moved to `reasoning`, from the text and from all arguments."""
+    """The answer with thoughts in its text and arguments moved to `reasoning`."""
     reader = _Reader()
     text = reader.read(answer.text) if answer.text else answer.text
     calls = tuple(_quiet_call(call, reader.thoughts) for call in answer.calls)
@@ -103,14 +103,14 @@ def without_thoughts(answer: Answer) -> Answer:
 
 
 def _quiet_call(call: CallRequest, thoughts: list[str]) -> CallRequest:
-    """The call without thoughts in its arguments, however its JSON wrote them."""
+    """The call without thoughts in its arguments, however they are written in JSON."""
     reader = _Reader()
     try:
-        # A key given twice, also by what is left of it, must be refused: it is not put right here.
+        # Duplicate keys, also as a result of removing thoughts, are an error here.
         arguments: JsonValue = json.loads(call.arguments or "{}", object_pairs_hook=unique)
         quiet = _quiet(arguments, reader.read)
     except (ValueError, RecursionError):
-        # No JSON: the call is refused. Its record is cleaned all the same.
+        # Not JSON: the call will be refused, but its record is cleaned all the same.
         reader = _Reader()
         text = reader.read(call.arguments)
     else:
@@ -122,7 +122,7 @@ def _quiet_call(call: CallRequest, thoughts: list[str]) -> CallRequest:
 
 
 def _quiet(value: JsonValue, read: Callable[[str], str]) -> JsonValue:
-    """The value with `read` applied to its texts, in their order; names of fields are texts too."""
+    """The value with `read` applied to its strings in order, including names of fields."""
     if isinstance(value, str):
         return read(value)
     if isinstance(value, list):
@@ -133,11 +133,11 @@ def _quiet(value: JsonValue, read: Callable[[str], str]) -> JsonValue:
 
 
 class ThinkingModel:
-    """A model with a scratchpad: answers come without their thoughts, before anything reads them
-    for calls, so that a call that was only thought of is not made.
+    """A model with a scratchpad: thoughts are removed before anything parses its answers for calls,
+    so a call that was only thought of is not made.
 
-    Whoever hears an answer while it is written hears which tools it calls, and no words: whether
-    they are thoughts is known only at the end.
+    Deltas name the tools that it calls, but have no text: what is a thought is known only at the
+    end.
     """
 
     def __init__(self, model: Model):

@@ -49,7 +49,7 @@ __all__ = [
     "version_for",
 ]
 
-# Which version of a prompt a thread gets while a new one is rolled out. Pure.
+# Which version of a prompt a thread gets during a rollout. Pure.
 
 
 def version_for(
@@ -57,8 +57,8 @@ def version_for(
 ) -> str:
     """The rolled-out version for its share of the threads, else the pinned one.
 
-    A thread (canonical id) keeps what it gets as long as the share does not sink below it: who has
-    the new version at 10 % has it at 20 %, too.
+    A thread (canonical id) keeps its version as long as the share does not drop below it: a thread
+    that has the new version at 10 % has it at 20 %, too.
     """
     if rollout is None or position(agent, thread, prompt) >= rollout.share:
         return pinned
@@ -66,50 +66,50 @@ def version_for(
 
 
 def position(agent: str, thread: str, prompt: str) -> float:
-    """Where the thread stands among all threads: evenly spread over 0 <= position < 1."""
+    """The thread's position among all threads: uniformly distributed over 0 <= position < 1."""
     digest = hashlib.sha256("\0".join((agent, thread, prompt)).encode()).digest()
-    # 53 bits are what a float holds exactly; more would round some positions up to 1.
+    # A float holds 53 bits exactly; more would round some positions up to 1.
     return (int.from_bytes(digest[:8]) >> 11) / 2**53
 
 
 _OWN = frozenset({"examples", "reminder", "scratchpad", "write_calls"})
-"""Parts of the context that are the config's own: a template has no use for them."""
+"""Fields of the context that only the config uses, not templates."""
 PROVIDED = frozenset(field.name for field in fields(PromptContext)) - _OWN
-"""Variables that every prompt template has without being given them."""
+"""Variables that every prompt template has."""
 
 
 def system_prompt(instruction: str, name: str, network: str) -> str:
-    """The agent's instruction, then what every agent is told."""
+    """The agent's instruction, then the standard components."""
     context = PromptContext(agent=name, network=network, instruction=instruction)
     return plain_builder().build(context)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemPrompt:
-    """The system message of one turn, and what its record says of it."""
+    """The system message of one turn, and its description in the turn's record."""
 
     body: str
     components: tuple[str, ...]
-    """Names of its parts, in their order."""
+    """Names of its components, in order."""
     prompt_id: str | None = None
     """The fingerprint of the versioned prompt in it."""
     closing: str = ""
-    """The reminder: the last that a model reads, also where a dialect has more to say before."""
+    """The reminder: the last text that a model reads, after the dialect's part."""
     texts: tuple[str, ...] = ()
-    """Those of the components."""
+    """The texts of the components."""
     contract: Contract | None = None
-    """What stands between the body and the closing, for a model that calls tools in words."""
+    """What stands between the body and the closing, for a model that calls tools in text."""
     uncut: tuple[int, ...] = ()
-    """Tokens that the components had before they were cut; 0: it is whole."""
+    """Tokens that the components had before they were cut; 0: not cut."""
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The full text."""
         return "\n\n".join(self.texts)
 
     @property
     def recorded(self) -> tuple[str, ...]:
-        """The components as a turn's record names them: with what was cut."""
+        """The components as a turn's record lists them, with those that were cut marked."""
         cut = zip(self.components, self.uncut, strict=True)
         return tuple(
             f"{name} (cut, of {tokens} tokens)" if tokens else name for name, tokens in cut
@@ -118,13 +118,13 @@ class SystemPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """How a model is to call tools in the words of a dialect, and which there are."""
+    """Describes how to call tools in a text dialect, and which tools there are."""
 
     builder: PromptBuilder
     context: PromptContext
 
     def __call__(self, dialect: str, tools: Sequence[ToolSpec]) -> str:
-        """What a question with these tools says; empty: the endpoint says it."""
+        """The text for a request with these tools; empty for native tool calls."""
         name = f"{CONTRACT}{dialect}"
         found = self.builder if name in self.builder else default_builder()
         if name not in found:
@@ -136,11 +136,11 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A versioned prompt, and the one that a share of the threads gets instead."""
+    """A versioned prompt, and the version that a share of the threads gets instead."""
 
     settings: PromptConfig
     versions: Mapping[str, PromptTemplate]
-    """The templates, by what the config calls their versions."""
+    """The templates, by version as in the config."""
 
     def of(self, agent: str, thread: str) -> PromptTemplate:
         """The template for a thread (canonical id)."""
@@ -157,17 +157,18 @@ class SystemPrompts:
     settings: PromptConfig
     choice: Choice | None = None
     sources: tuple[str, ...] = ()
-    """Of its templates."""
+    """The sources of its templates."""
 
     @property
     def words(self) -> str:
-        """All that the operator says in it, as it is written."""
+        """All of the operator's text in it, unrendered."""
         said = self.instruction if isinstance(self.instruction, str) else ""
         return "\n".join([said, self.settings.model_dump_json(), *self.sources])
 
     async def awaited(self, context: PromptContext) -> SystemPrompts:
-        """The same without functions that must be awaited: what they give in this turn. Raises
-        `ConfigError` where one raises."""
+        """The same with the results of async functions for this turn. Raises `ConfigError` where
+        one raises.
+        """
         instruction = self.instruction
         if not isinstance(instruction, str):
             said = await called(instruction, context, "the instruction")
@@ -180,8 +181,8 @@ class SystemPrompts:
     def of(self, context: PromptContext, thread: str) -> SystemPrompt:
         """The system message for a turn in `thread` (canonical id).
 
-        The instruction, examples and the like are filled in here. Raises `ConfigError` with file
-        and line when a template fails.
+        Fills in instruction, examples and the like. Raises `ConfigError` with file and line when a
+        template fails.
         """
         settings = self.settings
         assert isinstance(self.instruction, str), "it is awaited before"
@@ -220,8 +221,8 @@ def load_system_prompts(
     builder: PromptBuilder | None = None,
     instruction: Render | None = None,
 ) -> SystemPrompts:
-    """From an agent's section of the YAML; relative files are meant relative to `base_dir`.
-    `builder` and `instruction` are a program's, in place of those that the section names.
+    """From an agent's config; relative files are relative to `base_dir`. A program's `builder` and
+    `instruction` replace those in the config.
 
     Raises `ConfigError` when a file does not exist or a variable is missing.
     """
@@ -239,7 +240,7 @@ def load_system_prompts(
     choice = _choice(settings, config.instruction, name, base_dir)
     templates = list(choice.versions.values()) if choice else []
     for component in settings.components.remove:
-        if component in builder:  # named twice is removed once
+        if component in builder:  # a name listed twice is removed once
             builder.unregister(component)
     for key, given in settings.components.replace.items():
         builder.replace(_component(key, given, builder[key], settings, base_dir, templates))
@@ -256,7 +257,7 @@ def load_system_prompts(
 
 
 def _builder(settings: PromptConfig, name: str, base_dir: Path) -> PromptBuilder:
-    """The builder that a config names, or the one that every agent begins with."""
+    """The builder that a config names, or the standard one."""
     if settings.builder is None:
         return default_builder()
     found = load_attribute(settings.builder, base_dir)
@@ -289,7 +290,7 @@ def _component(
     base_dir: Path,
     templates: list[PromptTemplate],
 ) -> Component:
-    """The component that the config describes. Its template, if it has one, joins `templates`."""
+    """The component from the config. Its template, if it has one, is added to `templates`."""
     priority = replaced.priority if replaced else DEFAULT_PRIORITY
     when = condition(given.when) or (replaced.when if replaced else None)
     if given.text is not None:
@@ -320,13 +321,13 @@ def _first(given: int | None, otherwise: int) -> int:
 
 
 def template_variables(context: PromptContext, settings: PromptConfig) -> dict[str, object]:
-    """What a prompt template is rendered with."""
+    """The variables of a prompt template."""
     provided = {name: getattr(context, name) for name in PROVIDED}
     return {**provided, **settings.variables}
 
 
 def _check_variables(settings: PromptConfig, templates: list[PromptTemplate], name: str) -> None:
-    """Variables that no template uses are misspelled ones."""
+    """A variable that no template uses is probably misspelled."""
     used = frozenset[str]().union(*(t.required | t.optional for t in templates))
     for variable in settings.variables:
         if variable in PROVIDED:

@@ -1,8 +1,8 @@
-"""Tokens of texts, chat messages and tools. Pure but for loading a vocabulary.
+"""Counts tokens of texts, chat messages and tools. Pure but for loading a vocabulary.
 
-For OpenAI's encodings texts are counted exactly. For other models they are estimated on the safe
-side: more than all but rare texts have in today's vocabularies, so that a window is rather left
-with room than overrun. How much an estimate says, for each character:
+For OpenAI's encodings texts are counted exactly. For other models they are estimated
+conservatively: higher than the real count in today's vocabularies for all but rare texts, so the
+window is rather left with room than exceeded. The estimate for each character:
 
     letters of ASCII, blanks      1/3
     punctuation of ASCII          3/5
@@ -10,9 +10,9 @@ with room than overrun. How much an estimate says, for each character:
     digits                        1      some vocabularies take them one by one
     others                        half of their bytes in UTF-8; one more beyond U+FFFF (emoji)
 
-What endpoints add around texts is counted as OpenAI tells it for messages: 4 tokens each, and 3 for
-the answer's beginning. For calls and tools they do not tell it: there the JSON and a little more is
-counted, which is more than they make of it.
+The overhead for messages is as documented by OpenAI: 4 tokens each, and 3 for the beginning of the
+answer. For calls and tools it is not documented; their JSON and a little more is counted, which is
+more than they really take.
 """
 
 from __future__ import annotations
@@ -39,23 +39,24 @@ __all__ = [
 ]
 
 PER_MESSAGE, PER_CALL, PER_TOOL, PER_ANSWER = 4, 8, 10, 3
-"""Tokens around a message, a call, a tool's description, and before the answer."""
+"""Overhead in tokens of a message, a call, a tool's description, and an answer."""
 _LONG, _PIECE = 1000, 4096
-"""Characters of a line from which on few are remembered, and of the pieces it is counted in."""
+"""Characters from which on few lines are cached, and of the pieces in which a long line is counted.
+"""
 
 
 _LINES = re.compile(r"[^\n]*\n(?:[^\S\n]*\n|[\r/][^\n]*\n?)*|[^\n]+")
-"""A line with the blank ones behind it, and those that begin with a slash: no token of OpenAI's
-encodings reaches from one of these into the next."""
+"""A line with the blank lines after it, and lines that begin with a slash: no token of OpenAI's
+encodings spans two of these."""
 
 
 _BLOCK_END, _MOST_BLOCK = "</thread>\n", 32_768
 _LEANS = re.compile(r"[^\S\n]*\n|[\r/]|\Z")
-"""What belongs to the line before it: see `_LINES`. Nothing at all does, too."""
+"""What belongs to the line before it (see `_LINES`), or the end of the text."""
 
 
 class TokenCounter(Protocol):
-    """Counts what a model makes of a text."""
+    """Counts the tokens of a text for a model."""
 
     @property
     def exact(self) -> bool:
@@ -63,15 +64,15 @@ class TokenCounter(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Tokens of a text; never fewer than there are, as far as that is known."""
+        """Tokens of a text; as far as known, never fewer than there are."""
         ...
 
 
 class _ByLines:
-    """Counts line by line and remembers lines: a prompt is mostly the one before it.
+    """Counts line by line and caches lines, because a prompt mostly repeats the one before it.
 
-    No token of the encodings reaches over a line's end; of lines longer than 4096 characters, one
-    token more may be counted for each piece.
+    No token of the encodings spans two lines; for lines longer than 4096 characters, the count may
+    be one token too high for each piece.
     """
 
     def __init__(self, measure: Callable[[str], int]):
@@ -99,8 +100,8 @@ class _ByLines:
 
 
 def _blocks(text: str) -> list[str]:
-    """The text as parts that are counted one by one: of a conversation, its threads, which mostly
-    stay as they are. All of it where a part would not begin with a line of its own.
+    """The text in blocks that are counted separately: the threads of a conversation, most of which
+    do not change. A single block if one would not begin with a line of its own.
     """
     *blocks, last = text.split(_BLOCK_END)
     if any(_LEANS.match(part) for part in (*blocks[1:], last)):
@@ -119,12 +120,12 @@ class Exact(_ByLines):
     exact = True
 
     def __init__(self, encode: Callable[[str], Sequence[int]]):
-        """`encode` gives the tokens of a text, without special ones."""
+        """`encode` returns the tokens of a text, without special ones."""
         super().__init__(lambda text: len(encode(text)))
 
 
 class Estimate(_ByLines):
-    """Estimates, by rules that hold for no vocabulary in particular."""
+    """Estimates without a vocabulary."""
 
     exact = False
 
@@ -155,17 +156,17 @@ def _estimate(text: str) -> int:
 
 
 def counter_for(model: str) -> TokenCounter:
-    """What counts for a model, by its name at its endpoint.
+    """The counter for a model, by its name at its endpoint.
 
-    The first one of an encoding takes a third of a second: call it in a thread. Raises
-    `ConfigError` when the vocabulary is damaged.
+    Loading an encoding takes a third of a second: call it in a thread. Raises `ConfigError` when
+    the vocabulary is damaged.
     """
     encoding = encoding_of(model)
     return Estimate() if encoding is None else Exact(load_encoding(encoding).encode_ordinary)
 
 
 def message_tokens(counter: TokenCounter, message: ChatMessage) -> int:
-    """Tokens of one message of a chat, its calls included."""
+    """Tokens of one message of a chat, including its calls."""
     tokens = PER_MESSAGE + counter.count(message["content"] or "")
     for call in message.get("tool_calls", ()):
         function = call["function"]
@@ -177,13 +178,13 @@ def message_tokens(counter: TokenCounter, message: ChatMessage) -> int:
 
 
 def spec_tokens(counter: TokenCounter, spec: ToolSpec) -> int:
-    """Tokens of a tool's description, where an endpoint is given it beside the chat."""
+    """Tokens of a tool's description in a request's `tools`."""
     told = counter.count(spec.name) + counter.count(spec.description)
     return PER_TOOL + told + counter.count(spec.offered_text)
 
 
 def question_tokens(counter: TokenCounter, question: Question) -> int:
-    """Tokens of all that a model is asked."""
+    """Tokens of a whole request."""
     messages = sum(message_tokens(counter, message) for message in question.messages)
     form = counter.count(json.dumps(question.form)) if question.form is not None else 0
     return PER_ANSWER + messages + form + sum(spec_tokens(counter, t) for t in question.tools)

@@ -7,7 +7,7 @@
     prompt.fingerprint                     triage@2.10#1f0a3c9b
 
 A variable is required unless the template itself tests it with `is defined` or gives it a
-`default(…)`. Templates stand alone, they include and import nothing: the fingerprint says all.
+`default(…)`. Templates include and import nothing, so the fingerprint covers everything.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ SUFFIX = ".j2"
 _RANKS = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": -1, "pre": -1,
           "preview": -1, "post": 1}  # fmt: skip
 _OTHER = -2.5
-"""Of a word that is none of these, for example `draft`: before the release, after its alphas."""
+"""The rank of any other word, for example `draft`: before the release, after its alphas."""
 _NUMBERED = re.compile(r"v?(?P<release>\d+(?:\.\d+)*)(?P<rest>.*)", re.IGNORECASE)
 
 
 @total_ordering
 class Version:
-    """A version by its text: 2.9 < 2.10-rc.1 < 2.10. What is no number (`draft`) is below all."""
+    """A version by its text: 2.9 < 2.10-rc.1 < 2.10. Versions without a number (`draft`) come
+    before all others.
+    """
 
     def __init__(self, text: str):
         self.text = text
@@ -49,7 +51,7 @@ class Version:
         while release and release[-1] == 0:
             release.pop()
         parts = re.findall(r"\d+|[a-z]+", (match["rest"] if match else text).lower())
-        # A release has no parts: 0 stands between what comes before it and what comes after.
+        # A release has no parts: 0 sorts between pre-releases and post-releases.
         ranked = list(map(_ranked, parts))
         self._key = (self.numbered, release, [*ranked, (0.0, "", -1)], text)
         self.released = match is not None and not any(rank < 0 for rank, _, _ in ranked)
@@ -75,8 +77,9 @@ def _ranked(part: str) -> tuple[float, str, int]:
 
 
 def latest(versions: Iterable[str]) -> str | None:
-    """The highest release; the highest pre-release if there is no release; None if nothing has a
-    number: a `draft` is used by those who name it."""
+    """The highest release, or else the highest pre-release; None if no version has a number: a
+    `draft` is only used by name.
+    """
     numbered = [version for version in map(Version, versions) if version.numbered]
     best = max((v for v in numbered if v.released), default=None) or max(numbered, default=None)
     return best.text if best else None
@@ -93,19 +96,19 @@ class PromptTemplate:
     required: frozenset[str]
     """Variables without which it cannot be rendered."""
     optional: frozenset[str]
-    """Those that it can do without."""
+    """Other variables that it uses."""
     lines: Mapping[str, int]
     """Where each variable is first used."""
     template: Template
 
     @property
     def fingerprint(self) -> str:
-        """`name@version#hash`: what a turn's record says. The hash is of the template's text."""
+        """`name@version#hash`, as in a turn's record. The hash is of the template's text."""
         digest = hashlib.sha256(self.source.encode()).hexdigest()[:8]
         return f"{self.name}@{self.version}#{digest}"
 
     def check(self, given: Iterable[str]) -> None:
-        """Raises `ConfigError`, which names the variable and the file, when one is missing."""
+        """Raises `ConfigError`, with variable and file, when a required variable is missing."""
         known = set(given)
         spare = known - self.required - self.optional
         for name in sorted(self.required - known):
@@ -121,13 +124,13 @@ class PromptTemplate:
 
 
 class PromptLibrary:
-    """The versioned prompts in a folder. Files are read when they are asked for."""
+    """The versioned prompts in a folder. Files are read on demand."""
 
     def __init__(self, folder: Path):
         self.folder = folder
 
     def names(self) -> tuple[str, ...]:
-        """Prompts that have a version, in order of their names."""
+        """Prompts that have a version, sorted."""
         if not self.folder.is_dir():
             return ()
         return tuple(sorted({path.parent.name for path in self.folder.glob(f"*/*{SUFFIX}")}))
@@ -138,7 +141,9 @@ class PromptLibrary:
         return tuple(version.text for version in sorted(map(Version, texts)))
 
     def resolve(self, name: str, version: str = LATEST) -> str:
-        """The version that is meant. Raises `ConfigError`, with the nearest, when there is none."""
+        """The version itself, or the one that `latest` means. Raises `ConfigError` with a
+        suggestion if it does not exist.
+        """
         known, place = self.versions(name), shown_path(self.folder)
         if not known:
             hint = nearest(name, self.names()) or "; there are no prompts in it"
@@ -158,14 +163,14 @@ class PromptLibrary:
         return compile_prompt(self.path(name, found), name, found)
 
     def path(self, name: str, version: str) -> Path:
-        """Where a version lies."""
+        """The file of a version."""
         return self.folder / name / f"{version}{SUFFIX}"
 
 
 def compile_prompt(
     path: Path, name: str | None = None, version: str | None = None
 ) -> PromptTemplate:
-    """A template file as a prompt; left out, its folder's and its own name are name and version.
+    """Compile a template file. Name and version default to those of its folder and file.
 
     Raises `ConfigError` with file and line.
     """
@@ -173,7 +178,7 @@ def compile_prompt(
     try:
         tree = _ENVIRONMENT.parse(source, filename=str(path))
         required, optional, lines = _variables(tree)
-        # Compiled from its source: parsing marks the tree, and compiling it again would miss that.
+        # Compiled from its source: parsing has modified the tree.
         code = _ENVIRONMENT.compile(source, filename=str(path))
     except TemplateSyntaxError as exc:
         raise ConfigError(f"the prompt does not parse: {exc.message}", shown, exc.lineno) from exc
@@ -199,7 +204,7 @@ def render_template(template: Template, path: Path, variables: Mapping[str, obje
 
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
-    autoescape=False,  # the operator's own words; what participants wrote comes escaped
+    autoescape=False,  # the operator's own text; participants' text is escaped already
     undefined=StrictUndefined,
     keep_trailing_newline=False,
     trim_blocks=True,
@@ -215,7 +220,7 @@ def _read(path: Path) -> str:
 
 
 def _variables(tree: nodes.Template) -> tuple[frozenset[str], frozenset[str], dict[str, int]]:
-    """The names that must be given, those that may be, and the line where each is first used."""
+    """The required names, the optional ones, and the line where each is first used."""
     free = meta.find_undeclared_variables(tree) - set(_ENVIRONMENT.globals)
     guarded = {
         node.node.name

@@ -1,7 +1,7 @@
-"""OpenAI's vocabularies, which come with Hubbub: tokens are counted without a network.
+"""OpenAI's vocabularies, shipped with Hubbub, so that tokens are counted offline.
 
-`scripts/vocabularies.py` fetches the files; the README beside them says whose they are. Loading
-one takes a third of a second and 80 MB of memory: it is done once in a process, and only where a
+`scripts/vocabularies.py` fetches the files; the README beside them states their license. Loading
+one takes a third of a second and 80 MB of memory; it is done once in a process, and only where a
 context window is known.
 """
 
@@ -31,7 +31,9 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """How text falls into pieces before the vocabulary joins bytes in them, and its checksum."""
+    """The pattern that splits text into pieces before the vocabulary is applied, and the file's
+    checksum.
+    """
 
     pieces: str
     sha256: str
@@ -82,16 +84,16 @@ _LOADING = Lock()
 def encoding_of(model: str) -> EncodingName | None:
     """The encoding of a model by its name at an endpoint; None if it is not known to be OpenAI's.
 
-    What stands before the name (`openai/gpt-4o`, `ft:gpt-4o-mini:us::x`) makes no difference.
+    Prefixes of the name (`openai/gpt-4o`, `ft:gpt-4o-mini:us::x`) are ignored.
     """
     name = model.lower().rpartition("/")[2].removeprefix("ft:")
     return next((encoding for pattern, encoding in _BY_NAME if pattern.match(name)), None)
 
 
 def load_encoding(name: EncodingName) -> Encoding:
-    """The encoding, loaded when it is first asked for. Safe to be called in a thread.
+    """The encoding, loaded on first use. Thread-safe.
 
-    Raises `ConfigError` when the file is not the one that it should be.
+    Raises `ConfigError` when the file is damaged.
     """
     with _LOADING:
         return _loaded(name)
@@ -99,7 +101,7 @@ def load_encoding(name: EncodingName) -> Encoding:
 
 @cache
 def _loaded(name: EncodingName) -> Encoding:
-    from tiktoken import Encoding  # with what it imports, only where tokens are counted
+    from tiktoken import Encoding  # imported only where tokens are counted
 
     known, path = ENCODINGS[name], FOLDER / f"{name}.tiktoken.xz"
     try:
