@@ -1,1 +1,1 @@
-"""How models call tools: by their endpoint's own means, or by words in their answers."""
+"""How models call tools: natively through their endpoint, or as text in their answers."""

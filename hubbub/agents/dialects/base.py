@@ -1,10 +1,10 @@
-"""A dialect: how a model is told of tools and of what has happened, and how its answers are read.
+"""A dialect: how tools and earlier steps are presented to a model, and how its answers are parsed.
 
     native        the endpoint's own tool calls
     tool_call     lines that begin with TOOL_CALL
     final_output  one JSON object between <final_output> tags
 
-All of them give the loop the same steps, and are shown steps that any of them has made.
+All of them produce the same kind of steps, and can present steps made by any other.
 """
 
 from __future__ import annotations
@@ -30,47 +30,49 @@ MOST_NAME = 128
 
 
 class Dialect(Protocol):
-    """Pure: what it says and reads depends on its arguments alone."""
+    """Pure: its output depends on its arguments alone."""
 
     @property
     def name(self) -> DialectName: ...
 
     @property
     def hides(self) -> frozenset[str]:
-        """Tools that the dialect has no use for: they are not described, nor callable."""
+        """Tools that the dialect does not need: they are neither described nor callable."""
         ...
 
     @property
     def beside(self) -> frozenset[str]:
-        """Tools that are no calls in it, but something that may stand beside calls, told as such
-        where there is the tool.
+        """Tools that are no calls in this dialect, but fields that may accompany calls; described
+        where the tool exists.
         """
         ...
 
     def told(self, tools: Sequence[ToolSpec]) -> str:
-        """How to call tools, and which there are, as Hubbub says it at the end of a system message;
-        empty: the endpoint tells."""
+        """The shipped description of how to call tools, and which there are, for the end of a
+        system message; empty for native calls.
+        """
         ...
 
     def question(
         self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
     ) -> Question:
-        """What the model is asked after `steps`, when it may call `tools`. `system` is the whole
-        system message."""
+        """The request after `steps`, when the model may call `tools`. `system` is the whole system
+        message.
+        """
         ...
 
     def read(self, answer: Answer) -> Answer:
-        """What the model's words mean: the calls in them, and what it said besides.
+        """Parse the model's text: the calls in it, and the rest.
 
-        An answer that cannot be read without doubt has no calls; a note tells what was wrong.
+        An ambiguous answer has no calls; a note says what was wrong.
         """
         ...
 
 
 def clean(answer: Answer) -> Answer:
-    """The answer with calls that can be recorded, whatever the model wrote: short names and ids.
+    """The answer with names and ids of calls short enough to be recorded.
 
-    One with more calls than anybody means has none.
+    An answer with too many calls has none.
     """
     if len(answer.calls) > MOST_CALLS:
         words = f"{len(answer.calls)} calls at once; at most {MOST_CALLS} are carried out"
@@ -83,13 +85,13 @@ def clean(answer: Answer) -> Answer:
 
 
 def not_understood(answer: Answer, why: str) -> Answer:
-    """The answer with a note that tells why nothing was done."""
+    """The answer with a note on why nothing was done."""
     notes = (*answer.notes, f"the answer was not understood: {reveal(why)}")
     return replace(answer, notes=notes, understood=False)
 
 
 def tidied(answer: Answer) -> Answer:
-    """The answer with the marks that its calls of `tidy_steps` make."""
+    """The answer with the marks from its calls of `tidy_steps`."""
     discards, compresses = list(answer.discards), list(answer.compresses)
     for call in answer.calls:
         if call.name == TIDY_STEPS:
@@ -100,18 +102,18 @@ def tidied(answer: Answer) -> Answer:
 
 
 def _marks(arguments: str) -> Tidying:
-    """What the call asks for; nothing if it does not validate, which the tool itself tells."""
+    """The arguments; empty if they are invalid, which the tool itself reports."""
     try:
         return Tidying.model_validate(read_arguments(arguments))
-    except ValueError:  # pydantic's is one, too
+    except ValueError:  # includes pydantic's ValidationError
         return Tidying()
 
 
-# The dialect of endpoints that know tools: `tools` in the request, `tool_calls` in the answer.
+# The dialect of endpoints with tool calls: `tools` in the request, `tool_calls` in the answer.
 
 
 class Native:
-    """Tools and calls are the endpoint's business; thoughts in the text are told apart from it."""
+    """Native tool calls; only thoughts in the text are separated from the rest."""
 
     name: DialectName = "native"
     hides = frozenset({SHOW_PLAN})

@@ -1,8 +1,9 @@
-"""One JSON object between <final_output> tags says what the model does next.
+"""The dialect `final_output`: one JSON object between <final_output> tags says what the model does
+next.
 
-Read strictly: exactly one object, known keys, those that its action needs. The closing tag may be
-missing at the end of the answer, a fence may stand around the object, and an answer that is the
-object and nothing else needs no tags.
+Parsed strictly: exactly one object, known keys, and those that its action needs. The closing tag
+may be missing at the end of the answer, the object may stand in a code fence, and an answer that is
+the object and nothing else needs no tags.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from hubbub.protocol.turns import Compressed, Step, ToolCallRecord, WaitStrategy
 
 __all__ = ["CompressedStep", "FinalOutput", "FinalOutputObject", "ParallelTool", "read_output"]
 
-# The object of the dialect `final_output`: its fields, and the calls that it stands for.
+# The JSON object: its fields, and the calls that it stands for.
 
 
 Action = Literal["CallTool", "CallToolsParallel", "ForkAutoAgent", "AskUser", "Plan", "Finish"]
 _ACTION_NAMES = {action.lower(): action for action in get_args(Action)}
 Parameters = dict[str, JsonValue] | str | None
-"""A text is passed on: it may be JSON, else the call is refused like any with broken arguments."""
+"""A string is passed on: if it is not JSON, the call is refused like any with invalid arguments."""
 
 
 class _Part(BaseModel):
-    # Unknown keys are refused: who misspells `parameters` must not call the tool without any.
+    # Unknown keys are refused: a misspelled `parameters` must not become a call without any.
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -65,7 +66,7 @@ class CompressedStep(_Part):
 
 
 class FinalOutput(_Part):
-    """What the model does next. An empty field is the same as none."""
+    """What the model does next. An empty field is the same as a missing one."""
 
     action: Action
     reasoning: str | None = None
@@ -81,7 +82,9 @@ class FinalOutput(_Part):
     @model_validator(mode="before")
     @classmethod
     def _as_meant(cls, given: object, info: ValidationInfo) -> object:
-        """Models fill in null for what an action does not need, and spell actions as they like."""
+        """Models fill in null for what an action does not need, and spell actions in their own
+        way.
+        """
         if not isinstance(given, dict):
             return given
         told = {key: value for key, value in given.items() if value is not None}
@@ -94,12 +97,12 @@ class FinalOutput(_Part):
                 told = {**told, "action": "CallTool", "selected_tool": meant}
         said = told.get("message_to_user")
         if told.get("action") == "Finish" and said is not None and not isinstance(said, str):
-            told["message_to_user"] = json.dumps(said, ensure_ascii=False)  # an answer of a type
+            told["message_to_user"] = json.dumps(said, ensure_ascii=False)  # a typed answer
         return told
 
     @model_validator(mode="after")
     def _fits_its_action(self) -> Self:
-        """What the action needs is there, and nothing that would mean another action."""
+        """The fields that the action needs are there, and none that belong to another action."""
         needed = _NEEDED.get(self.action)
         if needed is not None and not getattr(self, needed):
             raise ValueError(f"the action {self.action} needs {needed}")
@@ -119,7 +122,7 @@ class FinalOutput(_Part):
         return None
 
     def calls(self) -> tuple[CallRequest, ...]:
-        """The calls that the loop is given."""
+        """The tool calls that it stands for."""
         match self.action:
             case "CallTool":
                 return (CallRequest("", self.selected_tool or "", arguments_text(self.parameters)),)
@@ -158,7 +161,7 @@ _TOOL = {"ForkAutoAgent": FORK, "AskUser": ASK_HUMAN, "Plan": SHOW_PLAN, "Finish
 
 
 def read_output(value: JsonValue, aliases: Aliases | None = None) -> FinalOutput:
-    """The object as it validates. Raises `Doubtful` that says what is wrong."""
+    """Validate the object. Raises `Doubtful` with what is wrong."""
     try:
         return FinalOutput.model_validate(value, context=aliases)
     except ValidationError as exc:
@@ -168,7 +171,7 @@ def read_output(value: JsonValue, aliases: Aliases | None = None) -> FinalOutput
 _MARKER = r"(?i:<final_output\s{0,8}>)\s{0,64}(?:```\w{0,12}\s{0,16})?(?=\{)"
 _CLOSE = re.compile(r"\s{0,64}(?:```)?\s{0,64}(?:</final_output\s{0,8}>|\Z)", re.IGNORECASE)
 _OTHER_MEANS = frozenset({FINISH, ASK_HUMAN, SHOW_PLAN, FORK, TIDY_STEPS})
-"""Tools that are told as actions, or as what may stand beside them."""
+"""Tools described as actions, or as fields beside them."""
 
 _TOLD = """\
 # How to answer
@@ -268,7 +271,7 @@ def _parsed(output: FinalOutput, words: str, thoughts: str) -> Parsed:
 
 
 _WORDS_ARE_BESIDE = ("CallTool", "CallToolsParallel", "ForkAutoAgent")
-"""Actions that do nothing with `message_to_user`: it is recorded like any text beside calls."""
+"""Actions that do not use `message_to_user`: it is recorded like any text beside calls."""
 
 
 def _action(step: Step) -> dict[str, JsonValue]:

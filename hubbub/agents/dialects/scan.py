@@ -1,8 +1,8 @@
-"""Finding what counts in a model's text: thoughts, JSON values behind a marker, and the rest.
+"""Scans a model's text for thoughts, JSON values behind a marker, and the rest.
 
-One pass from the beginning to the end: what stands inside a JSON value is never looked at for
-markers, nor what stands inside a thought. So neither a call that a model only thinks of, nor one
-that a text to be sent contains, is taken for a call.
+The text is scanned once from start to end: neither the inside of a JSON value nor that of a thought
+is searched for markers. So a call that a model only thinks of, or that a text to be sent contains,
+is never taken for a call.
 """
 
 from __future__ import annotations
@@ -27,16 +27,13 @@ __all__ = [
     "without_thoughts",
 ]
 
-# JSON as models write it: a value at the beginning of a text, with what may be forgiven.
-#
-# Forgiven, because it can mean one thing only: line breaks and tabs inside texts, and commas before
-# a closing bracket. Refused, because it can mean several or nothing: a key given twice, numbers
-# that are none (NaN, 1e999), and everything else that is no JSON.
-#
-# Reading takes time in proportion to the text: at most one pass to read and one to repair.
+# JSON as models write it: a value at the start of a text. Accepted, because unambiguous: line
+# breaks and tabs inside strings, and commas before a closing bracket. Refused, because ambiguous or
+# meaningless: duplicate keys, numbers that are none (NaN, 1e999), and all other invalid JSON.
+# Parsing takes linear time: at most one pass to parse and one to repair.
 
 
-# Possessive, and a text may run to the end: so no place is looked at twice.
+# Possessive, and a string may run to the end: so no place is visited twice.
 _PIECE = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
 
 
@@ -51,7 +48,7 @@ def read_value(text: str, at: int = 0) -> tuple[JsonValue, int]:
 
 
 def _repaired(text: str, at: int, wrong: json.JSONDecodeError) -> tuple[JsonValue, int]:
-    """The value without its commas too many. Raises `NotJson` when that does not help either."""
+    """The value without superfluous commas. Raises `NotJson` when that does not help."""
     pieces, end = _without_commas(text, at)
     try:
         value, _ = _DECODER.raw_decode("".join(pieces))
@@ -61,7 +58,7 @@ def _repaired(text: str, at: int, wrong: json.JSONDecodeError) -> tuple[JsonValu
 
 
 def _without_commas(text: str, at: int) -> tuple[Sequence[str], int]:
-    """The value at `at`, up to its last bracket, in pieces between the commas too many."""
+    """The value at `at`, up to its last bracket, in pieces between the superfluous commas."""
     pieces: list[str] = []
     begin, depth = at, 0
     for piece in _PIECE.finditer(text, at):
@@ -80,7 +77,7 @@ def _without_commas(text: str, at: int) -> tuple[Sequence[str], int]:
 
 
 def _words(wrong: json.JSONDecodeError, text: str, at: int) -> str:
-    """What is wrong, and where: with a few characters around the place."""
+    """What is wrong, and where, with a few characters around the place."""
     around = text[max(at, wrong.pos - 20) : wrong.pos + 20]
     return f"it is no JSON: {wrong.msg} near {around!r}"
 
@@ -93,7 +90,7 @@ _DECODER = json.JSONDecoder(
 
 
 MOST_CALLS = 64
-"""Calls of one answer: more are a mistake, and would be carried out at the same time."""
+"""Maximum calls of one answer: more are a mistake, and would all run at the same time."""
 
 _TAGS = "think|thinking|scratchpad"
 _OPEN, _CLOSE = rf"(?P<open>(?i:<(?P<tag>{_TAGS})>))", rf"(?P<close>(?i:</(?:{_TAGS})>))"
@@ -102,13 +99,13 @@ _NEVER = re.compile(r"(?!)")
 
 
 class Doubtful(Exception):
-    """The text cannot be read in one way only. What is wrong, for the one who wrote it."""
+    """The text is ambiguous or invalid; the message is for the model that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What announces a JSON value. `pattern` ends where the value begins; `after` is given the
-    text and the end of the value and gives the place to go on from, or raises `Doubtful`.
+    """What announces a JSON value. `pattern` ends where the value begins; `after` gets the text and
+    the end of the value and returns the position to continue from, or raises `Doubtful`.
     """
 
     pattern: re.Pattern[str]
@@ -117,24 +114,24 @@ class Marker:
 
 @dataclass(slots=True)
 class Scanned:
-    """What a text consists of."""
+    """The parts of a text."""
 
     values: list[JsonValue] = field(default_factory=list)
     """The JSON values, in order."""
     words: str = ""
-    """What stands around them."""
+    """The text around them."""
     thoughts: str = ""
-    """What the model said to itself."""
+    """The model's thoughts."""
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
-    """The text, and the thoughts that stood in it."""
+    """The text without its thoughts, and the thoughts."""
     scanned = scan(text, Marker(_NEVER, lambda _, end: end))
     return scanned.words, scanned.thoughts
 
 
 def scan(text: str, marker: Marker) -> Scanned:
-    """Read the whole text. Raises `Doubtful` when one of the values is none, or stands wrongly."""
+    """Scan the whole text. Raises `Doubtful` when a value is invalid or misplaced."""
     token = re.compile(f"{_OPEN}|{_CLOSE}|(?P<mark>{marker.pattern.pattern})", re.MULTILINE)
     values: list[JsonValue] = []
     words: list[str] = []
@@ -150,7 +147,7 @@ def scan(text: str, marker: Marker) -> Scanned:
                 if len(values) > MOST_CALLS:
                     raise Doubtful(f"there are more than {MOST_CALLS} calls in it")
                 at = marker.after(text, end)
-            case "close":  # some templates open the first thought themselves
+            case "close":  # some chat templates open the first thought themselves
                 if values:
                     raise Doubtful(f"{found[0]} stands after a call, without its beginning")
                 thoughts += words
@@ -163,7 +160,7 @@ def scan(text: str, marker: Marker) -> Scanned:
 
 
 def bare_value(words: str) -> JsonValue:
-    """The JSON object that is all there is, in a fence or not; None if it is not so."""
+    """The JSON object that is the whole text, in a code fence or not; None otherwise."""
     bare = _FENCE.sub("", words.strip()).strip()
     if not bare.startswith("{"):
         return None
@@ -182,11 +179,13 @@ def _value(text: str, at: int) -> tuple[JsonValue, int]:
 
 
 def _thought(text: str, at: int, tag: str) -> tuple[str, int]:
-    """The thought that begins at `at`, and where it ends: with the text, if nothing closes it."""
+    """The thought that begins at `at`, and where it ends: at the end of the text, if it is not
+    closed.
+    """
     close = re.compile(f"</{tag}>", re.IGNORECASE).search(text, at)
     return (text[at:], len(text)) if close is None else (text[at : close.start()], close.end())
 
 
 def _clean(words: str) -> str:
-    """Without the fences that stood around values."""
+    """Without the code fences that stood around values."""
     return re.sub(r"```\w{0,12}\s*```", "", words).strip()

@@ -1,13 +1,14 @@
-"""Calls as lines: `TOOL_CALL {"tool_name": "add", "parameters": {"a": 1}}`.
+"""The dialect `tool_call`: calls as lines, `TOOL_CALL {"tool_name": "add", "parameters": {"a":
+1}}`.
 
-What is read as a call, and what is not:
+Rules:
 
-* A call begins its line (spaces, list marks, emphasis and fences aside). In the middle of a line,
-  or behind `>`, the words only speak of one.
-* All or nothing: where one call cannot be read, none is carried out and the model is told why.
-* Behind the marker one JSON object or a list of them; nothing more of that kind on the line.
-* An answer that is one JSON object and nothing else is a call if it names a tool.
-* `name` and `arguments`, as other formats have it, mean `tool_name` and `parameters`.
+    * A call begins its line (after spaces, list marks, emphasis and fences). In the middle of a
+      line, or after `>`, the word is only a mention.
+    * All or nothing: if one call is invalid, none is carried out and the model is told why.
+    * The marker is followed by one JSON object or a list of them, and nothing similar on that line.
+    * An answer that is one JSON object and nothing else is a call if it names a tool.
+    * `name` and `arguments`, as in other formats, mean `tool_name` and `parameters`.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class ToolCallLines(WordDialect):
 
     def told(self, tools: Sequence[ToolSpec]) -> str:
         told = _TOLD
-        if tools and all(tool.name != FINISH for tool in tools):  # roles are forced to one tool
+        if tools and all(tool.name != FINISH for tool in tools):  # a role must call its one tool
             example = json.dumps({"tool_name": tools[0].name, "parameters": {}})
             told = told.replace(_EXAMPLE, example)
         return told + described(tools)

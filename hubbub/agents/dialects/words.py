@@ -1,4 +1,4 @@
-"""What dialects without an endpoint's help have in common: tools, calls and results as text."""
+"""The common base of text dialects: tools, calls and results as text."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["Parsed", "WordDialect", "arguments_text", "described"]
 
 _RESULT_END = re.compile(r"<(?=/tool_result)", re.IGNORECASE)
 _NO_WORDS = "(no words)"
-"""Stands for an empty answer, which endpoints refuse: templates want the roles to take turns."""
+"""Replaces an empty answer, which endpoints refuse: chat templates want alternating roles."""
 _CUT = "it was cut off at its length limit; be shorter"
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What an answer in words means."""
+    """The meaning of an answer in text."""
 
     calls: tuple[CallRequest, ...] = ()
     text: str = ""
@@ -38,11 +38,11 @@ class Parsed:
 
 
 class WordDialect(ABC):
-    """Tools are described in the system message, results come back as messages of the user."""
+    """Tools are described in the system message, results are returned as user messages."""
 
     name: DialectName
     form: tuple[str, ...]
-    """What an answer must have to be read as a call: whoever says how to call tools says these."""
+    """The syntax of a call: any description of how to call tools must mention these."""
     hides: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
 
@@ -52,7 +52,7 @@ class WordDialect(ABC):
 
     @abstractmethod
     def parse(self, text: str) -> Parsed:
-        """What the text means. Raises `Doubtful`."""
+        """Parse the text. Raises `Doubtful`."""
 
     @abstractmethod
     def calls(self, step: Step) -> str:
@@ -61,9 +61,9 @@ class WordDialect(ABC):
     @property
     @abstractmethod
     def reminder(self) -> str:
-        """What an answer must look like, in a sentence or two."""
+        """The form of an answer, in a sentence or two."""
 
-    # What the model is told ----------------------------------------------------------------------
+    # Requests ------------------------------------------------------------------------------------
 
     def question(
         self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
@@ -99,10 +99,10 @@ class WordDialect(ABC):
             return f"Your answer was not understood, nothing was done: {exc}. {self.reminder}"
         return f"Nobody has read that: only calls have an effect. {self.reminder}"
 
-    # What the model says -------------------------------------------------------------------------
+    # Answers -------------------------------------------------------------------------------------
 
     def read(self, answer: Answer) -> Answer:
-        if answer.calls or not answer.text:  # an endpoint may know tools after all
+        if answer.calls or not answer.text:  # the endpoint supports tool calls after all
             return tidied(clean(answer))
         try:
             parsed = self.parse(answer.text)
@@ -122,8 +122,8 @@ class WordDialect(ABC):
 
 
 def arguments_text(parameters: JsonValue) -> str:
-    """What the loop is given: a text is passed on as it is, so that it may be JSON or be refused
-    like the broken arguments of any other call.
+    """The arguments as JSON; a string is passed on as it is, so that it is parsed or refused like
+    the arguments of any other call.
     """
     if isinstance(parameters, str):
         return parameters
@@ -145,7 +145,7 @@ def _results(step: Step) -> str:
 
 
 def _result(call: ToolCallRecord) -> str:
-    """One result. What others wrote in it cannot end it."""
+    """One result. Text in it cannot end it."""
     told = _RESULT_END.sub(r"<\\", told_result(call))
     name = json.dumps(call.name, ensure_ascii=False)
     id = json.dumps(call.id, ensure_ascii=False)
@@ -153,7 +153,7 @@ def _result(call: ToolCallRecord) -> str:
 
 
 def _add(chat: list[ChatMessage], message: ChatMessage) -> None:
-    """Add the message; to the last one if that is of the same role, as many templates want it."""
+    """Append the message, joining messages of the same role, as many chat templates require."""
     if chat[-1]["role"] != message["role"]:
         chat.append(message)
         return

@@ -1,4 +1,4 @@
-"""Folders of Markdown that agents search: `KnowledgeBase` finds, `SearchKnowledge` is the tool."""
+"""Folders of Markdown that agents search: `KnowledgeBase`, and its tool `SearchKnowledge`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching folders of Markdown: finds what has changed, indexes it, and looks.
+"""Searches folders of Markdown: detects changes, indexes them, and runs queries.
 
 base = KnowledgeBase([Path("handbook")])
 base.search("how are refunds paid", limit=3).hits
@@ -35,17 +35,17 @@ __all__ = [
     "scan",
 ]
 
-# The files of a knowledge folder: which there are, and their text.
+# The files of a knowledge folder, and their text.
 
 
 SUFFIXES = (".md", ".markdown")
 _MOST_ENTRIES = 100_000
-"""Entries of folders that one look goes through, whatever they are."""
+"""Entries of any kind that one scan of the folders covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is searched. What is over a limit is left out, and said to be."""
+    """How much is searched. What exceeds a limit is left out and reported."""
 
     max_file: int = 1024 * 1024
     """Bytes of a file."""
@@ -56,7 +56,7 @@ class Limits:
 
 
 class Signature(NamedTuple):
-    """What changes when a file does."""
+    """Changes when the file does."""
 
     device: int
     inode: int
@@ -65,11 +65,11 @@ class Signature(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A file that is to be searched."""
+    """A file to be searched."""
 
     path: Path
     name: str
-    """As hits name it: relative to its folder, with `/`."""
+    """As in hits: relative to its folder, with `/`."""
     signature: Signature
 
 
@@ -79,7 +79,7 @@ class Unreadable(Exception):
 
 @dataclass(slots=True)
 class Scan:
-    """What lies in the folders at one moment."""
+    """The content of the folders at one moment."""
 
     files: list[Found] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ class Scan:
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
     def add(self, found: Found, limits: Limits) -> None:
-        """Take a file, unless it is there under another name or over a limit."""
+        """Add a file, unless it is known under another name or exceeds a limit."""
         device, inode, _, size = found.signature
         if (device, inode) in self._seen:
             return
@@ -104,12 +104,12 @@ class Scan:
             self._size += size
 
     def counts(self) -> bool:
-        """Count an entry of a folder; False: there were too many."""
+        """Count an entry of a folder; False: there are too many."""
         self._entries += 1
         return self._entries <= _MOST_ENTRIES
 
     def closed(self, limits: Limits) -> Scan:
-        """With what can be said at the end."""
+        """With the problems that are known only at the end."""
         if self._too_many:
             said = f"{limits.max_files} files (max_files) or {limits.max_size} bytes (max_size)"
             self.problems.append(f"{self._too_many} further files: there are more than {said}")
@@ -120,10 +120,10 @@ class Scan:
 
 
 def scan(folders: Mapping[str, Path], limits: Limits) -> Scan:
-    """All Markdown below the folders, by name. The keys are put before the files' names.
+    """All Markdown below the folders, by name; the keys of `folders` become prefixes of the names.
 
-    Names that begin with a dot are left out. A link to a file counts if it leads to one below the
-    same folder; links to folders are not followed: what they lead to is found where it lies.
+    Names that begin with a dot are left out. A link to a file counts if its target is below the
+    same folder; links to folders are not followed: their targets are found where they are.
     """
     scan = Scan()
     for label, folder in folders.items():
@@ -134,7 +134,7 @@ def scan(folders: Mapping[str, Path], limits: Limits) -> Scan:
             elif (found := _found(name, entry.path)) is not None:
                 scan.add(found, limits)
         root = os.path.realpath(folder) + os.sep
-        for name, link in links:  # after what they may lead to
+        for name, link in links:  # after their possible targets
             target = os.path.realpath(link)
             if target.startswith(root) and (found := _found(name, target)) is not None:
                 scan.add(found, limits)
@@ -162,7 +162,7 @@ def _entries(folder: str, label: str, scan: Scan) -> Iterator[tuple[str, os.DirE
 
 
 def _listed(path: str, label: str, scan: Scan) -> list[os.DirEntry[str]]:
-    """What a folder has, by name."""
+    """The entries of a folder, by name."""
     try:
         with os.scandir(path) as found:
             return sorted(found, key=lambda entry: entry.name)
@@ -172,11 +172,11 @@ def _listed(path: str, label: str, scan: Scan) -> list[os.DirEntry[str]]:
 
 
 def _found(name: str, path: str) -> Found | None:
-    """The file at `path`, if it is one and no link."""
+    """The file at `path`, if it is a regular file."""
     try:
         about = os.lstat(path)
     except OSError:
-        return None  # it has gone since the folder was read
+        return None  # deleted since the folder was read
     if not stat.S_ISREG(about.st_mode):
         return None
     return Found(Path(path), name, _signature(about))
@@ -187,7 +187,7 @@ def _signature(about: os.stat_result) -> Signature:
 
 
 def read_text(found: Found, limits: Limits) -> str:
-    """The text of a file. Raises `Unreadable` when it is none, or not the file that was found."""
+    """The text of a file. Raises `Unreadable` if it is not text, or no longer the same file."""
     try:
         data = _read(found, limits.max_file)
     except OSError as exc:
@@ -205,9 +205,9 @@ def read_text(found: Found, limits: Limits) -> str:
 
 
 def _read(found: Found, most: int) -> bytes:
-    """The bytes of the file that was found, and of no other that took its place since.
+    """The bytes of exactly the file that was found.
 
-    Neither a link nor a pipe is opened in its stead.
+    Neither a link nor a pipe in its place is opened.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(found.path, flags), "rb") as file:
@@ -221,15 +221,15 @@ log = get_logger(__name__)
 
 MOST_HITS = 20
 _SETTLED_NS = 2_000_000_000
-"""A file may change twice within one tick of its clock (2 s on FAT): one that had changed less than
-this before it was read is read again."""
+"""A file may change twice within one tick of its clock (2 s on FAT): a file that had changed less
+than this before it was read is read again."""
 
 
 class Hit(NamedTuple):
-    """A passage, and where it stands."""
+    """A passage, and where it is."""
 
     file: str
-    """Relative to its folder; of several folders with the folder's name before it."""
+    """Relative to its folder; if there are several folders, with the folder's name as prefix."""
     line: int
     """From 1."""
     heading: str
@@ -238,16 +238,16 @@ class Hit(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """What a search has found."""
+    """The result of a search."""
 
     hits: tuple[Hit, ...]
-    """The best first."""
+    """Best first."""
     matches: int
-    """Passages that match, of which `hits` are the best."""
+    """Number of passages that match, of which `hits` are the best."""
     problems: tuple[str, ...]
     """Files and folders that are not searched, and why."""
     titles: tuple[str, ...]
-    """What the files are about, where there are no hits."""
+    """Titles of the files, if there are no hits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,22 +262,22 @@ class _Known:
     problem: str | None = None
 
     def still(self, now: Signature) -> bool:
-        """Whether the file is surely the same."""
+        """Whether the file is certain to be unchanged."""
         return now == self.signature and not 0 <= self.read_ns - now.mtime_ns < _SETTLED_NS
 
 
 class KnowledgeBase:
     """Folders of Markdown that can be searched.
 
-    Nothing is read before the first search. Each search looks first which files are new, changed or
-    gone, by their times and sizes, and reads those. Threads may share it.
+    Nothing is read before the first search. Each search first detects new, changed and deleted
+    files by their times and sizes, and reads those. Thread-safe.
 
-    Raises `ConfigError` when a folder does not exist, or this Python's SQLite cannot search text.
+    Raises `ConfigError` when a folder does not exist, or SQLite has no full-text search.
     """
 
     def __init__(self, folders: Sequence[Path], limits: Limits | None = None):
         self.folders = _labelled([folder.absolute() for folder in folders])
-        """By the names that hits have before their files' names; one folder has none."""
+        """By the prefixes of file names in hits; a single folder has none."""
         self._limits = limits or Limits()
         for folder in self.folders.values():
             if not folder.is_dir():
@@ -289,9 +289,9 @@ class KnowledgeBase:
         self._known: dict[str, _Known] = {}
 
     def search(self, query: str, limit: int = 5) -> SearchResult:
-        """The best passages for a text: words, phrases in quotes, beginnings of words with a `*`.
+        """The best passages for a text: words, phrases in quotes, prefixes with a `*`.
 
-        Any text may be given. Raises ValueError for a `limit` outside of 1 to `MOST_HITS`.
+        Any text is valid. Raises ValueError for a `limit` outside of 1 to `MOST_HITS`.
         """
         if not 1 <= limit <= MOST_HITS:
             raise ValueError(f"limit: expected 1 to {MOST_HITS}, not {limit}")
@@ -314,7 +314,7 @@ class KnowledgeBase:
         return SearchResult(hits, matches, (*found.problems, *problems), titles)
 
     def _refreshed(self, found: Scan) -> Index:
-        """The index of what is there now."""
+        """The index of the current files."""
         index = self._index = self._index or Index()
         gone = self._known.keys() - {file.name for file in found.files}
         index.remove(gone)
@@ -343,7 +343,7 @@ class KnowledgeBase:
 
 
 def _labelled(folders: Sequence[Path]) -> dict[str, Path]:
-    """The folders by names that tell them apart; nothing where there is only one."""
+    """The folders by unique names; a single folder has an empty name."""
     unique = list(dict.fromkeys(folders))
     if len(unique) == 1:
         return {"": unique[0]}

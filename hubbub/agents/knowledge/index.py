@@ -1,7 +1,7 @@
 """Passages in SQLite's full-text search, in memory.
 
-In memory because it is quick to make (10 MB of Markdown a second or two), belongs to one agent,
-and leaves no copy of anybody's documents behind.
+In memory because it is quick to build (a second or two for 10 MB of Markdown), belongs to one
+agent, and leaves no copies of documents behind.
 """
 
 from __future__ import annotations
@@ -18,32 +18,30 @@ from hubbub.agents.knowledge.markdown import Passage
 
 __all__ = ["MOST_TERMS", "Index", "Query", "Row", "has_fts5", "parse", "spaced"]
 
-# What somebody looks for, as an expression of SQLite's FTS5. Pure: any text has a meaning.
-#
-# refund lamp          passages with one of the words; the more and the rarer, the higher
-# "damaged goods"      passages with these words in this order, whatever else is looked for
-# refund*              words that begin so
+# Search texts as expressions of SQLite's FTS5. Pure: any text is valid. `refund lamp`: passages
+# with one of the words; more and rarer words rank higher. `"damaged goods"`: only passages with
+# these words in this order. `refund*`: words with this prefix.
 
 
 MOST_TERMS = 48
-"""Words and phrases of a query; what comes after them is left out."""
+"""Words and phrases of a query; the rest is ignored."""
 _MOST_TEXT = 4000
 """Characters of a query."""
 _SHORTEST_BEGINNING = 3
-"""Letters with which words may begin that nobody has asked for by a `*`."""
+"""Minimum letters of a word that is also tried as a prefix without a `*`."""
 
 _PART = re.compile(r'"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+)')
-# Kana, Han and Hangul: written without spaces, so that each character is a word of its own.
+# Kana, Han and Hangul: written without spaces, so each character counts as a word.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 class Query(NamedTuple):
-    """The two ways to look for a text."""
+    """The two ways to search for a text."""
 
     exact: str
-    """What it says. Empty: there is no word in it."""
+    """As written. Empty: it has no word."""
     wider: str
-    """For when that finds nothing: words that begin like those of the text, in any order."""
+    """If that finds nothing: words with the same beginnings, in any order."""
 
 
 class _Term(NamedTuple):
@@ -55,14 +53,15 @@ class _Term(NamedTuple):
 
 
 def spaced(text: str) -> str:
-    """The text as it is indexed: spaces between the characters of scripts that have none, and
-    letters with their accents as one character."""
+    """The text as it is indexed: spaces between the characters of scripts without spaces, and
+    letters with accents as single characters.
+    """
     whole = text if text.isascii() else unicodedata.normalize("NFC", text)
     return _UNSPACED.sub(lambda match: f" {match[0]} ", whole)
 
 
 def parse(text: str) -> Query:
-    """What `text` looks for."""
+    """Parse a search text."""
     phrases, words = _terms(text)
     exact = _any(words)
     if phrases:
@@ -98,7 +97,7 @@ def _parts(text: str) -> Iterator[tuple[bool, _Term]]:
 
 
 def _words(text: str) -> list[str]:
-    """The parts of a text that the index knows as words: letters and digits."""
+    """The words of a text as the index splits it: letters and digits."""
     letters = "".join(c if c.isalnum() else " " for c in spaced(text))
     return letters.split()
 
@@ -110,7 +109,7 @@ CREATE VIRTUAL TABLE passage USING fts5(
 );
 """
 _WEIGHTS = "2.0, 4.0, 1.0"
-"""Of the file's name, the headings and the text: who looks for `returns` wants the chapter."""
+"""Of the file's name, the headings and the text: a search for `returns` means the chapter."""
 _FIND = f"""
 SELECT file, path, line, coalesce(shown, body), bm25(passage, {_WEIGHTS}) AS score
 FROM passage WHERE passage MATCH ? ORDER BY score, file, line, rowid LIMIT ?
@@ -130,7 +129,7 @@ class Row(NamedTuple):
 
 @cache
 def has_fts5() -> bool:
-    """Whether this Python's SQLite can search text."""
+    """Whether this Python's SQLite has full-text search."""
     db = sqlite3.connect(":memory:")
     try:
         db.execute("CREATE VIRTUAL TABLE passage USING fts5(body)")
@@ -142,10 +141,10 @@ def has_fts5() -> bool:
 
 
 class Index:
-    """The passages of files, by the files' names. One thread at a time may use it."""
+    """The passages of files, by file name. Not thread-safe."""
 
     def __init__(self) -> None:
-        # Whichever thread searches uses it, under the lock of the one who owns it.
+        # Used from several threads, but under the owner's lock.
         self._db = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         weakref.finalize(self, self._db.close)
         self._db.executescript(_SCHEMA)
@@ -153,7 +152,7 @@ class Index:
         self._next = 1
 
     def put(self, file: str, passages: Sequence[Passage]) -> None:
-        """Let these be the passages of a file."""
+        """Replace the passages of a file."""
         self.remove([file])
         self._db.execute("BEGIN")
         self._db.executemany(
@@ -173,18 +172,18 @@ class Index:
         return rowid, name, heading, body, shown, file, passage.line, passage.heading
 
     def remove(self, files: Iterable[str]) -> None:
-        """Forget files; unknown ones do not matter."""
+        """Remove files; unknown ones are ignored."""
         for file in files:
             first, end = self._rows.pop(file, (0, 0))
             self._db.execute("DELETE FROM passage WHERE rowid >= ? AND rowid < ?", (first, end))
 
     def find(self, expression: str, limit: int) -> list[Row]:
-        """The best passages for an expression of FTS5, the best first."""
+        """The best passages for an FTS5 expression, best first."""
         rows = self._db.execute(_FIND, (expression, limit))
         return [Row(file, path, line, text, score) for file, path, line, text, score in rows]
 
     def count(self, expression: str) -> int:
-        """How many passages there are for it."""
+        """The number of passages that match."""
         found = self._db.execute(
             "SELECT count(*) FROM passage WHERE passage MATCH ?", (expression,)
         ).fetchone()

@@ -1,7 +1,7 @@
-"""Markdown as passages: pieces short enough to be shown whole, each with the headings above it.
+"""Splits Markdown into passages, short enough to be shown whole, each with the headings above it.
 
-Pure. Only what decides where passages begin is understood: headings of both kinds, code fences
-(a `#` in them is no heading), and the front matter, of which the title counts.
+Pure. It parses only what determines where passages begin: headings of both kinds, code fences (a
+`#` in them is no heading), and the front matter, whose title counts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 __all__ = ["LONGEST", "Passage", "passages", "title_of"]
 
 LONGEST = 1200
-"""Characters of a passage."""
+"""Maximum characters of a passage."""
 
 _HEADING = re.compile(r" {0,3}(?P<marks>#{1,6})(?:[ \t]+(?P<text>.*))?\Z")
 _CLOSING = re.compile(r"(?:^|[ \t]+)#+[ \t]*\Z")
@@ -22,9 +22,9 @@ _NO_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d+[.)]|#|\Z)|\t| {4}")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
 _TITLE = re.compile(r"title:[ \t]*(?P<quote>[\"']?)(?P<text>.+?)(?P=quote)[ \t]*\Z")
 _LONGEST_HEADING = 300
-"""Characters of a heading; longer lines are text, whatever they begin with."""
+"""Characters of a heading; longer lines are text."""
 _MOST_FRONT_MATTER = 200
-"""Lines after which a `---` at the top was a rule, and not the beginning of a front matter."""
+"""Lines after which a `---` at the top was a rule, not the start of a front matter."""
 
 
 class Passage(NamedTuple):
@@ -43,7 +43,7 @@ class _Line(NamedTuple):
 
 
 class _Section(NamedTuple):
-    """The lines below one heading, up to the next."""
+    """The lines between one heading and the next."""
 
     level: int
     title: str
@@ -52,7 +52,7 @@ class _Section(NamedTuple):
 
 
 def passages(text: str) -> list[Passage]:
-    """The passages of a file, in their order. A heading with nothing below it is one, too."""
+    """The passages of a file, in order. A heading with nothing below it is a passage, too."""
     title, lines = _without_front_matter(text.splitlines())
     above: dict[int, str] = {}
     found: list[Passage] = []
@@ -71,18 +71,18 @@ def passages(text: str) -> list[Passage]:
 
 
 def _only_heads(passage: Passage, heading: str) -> bool:
-    """Whether a passage is nothing but a heading, under which this one stands."""
+    """Whether a passage is only a heading, of which `heading` is a subheading."""
     bare = passage.text == passage.heading.rpartition(" > ")[2]
     return bare and f"{heading} > ".startswith(f"{passage.heading} > ")
 
 
 def title_of(found: Iterable[Passage]) -> str:
-    """The outermost heading of a file, or nothing."""
+    """The outermost heading of a file, or empty."""
     return next((p.heading.split(" > ")[0] for p in found if p.heading), "")
 
 
 def _without_front_matter(lines: Sequence[str]) -> tuple[str, list[_Line]]:
-    """The title that the front matter gives, and the lines below it."""
+    """The title from the front matter, and the lines below it."""
     start, title = 0, ""
     if lines and lines[0].rstrip() == "---":
         for n, line in enumerate(lines[1:_MOST_FRONT_MATTER], 1):
@@ -95,7 +95,7 @@ def _without_front_matter(lines: Sequence[str]) -> tuple[str, list[_Line]]:
 
 
 def _sections(lines: Sequence[_Line], title: str) -> Iterator[_Section]:
-    """The title of a front matter is a heading above all others."""
+    """The title from the front matter counts as a heading above all others."""
     level, line, below = 0, 1, list[_Line]()
     fence = ""
     for at in lines:
@@ -104,7 +104,7 @@ def _sections(lines: Sequence[_Line], title: str) -> Iterator[_Section]:
         if heading is None:
             below.append(at)
             continue
-        if heading.line < at.no:  # the text that is underlined is no part of what is above
+        if heading.line < at.no:  # the underlined line is the heading
             below.pop()
         yield _Section(level, title, line, below)
         (level, title, line), below = heading[:3], []
@@ -121,7 +121,7 @@ def _fenced(line: str, fence: str) -> tuple[str, bool]:
 
 
 def _heading(at: _Line, above: Sequence[_Line]) -> _Section | None:
-    """The heading that a line is, or makes of the line above it."""
+    """The heading that a line is, or that it makes of the line above it."""
     match = _HEADING.match(at.text)
     if match and len(at.text) <= _LONGEST_HEADING:
         title = _CLOSING.sub("", match["text"] or "").strip()
@@ -141,7 +141,7 @@ def _heading(at: _Line, above: Sequence[_Line]) -> _Section | None:
 
 
 def _pieces(lines: Iterable[_Line]) -> Iterator[tuple[int, str]]:
-    """The lines in pieces of at most `LONGEST` characters, cut between paragraphs if possible."""
+    """The lines in pieces of at most `LONGEST` characters, split between paragraphs if possible."""
     held: list[_Line] = []
     size = 0
     for line in _short(lines):
@@ -170,7 +170,7 @@ def _joined(lines: Sequence[_Line]) -> Iterator[tuple[int, str]]:
 
 
 def _short(lines: Iterable[_Line]) -> Iterator[_Line]:
-    """Lines of at most `LONGEST` characters: longer ones in parts, cut between words."""
+    """Lines of at most `LONGEST` characters: longer ones are split between words."""
     for line in lines:
         start = 0
         while len(line.text) - start > LONGEST:

@@ -1,4 +1,4 @@
-"""`search_knowledge`: what a model calls to look something up in its operator's documents."""
+"""`search_knowledge`: searches the operator's documents for a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_TITLES = 30
 
 
 class SearchKnowledge(ReadingTool):
-    """The tool. Its result is JSON, so that what is too much of it goes hit by hit."""
+    """The tool. Its result is JSON, so that a result that is too long is cut hit by hit."""
 
     name = SEARCH_KNOWLEDGE
     overrides = ToolOverrides(outside=True)
@@ -56,11 +56,11 @@ class SearchKnowledge(ReadingTool):
         )
 
     async def best(self, text: str, most: int) -> Sequence[Hit]:
-        """The passages that match a text best, at most so many."""
+        """The passages that match a text best, at most `most`."""
         return (await run_in_thread(partial(self._base.search, text, most))).hits
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Search, in a thread. Any query is a valid one."""
+        """Search, in a thread. Any query is valid."""
         query, limit = str(arguments["query"]), arguments.get("limit", USUAL_HITS)
         assert isinstance(limit, int | float), "arguments are checked by the schema"
         found = await run_in_thread(partial(self._base.search, query, int(limit)))

@@ -1,1 +1,1 @@
-"""Models: what the loop asks, and adapters to endpoints."""
+"""Models: the interface that the loop uses, and adapters to endpoints."""

@@ -1,4 +1,4 @@
-"""A model as the loop sees it: a question with tools, an answer with calls."""
+"""The interface of a model: a request with tools, an answer with calls."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["Answer", "CallRequest", "Delta", "Model", "OnDelta", "Question", "To
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """A tool as a model is told of it."""
+    """A tool's description for a model."""
 
     name: str
     description: str
     parameters: dict[str, JsonValue]
-    """A JSON Schema of an object: what the arguments of a call are checked by."""
+    """The JSON Schema of its arguments, an object; calls are validated by it."""
     told: dict[str, JsonValue] | None = None
-    """What of it models are told, if that is less: arguments that few need are left out."""
+    """The schema shown to models, if that is less: rarely needed arguments are left out."""
 
     @cached_property
     def offered(self) -> dict[str, JsonValue]:
-        """The schema as models are offered it, in what all engines accept."""
+        """The schema offered to models, limited to what all engines accept."""
         return portable(self.parameters if self.told is None else self.told)
 
     @cached_property
@@ -47,21 +47,21 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a model is asked. Without `tools` it answers in words alone."""
+    """A request to a model. Without `tools` it answers in text."""
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolSpec] = ()
     tokens: int | None = None
-    """Of all that, counted or estimated; None: nobody has counted."""
+    """Input tokens, counted or estimated; None: not counted."""
     settings: ModelSettings | None = None
-    """What this question is asked with, over what the model's config says."""
+    """Settings of this request, which override those in the model's config."""
     form: dict[str, JsonValue] | None = None
-    """The JSON Schema of an object, which an answer in words must be: the endpoint sees to it."""
+    """The JSON Schema of an object that the answer's text must be; the endpoint enforces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A tool call that a model wants. `arguments` is its text, which may be no JSON at all."""
+    """A tool call in an answer. `arguments` is its raw text, which may be invalid JSON."""
 
     id: str
     name: str
@@ -70,10 +70,10 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model said. `finish_reason` is the endpoint's word: `tool_calls`, `length`, ...
+    """A model's answer (completion). `finish_reason` is the endpoint's: `tool_calls`, `length`, ...
 
-    `cost_usd` is None where it is not known: without a price, or without a count of the tokens.
-    The fields from `wait` on are as in `hubbub.protocol.turns.Step`, where they are recorded.
+    `cost_usd` is None if it is not known: without a price, or without a token count. The fields
+    from `wait` on are recorded as those of `hubbub.protocol.turns.Step`.
     """
 
     text: str | None = None
@@ -90,7 +90,7 @@ class Answer:
     dialect: str | None = None
     model: str | None = None
     understood: bool = True
-    """Whether what it says could be read without doubt: else it has no calls."""
+    """Whether it could be parsed without ambiguity; otherwise it has no calls."""
     notes: tuple[str, ...] = ()
 
 
@@ -100,30 +100,30 @@ class Delta:
 
     text: str = ""
     call: int | None = None
-    """Which call of the answer, from 0; None: it is the answer's text."""
+    """The index of the call, from 0; None: the answer's text."""
     name: str = ""
     """The tool of that call, as far as it is known."""
     attempt: int = 1
-    """Counts up when an answer broke off and is asked for again: earlier pieces are void then."""
+    """Incremented when an interrupted answer is requested again; earlier pieces are void then."""
 
 
 OnDelta: TypeAlias = Callable[[Delta], None]
 
 
 class Model(Protocol):
-    """An endpoint and a model of it."""
+    """A model at an endpoint."""
 
     @property
     def name(self) -> str:
-        """What the turn's record says."""
+        """As in the turn's record."""
         ...
 
     async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
-        """What the model says. `on_delta` hears it as it is written, if the endpoint streams.
+        """The model's answer. `on_delta` receives it as it is written, if the endpoint streams.
 
-        Raises `ModelError` when there is no answer and asking again will not help, and
-        `ToolsRefused` or `FormRefused`, which are one, when the endpoint does not take the
-        question's tools or the form of its answer.
+        Raises `ModelError` when there is no answer and retrying will not help; its subclasses
+        `ToolsRefused` and `FormRefused` mean that the endpoint does not accept the request's tools
+        or response format.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible endpoint makes of texts, to see which mean the same."""
+"""Embeddings of texts from an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["Embeddings", "Vector", "cache_folder"]
 
 Vector: TypeAlias = Sequence[float]
 _LONGEST_S = 10.0
-"""Of a request: a turn waits for it, and can do without."""
+"""Timeout of a request: a turn waits for it, and can do without."""
 
 
 def cache_folder() -> Path:
-    """Where what was asked once is kept for the next process."""
+    """Where embeddings are cached for later processes."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home, "hubbub", "embeddings")
 
 
 class Embeddings:
-    """The embeddings of one endpoint. `folder` keeps those that are asked for with `kept`."""
+    """The embeddings of one endpoint. `folder` caches those requested with `kept`."""
 
     def __init__(self, config: ModelConfig, folder: Path | None = None):
         import openai  # slow to import: only for agents that have a model
@@ -69,8 +69,7 @@ class Embeddings:
         return found
 
     async def kept(self, texts: Sequence[str]) -> list[Vector]:
-        """The same, asked for once for as long as model, endpoint and texts stay the same. Raises
-        `ModelError`."""
+        """The same, cached while model, endpoint and texts stay the same. Raises `ModelError`."""
         said = json.dumps([self._config.base_url, self._config.model, *texts])
         fingerprint = hashlib.sha256(said.encode()).hexdigest()
         found = self._kept.get(fingerprint)
@@ -89,7 +88,7 @@ class Embeddings:
 
 
 def _read(file: Path, count: int) -> list[Vector] | None:
-    """What `_write` wrote; None: nothing that can be used."""
+    """The vectors that `_write` wrote; None if there are none, or they are invalid."""
     try:
         rows = [array("f", base64.b64decode(row)) for row in json.loads(file.read_text("ascii"))]
     except (OSError, ValueError, TypeError):

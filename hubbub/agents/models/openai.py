@@ -1,4 +1,4 @@
-"""Models behind OpenAI-compatible endpoints, with tools, through `openai`."""
+"""Models at OpenAI-compatible endpoints, with tools, through the package `openai`."""
 
 from __future__ import annotations
 
@@ -42,10 +42,9 @@ __all__ = [
     "refuses_tools",
 ]
 
-# Whether an endpoint says that it takes no tools: then a model is spoken to in words. Pure.
-#
-# It must say so of tools in general, and before it speaks of messages: what it says of those is a
-# mistake in one request, and may repeat what people wrote.
+# Detecting that an endpoint does not support tools, so that a text dialect is used. Pure. Its error
+# must refuse tools in general, and before it mentions messages: an error about messages concerns
+# one request only, and may quote what people wrote.
 
 
 _TOOLS = (
@@ -73,7 +72,7 @@ _MOST = 2000
 
 
 def complaint(body: object, otherwise: str) -> str:
-    """What the endpoint says is wrong: a text in the body of its error, if there is one."""
+    """The endpoint's error message: a text in the body of the error, if there is one."""
     if isinstance(body, dict):
         fields: dict[str, JsonValue] = body
         told = next((fields[key] for key in ("message", "detail") if fields.get(key)), None)
@@ -82,7 +81,7 @@ def complaint(body: object, otherwise: str) -> str:
 
 
 def refuses_tools(told: str) -> bool:
-    """Whether the words are a refusal of tools, or of their being required."""
+    """Whether the error message refuses tools, or requiring them."""
     told = told[:_MOST]
     found = _REFUSED.search(told)
     return found is not None and _OF_MESSAGES.search(told, 0, found.start()) is None
@@ -94,27 +93,27 @@ _FORM = re.compile(
 
 
 def refuses_form(told: str) -> bool:
-    """Whether the words are a refusal of what an answer must be."""
+    """Whether the error message refuses the response format."""
     return _FORM.search(told[:_MOST]) is not None
 
 
-# What is secret about an endpoint, kept out of what is told of it. Pure.
+# Hiding an endpoint's secrets in messages. Pure.
 
 
 _HIDDEN = "***"
 _SHORT = 8
-"""Characters: what is shorter may be part of a word and is hidden only where it stands alone."""
+"""Characters: a shorter secret may be part of a word and is hidden only where it stands alone."""
 
 
 class Redaction:
-    """Hides the key and what stands in the address to log in with, wherever a text repeats it."""
+    """Hides the key, and credentials in the address, wherever a text repeats them."""
 
     def __init__(self, base_url: str, api_key: str | None, headers: Iterable[str] = ()):
         parts = urlsplit(base_url)
         user, _, host = parts.netloc.rpartition("@")
         asked = "?***" if parts.query else ""
         self.address = f"{parts.scheme}://{_HIDDEN + '@' if user else ''}{host}{parts.path}{asked}"
-        """The address as it may be told."""
+        """The address without secrets."""
         secrets = {api_key or "", *headers, parts.query, *re.split("[&=]", parts.query)}
         if user:
             _, _, password = user.partition(":")
@@ -127,7 +126,7 @@ class Redaction:
 
 
 def _basic(user: str) -> str:
-    """As it stands in the header of a request."""
+    """As in the Authorization header."""
     return b64encode(unquote(user).encode()).decode()
 
 
@@ -138,17 +137,17 @@ def _pattern(secret: str) -> str:
 
 _AS_THEY_ARE = ("messages", "input", "tools")
 BETWEEN_STREAMS = Backoff(first_s=0.5, most_s=8.0)
-"""Before a question is asked again whose stream broke off: as the `openai` client waits between
-requests that failed."""
+"""Pauses before an interrupted stream is requested again: the same as the `openai` client's between
+failed requests."""
 _LONGEST_NAMED_S = 120.0
-"""Of a pause that a server asks for with Retry-After."""
+"""Maximum pause that a server may ask for with Retry-After."""
 
 
 class OpenAIModel:
-    """A model of one endpoint. Retries and timeouts are the `openai` client's.
+    """A model at one endpoint. Retries and timeouts are the `openai` client's.
 
-    `label` is its name in the config's `models` section, for what error messages advise. `backoff`
-    is for streams that break off: the `openai` client does not repeat those.
+    `label` is its name in the config's `models` section, for error messages. `backoff` is for
+    interrupted streams, which the `openai` client does not retry.
     """
 
     def __init__(
@@ -160,13 +159,13 @@ class OpenAIModel:
         self._config, self._label, self._backoff = config, label, backoff
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
-            api_key=config.api_key or "none",  # servers on one's own machine want no key
+            api_key=config.api_key or "none",  # local servers need no key
             timeout=config.timeout,
             max_retries=config.retries,
         )
         self._by_responses = config.api == "responses"
         api = self._client.responses if self._by_responses else self._client.chat.completions
-        self._create: Any = api.with_raw_response.create  # keywords of a very wide function
+        self._create: Any = api.with_raw_response.create  # keywords of a function with very many
         self._tools: tuple[Sequence[ToolSpec], list[dict[str, object]]] = ((), [])
         self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
         self._counter: TokenCounter = Estimate()
@@ -177,14 +176,14 @@ class OpenAIModel:
 
     @property
     def address(self) -> str:
-        """The endpoint's, without what is secret in it."""
+        """The endpoint's address, without secrets."""
         return self._redacted.address
 
     async def close(self) -> None:
         await self._client.close()
 
     async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
-        """Ask once. A stream that breaks off is asked for again, as often as `retries` says."""
+        """Ask once. An interrupted stream is requested again, up to `retries` times."""
         try:
             if self._config.stream:
                 answer = await self._streamed(question, on_delta)
@@ -204,7 +203,9 @@ class OpenAIModel:
             raise ModelError(f"{self._place} {told}") from exc
 
     def _without_nulls(self, answer: Answer, question: Question) -> Answer:
-        """The answer without what strict schemas have in place of what is left out."""
+        """The answer without the nulls that strict schemas require in place of omitted
+        arguments.
+        """
         strict = {tool.name: tool for tool in question.tools if tool.strict is not None}
         if not answer.calls or not is_strict(self._config):
             return answer
@@ -215,8 +216,8 @@ class OpenAIModel:
         return replace(answer, calls=tuple(calls))
 
     def _counted(self, answer: Answer, question: Question) -> Answer:
-        """The answer with its tokens, estimated where the endpoint does not count them, and with
-        what it cost, if they are counted.
+        """The answer with its tokens, estimated if the endpoint does not count them, and with its
+        cost, if they are counted.
         """
         tokens_in, tokens_out = answer.tokens_in, answer.tokens_out
         if tokens_in and (tokens_out or not _written(answer)):
@@ -254,13 +255,14 @@ class OpenAIModel:
             await self._backoff.sleep(self._backoff.after(named_s, attempt - 1))
 
     async def _send(self, request: Request) -> Any:  # a response of the `openai` package
-        """Messages and tools go as they are: the client would look through them for files, which
-        are never there, for longer than all else takes that is done for a question."""
+        """Send messages and tools through `extra_body`: the client would search them for files,
+        which takes longer than everything else that is done for a request.
+        """
         plain = {name: value for name, value in request.items() if name not in _AS_THEY_ARE}
         body = {name: request[name] for name in _AS_THEY_ARE if name in request}
         plain["extra_body"] = body | request.get("extra_body", {})
         if not self._by_responses:
-            plain["messages"] = ()  # it wants some; those of the body take their place
+            plain["messages"] = ()  # required; replaced by those in the body
         return await self._create(**plain)
 
     def _request(self, question: Question) -> Request:
@@ -273,7 +275,7 @@ class OpenAIModel:
         return _untyped(chat_request(config, question, tools), messages=())
 
     def _told(self, tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
-        if self._tools[0] != tools:  # of the same objects that costs nothing
+        if self._tools[0] != tools:  # a fast check if they are the same objects
             self._tools = (tools, [tool_of(tool, self._config) for tool in tools])
         return self._tools[1]
 
@@ -284,7 +286,7 @@ class OpenAIModel:
         return f"the model endpoint {self.address}"
 
     def _advice(self, exc: Exception) -> str:
-        """One sentence, without what is secret: which endpoint, what happened, what to do."""
+        """One sentence without secrets: which endpoint, what happened, what to do."""
         openai, config, key = self._openai, self._config, f"models.{self._label}"
         tries = config.retries + 1
         match exc:
@@ -300,7 +302,7 @@ class OpenAIModel:
                 return f"{self._place} failed: {self._said(exc)}"
 
     def _refuses(self, exc: Exception, says: Callable[[str], bool]) -> bool:
-        """Whether the endpoint `says` that it does not take something."""
+        """Whether the endpoint refuses a feature, as `says` detects in its message."""
         if not isinstance(exc, self._openai.APIStatusError):
             return False
         if exc.status_code not in _REFUSALS:
@@ -308,7 +310,7 @@ class OpenAIModel:
         return says(complaint(exc.body, exc.message))
 
     def _said(self, exc: Exception) -> str:
-        """The beginning of what the endpoint or the library says, on one line."""
+        """The beginning of the error message, on one line."""
         words = str(exc)
         if isinstance(exc, self._openai.APIStatusError):
             words = complaint(exc.body, exc.message)
@@ -334,15 +336,15 @@ class OpenAIModel:
 
 
 _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
-"""With these, servers refuse what they have not learned: llama.cpp does so with 500."""
+"""Status codes with which servers refuse unsupported features: llama.cpp uses 500."""
 
 
 class _Broken(Exception):
-    """The endpoint answered with something that is no whole answer."""
+    """The endpoint's answer is incomplete."""
 
 
 def _seconds(named: str | None) -> float:
-    """The pause that a header names; 0: none, or a date, which few servers give."""
+    """The pause in a header; 0: none, or a date, which few servers send."""
     try:
         seconds = float(named or 0)
     except ValueError:
@@ -354,14 +356,15 @@ def _left_out(tool: ToolSpec, arguments: str) -> str:
     try:
         given = json.loads(arguments)
     except ValueError:
-        return arguments  # it is told as ever
+        return arguments  # it is reported elsewhere
     return json.dumps(without_nulls(tool.offered, given), ensure_ascii=False)
 
 
 def _untyped(request: Request, **required: object) -> Request:
-    """The same request with all that is in it as `extra_body`, which the `openai` package sends as
-    it is. All else it takes apart by its types, which takes as long as the rest of a request.
-    `required` are keywords without which it does nothing."""
+    """The same request with everything in `extra_body`, which the `openai` package sends unchanged.
+    It would process other arguments by their types, which takes as long as the rest of a request.
+    `required` are keywords that it insists on.
+    """
     names = [name for name in ("model", "extra_headers") if name in request]
     own: Request = {name: request.pop(name) for name in names}
     extra = request.pop("extra_body", {})
@@ -369,7 +372,7 @@ def _untyped(request: Request, **required: object) -> Request:
 
 
 def _written(answer: Answer) -> str:
-    """All that a model has written."""
+    """All text that a model has written."""
     calls = (part for call in answer.calls for part in (call.name, call.arguments))
     return "\n".join(filter(None, (answer.reasoning, answer.text, *calls)))
 
@@ -379,7 +382,7 @@ def _used(answer: Answer) -> tuple[int, int]:
 
 
 def _noted(answer: Answer, refused: int, broken: int = 0) -> Answer:
-    """The answer with notes of how often it had to be asked for again."""
+    """The answer with notes on how often it had to be requested again."""
     notes = list(answer.notes)
     if refused:
         notes.append(f"the request failed for now and was repeated ({refused} times)")
@@ -393,7 +396,7 @@ async def _assemble(
     assembly: Assembly | ResponseAssembly,
     on_delta: OnDelta | None,
 ) -> Answer:
-    """Put the chunks of a stream together. Raises `_Broken` if it ends before it is over."""
+    """Join the chunks of a stream. Raises `_Broken` if it ends early."""
     hear = on_delta or _nobody
     async for chunk in stream:
         for delta in assembly.add(chunk):
@@ -404,4 +407,4 @@ async def _assemble(
 
 
 def _nobody(delta: Delta) -> None:
-    """Nobody hears it."""
+    """Ignores the delta."""

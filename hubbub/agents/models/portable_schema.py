@@ -1,27 +1,27 @@
-"""A tool's JSON Schema in the part of JSON Schema that every engine accepts. Pure.
+"""Reduces a tool's JSON Schema to the subset that every engine accepts. Pure.
 
-Servers that constrain what a model writes make one grammar or automaton of the schemas of all
-tools. Each knows another part of JSON Schema; what one cannot hold makes the request fail or,
-worse, leaves the answer unconstrained. llama.cpp (Ollama, LM Studio) refuses repetitions from 2,000
-on and reads `{}` as an object; xgrammar and outlines (vLLM, SGLang) refuse or ignore rules about
-patterns, formats and unique items; OpenAI wants an object without a union at the top, and `items`
-in arrays.
+Servers that constrain a model's output compile the schemas of all tools into one grammar or
+automaton. Each supports a different subset of JSON Schema; an unsupported part makes the request
+fail or, worse, leaves the answer unconstrained. llama.cpp (Ollama, LM Studio) refuses repetitions
+from 2,000 on and treats `{}` as an object; xgrammar and outlines (vLLM, SGLang) refuse or ignore
+patterns, formats and unique items; OpenAI requires an object without a union at the top, and
+`items` in arrays.
 
-So models are offered only this, and the whole schema checks their calls afterwards:
+So models are offered only the following, and their calls are validated by the full schema:
 
-type             one name, never a list; or `enum`, or `anyOf` of such
-properties       with `required`, those first; the top is always an object that has them
-additionalProperties  true or a schema where names are free; without it engines take no others
-items            in every array
-minLength, minItems   1, where something must be there
-minimum, maximum      of integers, up to a million
-description, default  where they say something; patterns and formats are told in the description
+    type             one name, never a list; or `enum`, or `anyOf` of such
+    properties       with `required`, those first; the top is always an object that has them
+    additionalProperties  true or a schema where names are free; without it engines accept no others
+    items            in every array
+    minLength, minItems   1, where something must be there
+    minimum, maximum      of integers, up to a million
+    description, default  if not empty; patterns and formats become part of the description
 
-References are replaced by what they refer to. What refers to itself, or is too deep or too large,
-becomes any JSON value. An argument that may be left out need not be null as well.
+References are inlined. A schema that refers to itself, or is too deep or too large, becomes any
+JSON value. An optional argument need not be nullable as well.
 
-A schema is `strict`, in OpenAI's word, where all objects are closed and all their properties
-required: what may be left out can be null instead, and `without_nulls` takes it out of the answer.
+A schema is `strict`, in OpenAI's sense, if all objects are closed and all their properties
+required: optional ones are nullable instead, and `without_nulls` removes the nulls from the answer.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ __all__ = ["portable", "strict", "without_nulls"]
 Schema: TypeAlias = dict[str, JsonValue]
 
 _DEEPEST, _MOST_PARTS, _MOST_OPTIONS, _MOST_CHOICES = 8, 400, 12, 300
-"""Levels, schemas within a schema, alternatives of a union, values of an enumeration."""
+"""Limits: levels, schemas within a schema, alternatives of a union, values of an enumeration."""
 _LARGEST_BOUND = 1_000_000
 _LONGEST_PATTERN = 80
 _MOST_HOPS = 16
-"""References that lead to each other."""
+"""Length of a chain of references."""
 _SAYS_A_KIND = frozenset({"type", "properties", "items", "enum", "const", "$ref", "allOf", "anyOf"})
 _UNIONS = ("anyOf", "oneOf")
 _OF_ALL = (*_UNIONS, "description", "default")
-"""What is said of a union, not of its alternatives."""
+"""Keywords of a union that do not belong to its alternatives."""
 _KINDS: Mapping[type, str] = {
     str: "string",
     bool: "boolean",
@@ -69,7 +69,7 @@ def portable(schema: Mapping[str, JsonValue]) -> Schema:
 
 
 class _Writer:
-    """Writes one schema anew."""
+    """Rewrites one schema."""
 
     def __init__(self, root: Mapping[str, JsonValue]):
         self._root = root
@@ -91,7 +91,7 @@ class _Writer:
         return {"anyOf": [*(dict(kind) for kind in _OPEN), {"type": "array", "items": items}]}
 
     def _of(self, schema: JsonValue, within: frozenset[str], depth: int, nullable: bool) -> Schema:
-        """`within`: references that lead here. `nullable`: null is offered where it is allowed."""
+        """`within`: references that lead here. `nullable`: keep null where it is allowed."""
         if depth > _DEEPEST:
             return self._any()
         flat, within = self._flat(schema, within)
@@ -157,8 +157,8 @@ class _Writer:
     # References ---------------------------------------------------------------------------------
 
     def _flat(self, schema: JsonValue, within: frozenset[str]) -> tuple[Schema, frozenset[str]]:
-        """The schema with what it refers to and all of its `allOf` in it. A reference to what it
-        stands in, or to nothing, says nothing.
+        """The schema with its reference and its `allOf` inlined. A recursive reference, or one to
+        nothing, is dropped.
         """
         self._parts += 1
         if not isinstance(schema, dict) or self._parts > _MOST_PARTS:
@@ -178,7 +178,7 @@ class _Writer:
         return _kinded(_merged(flat, own)), within
 
     def _referred(self, reference: str) -> JsonValue:
-        """What stands at a place of the schema; None: nothing, or it is elsewhere."""
+        """The value at a place in the schema; None: there is none, or it is in another document."""
         found: JsonValue = dict(self._root)
         if not reference.startswith("#"):
             return None
@@ -189,7 +189,7 @@ class _Writer:
 
 
 def _kinded(flat: Schema) -> Schema:
-    """The schema with its type, where only its rules tell it."""
+    """The schema with its type, where that is only implied."""
     if "type" not in flat and not any(isinstance(flat.get(key), list) for key in _UNIONS):
         for key, kind in (("properties", "object"), ("items", "array")):
             if key in flat:
@@ -198,7 +198,7 @@ def _kinded(flat: Schema) -> Schema:
 
 
 def _options(flat: Schema) -> list[Schema]:
-    """The alternatives, each with all that holds for it; none: it is one kind of value."""
+    """The alternatives, each with the common keywords; empty: it is a single kind of value."""
     kinds = flat.get("type")
     rest = {key: value for key, value in flat.items() if key not in _OF_ALL}
     if isinstance(kinds, list):
@@ -214,7 +214,7 @@ def _options(flat: Schema) -> list[Schema]:
 
 
 def _merged(one: Schema, other: Schema) -> Schema:
-    """What holds where both do; where they differ, `other` wins."""
+    """The conjunction of both; on conflict `other` wins."""
     merged = {**one, **other}
     properties, more = one.get("properties"), other.get("properties")
     if isinstance(properties, dict) and isinstance(more, dict):
@@ -261,8 +261,9 @@ def _is_short(rule: JsonValue) -> bool:
 
 
 def _words(flat: Schema) -> Schema:
-    """The description, with what only people and models can read, and the default. A pattern stands
-    where nothing else says what is wanted: models that miss it are told."""
+    """The description and the default. Format and pattern are added to the description; the pattern
+    only if there is no other description, because a model that violates it gets an error anyway.
+    """
     words: Schema = {}
     said = flat.get("description")
     parts = said.split() if isinstance(said, str) else []
@@ -279,12 +280,12 @@ def _words(flat: Schema) -> Schema:
 
 
 _NOT_STRICT = frozenset({"default", "minLength"})
-"""What strict schemas do not know."""
+"""Keywords that strict schemas do not support."""
 _NULL: Schema = {"type": "null"}
 
 
 def strict(schema: Mapping[str, JsonValue]) -> Schema | None:
-    """The same `portable` schema as a strict one; None: it allows what none can."""
+    """The strict form of a `portable` schema; None: there is none."""
     written: Schema = {key: value for key, value in schema.items() if key not in _NOT_STRICT}
     match schema:
         case {"anyOf": [*options]}:
@@ -319,8 +320,9 @@ def _nullable(schema: Schema) -> Schema:
 
 
 def without_nulls(schema: JsonValue, value: JsonValue) -> JsonValue:
-    """What a model has written by the strict form of a `portable` schema, as the schema itself has
-    it: without the nulls that stand for what is left out."""
+    """A value written by the strict form of a `portable` schema, converted to the schema itself:
+    without the nulls that stand for omitted properties.
+    """
     if not isinstance(schema, dict):
         return value
     if isinstance(value, list):

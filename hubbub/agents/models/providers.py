@@ -1,4 +1,4 @@
-"""Which class asks an endpoint: the one place that knows them all."""
+"""Opens the model of a config: the one place that knows all classes of models."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ OpenModel: TypeAlias = Callable[[ModelConfig, str], Model]
 
 
 def open_endpoint(config: ModelConfig, label: str = "default") -> Model:
-    """The endpoint of a config, whoever asks."""
+    """The real endpoint of a config."""
     from hubbub.agents.models.openai import OpenAIModel  # slow to import
 
     return OpenAIModel(config, label)
 
 
 OPENER: ContextVar[OpenModel] = ContextVar("OPENER", default=open_endpoint)
-"""What opens the models of the agents that run in this context: a recording stands in for them."""
+"""Opens the models of agents that run in this context; a recording may replace it."""
 
 
 def open_model(config: ModelConfig, label: str = "default") -> Model:
-    """The model of a config; `close` it at the end. `label` is its name in the section `models`."""
+    """The model of a config; the caller must `close` it. `label` is its name in the section
+    `models`.
+    """
     return OPENER.get()(config, label)

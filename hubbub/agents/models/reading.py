@@ -1,9 +1,9 @@
-"""What an endpoint sends, read once and here, from plain JSON. Pure.
+"""Parses an endpoint's responses from plain JSON. Pure.
 
-Endpoints leave out what they like and have types of their own. What can mean one thing only is
-read: content in parts, arguments that are an object, ids that are numbers, calls without a type.
-What is of no importance may be anything: the usage, the reason of the end. Where words or calls of
-the model would be lost, the answer is `Unreadable`.
+Endpoints omit fields and use types of their own. Unambiguous deviations are accepted: content in
+parts, arguments that are an object, numeric ids, calls without a type. Unimportant fields may be
+anything: usage, finish reason. If text or calls of the model would be lost, the answer is
+`Unreadable`.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Object: TypeAlias = Mapping[str, JsonValue]
 
 _MOST_REASON = 100
 _MOST_TOKENS = 10**12
-"""More than that no record takes, and no model reads."""
+"""The maximum that a record accepts, more than any model reads."""
 
 
 class Unreadable(Exception):
-    """What an endpoint sent is no answer. The text goes on a sentence that names the endpoint."""
+    """The response is no answer. The text continues a sentence that names the endpoint."""
 
 
 def read_answer(body: JsonValue) -> Answer:
-    """The answer that a whole chat completion holds; tokens that are not counted are 0.
+    """The answer in a complete chat completion; tokens that are not counted are 0.
 
     Raises `Unreadable`.
     """
@@ -72,7 +72,7 @@ def read_answer(body: JsonValue) -> Answer:
 
 
 def read_response(body: JsonValue) -> Answer:
-    """The answer that a response of the Responses API holds. Raises `Unreadable`."""
+    """The answer in a response of the Responses API. Raises `Unreadable`."""
     given = body if isinstance(body, dict) else {}
     output = given.get("output")
     if given.get("error"):
@@ -96,7 +96,7 @@ def read_response(body: JsonValue) -> Answer:
 
 
 def _response_reason(response: Object) -> str | None:
-    """Why it ended, in the word that Chat Completions has for it."""
+    """The finish reason, as Chat Completions would name it."""
     details = response.get("incomplete_details")
     why = word_of(details.get("reason")) if isinstance(details, dict) else ""
     reason = {"max_output_tokens": "length"}.get(why, why) or word_of(response.get("status"))
@@ -104,7 +104,7 @@ def _response_reason(response: Object) -> str | None:
 
 
 def _summary(item: Object) -> str:
-    """What of a model's thoughts it shows."""
+    """The summary of the model's thoughts."""
     summary = item.get("summary")
     return _texts(summary) if item.get("type") == "reasoning" and summary else ""
 
@@ -118,7 +118,7 @@ def _complaint(error: JsonValue) -> str:
     return " ".join(reveal(text).split())[:300]
 
 
-# Parts, of whole answers and of the chunks of a stream -------------------------------------------
+# Parts, of complete answers and of the chunks of a stream -----------------------------------------
 
 
 def choice_of(body: Object) -> Object | None:
@@ -133,7 +133,7 @@ def choice_of(body: Object) -> Object | None:
 
 
 def text_of(message: Object) -> str:
-    """The text of a message: it may be in parts. Raises `Unreadable`."""
+    """The text of a message, which may be in parts. Raises `Unreadable`."""
     return _texts(message.get("content"))
 
 
@@ -143,7 +143,7 @@ def _texts(content: JsonValue) -> str:
 
 
 def _text(part: JsonValue) -> str:
-    if isinstance(part, dict):  # what is no text (an image, a thought) has none
+    if isinstance(part, dict):  # images and thoughts have none
         part = part.get("text", part.get("refusal"))
     if part is not None and not isinstance(part, str):
         raise Unreadable("gave an answer with content that is no text")
@@ -151,8 +151,8 @@ def _text(part: JsonValue) -> str:
 
 
 def thought_of(message: Object) -> str:
-    """What a model thought before it answered, by either of the names that endpoints have for it:
-    it is no part of the API.
+    """A model's thoughts, in either of the fields that endpoints use: they are not part of the
+    API.
     """
     for name in ("reasoning_content", "reasoning"):
         thought = message.get(name)
@@ -162,7 +162,7 @@ def thought_of(message: Object) -> str:
 
 
 def calls_of(message: Object) -> Sequence[JsonValue]:
-    """The calls, or pieces of calls, as they are. Raises `Unreadable`."""
+    """The calls, or pieces of calls, unparsed. Raises `Unreadable`."""
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
         raise Unreadable("gave an answer with tool_calls that are no list")
@@ -181,7 +181,7 @@ NO_FUNCTION = "gave an answer with a call without a function"
 
 
 def function_of(call: JsonValue) -> Object | None:
-    """What a call, or a piece of one, says of its function."""
+    """The `function` of a call, or of a piece of one."""
     function = call.get("function") if isinstance(call, dict) else None
     return function if isinstance(function, dict) else None
 
@@ -195,19 +195,19 @@ def arguments_of(function: Object) -> str:
 
 
 def word_of(value: JsonValue) -> str:
-    """A name or an id, which may be a number; "" if it is neither text nor number."""
+    """A name or an id, which may be a number; "" if it is neither string nor number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return str(value)
 
 
 def reason_of(choice: Object) -> str | None:
-    """Why the answer ended, in the endpoint's word; None: it does not say."""
+    """The endpoint's finish reason; None: there is none."""
     return reveal(word_of(choice.get("finish_reason")))[:_MOST_REASON] or None
 
 
 def used(body: Object) -> tuple[int, int]:
-    """Tokens that were read and written; 0 where the endpoint does not count them."""
+    """Input and output tokens; 0 where the endpoint does not count them."""
     usage = body.get("usage")
     if not isinstance(usage, dict):
         return 0, 0

@@ -1,7 +1,7 @@
-"""A question as the request of an API: Chat Completions, or OpenAI's Responses. Pure.
+"""Requests of the APIs: Chat Completions, and OpenAI's Responses. Pure.
 
-Both are asked for the same things; what differs is where they stand. A schema that can be `strict`
-is sent so where the endpoint holds models to such schemas.
+Both carry the same information in different places. A schema that can be `strict` is sent so if the
+endpoint enforces such schemas.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from hubbub.config.agents import ModelConfig
 __all__ = ["Request", "chat_request", "is_strict", "responses_request", "tool_of"]
 
 Request: TypeAlias = dict[str, Any]
-"""Keywords of a very wide function of the `openai` package."""
+"""Keywords of a function of the `openai` package that has very many."""
 
 _SHARED = ("temperature", "top_p", "service_tier", "extra_body", "extra_headers")
-"""Keys of a config that are keywords of both."""
+"""Keys of a config that are keywords of both APIs."""
 
 
 def is_strict(config: ModelConfig) -> bool:
-    """Whether tools are sent as `strict` where they can be."""
+    """Whether tools are sent as `strict` where possible."""
     return config.is_openai if config.strict is None else config.strict
 
 
 def tool_of(tool: ToolSpec, config: ModelConfig) -> dict[str, object]:
-    """A tool as the API wants it."""
+    """A tool in the API's format."""
     schema = tool.strict if is_strict(config) else None
     function: dict[str, object] = {
         "name": tool.name,
@@ -57,7 +57,7 @@ def chat_request(
     if form is not None:
         request["response_format"] = form
     if config.max_output_tokens is not None:
-        # At OpenAI the older name is refused.
+        # OpenAI refuses the older name.
         name = "max_completion_tokens" if config.is_openai else "max_tokens"
         request[name] = config.max_output_tokens
     return request
@@ -66,7 +66,7 @@ def chat_request(
 def responses_request(
     config: ModelConfig, question: Question, tools: Sequence[Mapping[str, object]]
 ) -> Request:
-    """A request of the Responses API, which keeps nothing: the hub's record is the history."""
+    """A request of the Responses API, stateless: the hub's record is the history."""
     said = [m["content"] or "" for m in question.messages if m["role"] == "system"]
     items = [item for message in question.messages for item in _items(message)]
     request: Request = {"model": config.model, "input": items, "store": False}
@@ -99,7 +99,7 @@ def _common(
 
 
 def _form(config: ModelConfig, question: Question) -> dict[str, JsonValue] | None:
-    """What the answer's text must be."""
+    """The response format."""
     if question.form is None:
         return config.response_format
     schema = strict(question.form)
@@ -112,7 +112,7 @@ def _form(config: ModelConfig, question: Question) -> dict[str, JsonValue] | Non
 
 
 def _items(message: ChatMessage) -> Iterator[dict[str, object]]:
-    """What the Responses API has in place of a message."""
+    """The Responses API's items for a message."""
     content = message["content"]
     match message["role"]:
         case "tool":

@@ -1,4 +1,4 @@
-"""Answers that arrive in chunks, put together. Pure."""
+"""Assembles answers that arrive in chunks. Pure."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class _Growing:
         self.arguments.append(piece.arguments)
 
     def is_over(self, piece: _Piece) -> bool:
-        """Whether the piece, which has the place of this call, begins another one.
+        """Whether the piece, which has the index of this call, starts another one.
 
-        Some endpoints give all calls the same place, or none; some repeat the name with every
-        piece, some make up an id for every piece.
+        Some endpoints give all calls the same index, or none; some repeat the name with every
+        piece, some invent an id for every piece.
         """
         if piece.id and self.id:
             return piece.id != self.id and bool(piece.name or not piece.arguments)
@@ -67,7 +67,7 @@ class _Piece:
     """A piece of a call."""
 
     index: int | None
-    """Its place, as far as the endpoint gives one."""
+    """Its index, if the endpoint gives one."""
     id: str
     name: str
     arguments: str
@@ -87,11 +87,11 @@ class _Piece:
 
 
 class Assembly:
-    """One answer. `attempt` is which time it was asked for."""
+    """One answer. `attempt` counts the requests for it."""
 
     def __init__(self, attempt: int = 1):
         self.over = False
-        """Whether the endpoint has said why it ended: else it broke off."""
+        """Whether the endpoint has sent a finish reason: otherwise the answer was interrupted."""
         self._attempt = attempt
         self._text: list[str] = []
         self._thoughts: list[str] = []
@@ -100,7 +100,7 @@ class Assembly:
         self._reason: str | None = None
 
     def add(self, chunk: JsonValue) -> list[Delta]:
-        """What a chunk says; one that says nothing does no harm. Raises `Unreadable`."""
+        """Take in a chunk; an empty one does no harm. Raises `Unreadable`."""
         if not isinstance(chunk, dict):
             return []
         self._count(chunk)
@@ -113,7 +113,7 @@ class Assembly:
         return self._said(delta) if isinstance(delta, dict) else []
 
     def answer(self) -> Answer:
-        """All that has been said; tokens that are not counted are 0."""
+        """The complete answer; tokens that are not counted are 0."""
         tokens_in, tokens_out = self._used
         return Answer(
             text="".join(self._text) or None,
@@ -125,7 +125,7 @@ class Assembly:
         )
 
     def _count(self, chunk: Object) -> None:
-        """The last count holds: some endpoints count as they go."""
+        """The last count is used: some endpoints count as they go."""
         before, now = self._used, used(chunk)
         self._used = now[0] or before[0], now[1] or before[1]
 
@@ -142,7 +142,7 @@ class Assembly:
         return heard
 
     def _call(self, piece: _Piece) -> _Growing:
-        """The call that the piece belongs to, or begins."""
+        """The call that the piece belongs to, or starts."""
         call = self._at(piece)
         if call is None or call.is_over(piece):
             call = _Growing(len(self._calls), piece.index, piece.id)
@@ -150,7 +150,9 @@ class Assembly:
         return call
 
     def _at(self, piece: _Piece) -> _Growing | None:
-        """The last call in the piece's place; without a place, that of its id, or the last."""
+        """The last call with the piece's index; without an index, the call with its id, or the last
+        one.
+        """
         if piece.index is not None:
             return next((c for c in reversed(self._calls) if c.index == piece.index), None)
         same = (c for c in reversed(self._calls) if piece.id and c.id == piece.id)
@@ -158,18 +160,18 @@ class Assembly:
 
 
 class ResponseAssembly:
-    """One answer of the Responses API, which tells it whole at its end."""
+    """One answer of the Responses API, which sends the complete response at the end."""
 
     def __init__(self, attempt: int = 1):
         self.over = False
-        """Whether the endpoint has told the whole answer: else it broke off."""
+        """Whether the complete response has arrived: otherwise the answer was interrupted."""
         self._attempt = attempt
         self._calls: dict[str, tuple[int, str]] = {}
-        """By their place in the output: its number among the calls, and its tool."""
+        """By their index in the output: number among the calls, and tool."""
         self._answer = Answer()
 
     def add(self, event: JsonValue) -> list[Delta]:
-        """What an event says. Raises `Unreadable`."""
+        """Take in an event. Raises `Unreadable`."""
         match event:
             case {"type": "response.output_item.added", "output_index": place, "item": dict(item)}:
                 if item.get("type") == "function_call":
@@ -193,5 +195,5 @@ class ResponseAssembly:
         return []
 
     def answer(self) -> Answer:
-        """All that has been said; tokens that are not counted are 0."""
+        """The complete answer; tokens that are not counted are 0."""
         return self._answer

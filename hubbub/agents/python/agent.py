@@ -1,4 +1,4 @@
-"""Agents in Python: a class with a handler for each way to be addressed.
+"""Agents in Python: a class with a handler for each kind of message.
 
 class Echo(Agent):
     async def on_direct(self, message: Message) -> str:
@@ -55,14 +55,14 @@ _QUOTED = 200
 
 
 class Agent:
-    """Base of agents written in Python.
+    """Base class of agents written in Python.
 
-    A handler is `async def` or, for work that blocks, a plain `def`, which runs in a thread (one at
-    a time). What it returns is sent as the answer, in the same thread: a text, any other JSON, or
-    None for nothing. What it raises ends the turn as `handler_error`; a person who waits is told.
+    A handler is `async def` or, for blocking work, a plain `def`, which runs in a thread (one at a
+    time). Its return value is sent as the answer, in the same thread: a text, any other JSON, or
+    None for nothing. An exception ends the turn as `handler_error`; a person who waits is notified.
 
-    Handlers run side by side for different threads, one at a time within a thread. After a crash
-    a handler runs again over the same message, and what it had sent is not sent twice.
+    Handlers run in parallel for different threads, one at a time within a thread. After a crash a
+    handler runs again for the same message, and what it had sent is not sent twice.
 
     name      the agent's id in the network
     settings  `settings` from the YAML
@@ -74,7 +74,7 @@ class Agent:
     log: FilteringBoundLogger
     _link: Link | None = None
 
-    # What happens -------------------------------------------------------------------------------
+    # Handlers -----------------------------------------------------------------------------------
 
     def on_start(self) -> Awaitable[None] | None:
         """The agent has joined; called once per process."""
@@ -89,38 +89,39 @@ class Agent:
         return None
 
     def on_reply(self, message: Message) -> Handled:
-        """A person goes on in a reply thread where this agent spoke last, without naming anybody.
+        """A person's message in a reply thread where this agent spoke last, without a mention.
 
         An agent that does not define it has it treated as a mention.
         """
         return None
 
     def on_broadcast(self, message: Message) -> Handled:
-        """A broadcast: a person's, or an agent's that is only overheard."""
+        """A broadcast: a person's, or an agent's that does not wake this one."""
         return None
 
     def on_request(self, message: Message) -> Handled:
-        """A task that another agent has handed on: what is returned is reported as its result.
+        """A task delegated by another agent: the return value is reported as its result.
 
-        What it raises ends the request as failed. An agent that does not define it has tasks
-        treated as direct messages, and what that handler returns is the result.
+        An exception ends the request as failed. For an agent that does not define it, tasks are
+        treated as direct messages, and the return value of that handler is the result.
         """
         return None
 
     def on_channel_message(self, message: Message) -> Handled:
-        """A channel message that is overheard: it neither mentions nor wakes this agent."""
+        """A channel message that neither mentions nor wakes this agent."""
         return None
 
-    # What an agent can do -----------------------------------------------------------------------
+    # Actions ------------------------------------------------------------------------------------
 
     async def send(
         self, to: str | Sequence[str], content: JsonValue, *, outside: bool = False
     ) -> SendResult:
         """Send a direct message to a participant or several, or into a thread by its id.
 
-        `content` is a text or any other JSON. `outside`: it carries content from outside the
-        network (a website, a file), which nobody here has written; an answer to a message that does
-        is marked by itself. Raises `OperationError` when the hub refuses.
+        `content` is a text or any other JSON. `outside`: it carries untrusted content, that is,
+        content from outside the network (a website, a file), which no participant has written; an
+        answer to such a message is marked automatically. Raises `OperationError` when the hub
+        refuses.
         """
         target: JsonValue = to if isinstance(to, str) else list(to)
         return await self._speak(content, outside, to=target)
@@ -132,17 +133,17 @@ class Agent:
         )
 
     async def broadcast(self, text: str, *, outside: bool = False) -> SendResult:
-        """Say something to everybody."""
+        """Send a message to everybody."""
         return await self._linked.speak("broadcast_text_message", text=text, **marks(outside))
 
     async def reply(self, message: Message, text: str, *, outside: bool = False) -> SendResult:
-        """Reply under a message, in its reply thread."""
+        """Reply to a message, in its reply thread."""
         return await self._linked.speak("reply", message_id=message.id, text=text, **marks(outside))
 
     async def answer(
         self, message: Message, content: JsonValue, *, outside: bool = False
     ) -> SendResult:
-        """Answer in the thread that the message stands in.
+        """Answer in the message's own thread.
 
         Quotes the message if the same turn answers several.
         """
@@ -156,29 +157,29 @@ class Agent:
         self,
         to: str,
         content: JsonValue,
-        timeout: float = 30.0,  # noqa: ASYNC109 - the everyday case shall need no second block
+        timeout: float = 30.0,  # noqa: ASYNC109 - the common case needs no second block
     ) -> Message:
         """Send a direct message to one participant and wait for the answer.
 
-        The answer does not come to `on_direct` as well. Raises TimeoutError after `timeout` seconds
-        and `OperationError` when the hub refuses: `wait_cycle` where the other one waits for an
-        answer of this agent already, itself or through others.
+        The answer is not passed to `on_direct`. Raises TimeoutError after `timeout` seconds, and
+        `OperationError` when the hub refuses: `wait_cycle` if the other one is already waiting for
+        an answer of this agent, directly or through others.
         """
         return await self._linked.ask(to, _said(content), timeout)
 
     async def delegate(self, to: str, task: str, *, deadline_s: float = DEFAULT_DEADLINE_S) -> str:
-        """Hand work on to another agent, and wait for the result that it reports.
+        """Delegate work to another agent, and wait for the result that it reports.
 
-        Neither result nor failure comes to `on_direct` as well. Raises `RequestFailed` when the
-        agent says that it failed, is stopped, ends without a report, or `deadline_s` seconds have
-        passed; and `OperationError` when the hub refuses.
+        Neither result nor failure is passed to `on_direct`. Raises `RequestFailed` when the agent
+        reports failure, is stopped, ends without a report, or `deadline_s` seconds have passed; and
+        `OperationError` when the hub refuses.
         """
         return await self._linked.delegate(to, task, deadline_s)
 
     async def report(
         self, request: Message | str, text: str, *, failed: bool = False, outside: bool = False
     ) -> SendResult:
-        """Tell who has handed on a task what came of it; a task has one report.
+        """Report the result of a task to the one who delegated it; a task has one report.
 
         `request` is the message that asked, or its id. Raises `OperationError` when it has ended.
         """
@@ -191,9 +192,9 @@ class Agent:
     async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
         """Call any operation of the hub or of one of its mods by its name, such as `create_task`.
 
-        What comes back is its answer as JSON; fields without a value are left out of it. One that
-        changes something is called once, though the handler may run again after a crash. Raises
-        `OperationError` when the hub refuses, and for one that there is not.
+        Returns the result as JSON, without empty fields. A write is made once, even if the handler
+        runs again after a crash. Raises `OperationError` when the hub refuses, and for an unknown
+        operation.
         """
         return await self._linked.call(operation, **args)
 
@@ -203,7 +204,7 @@ class Agent:
         return Participants.model_validate(found).participants
 
     async def channels(self) -> tuple[Channel, ...]:
-        """All channels, with their members as far as the agent may know them."""
+        """All channels, with their members as far as the agent may see them."""
         return Channels.model_validate(await self._linked.read("list_channels")).channels
 
     async def threads(self, limit: int = 50) -> tuple[ThreadSummary, ...]:
@@ -222,14 +223,14 @@ class Agent:
         return ThreadPage.model_validate(page).messages
 
     async def remember(self, key: str, value: JsonValue) -> None:
-        """Keep a value (a text or other JSON, 16 KiB at most) beyond the life of this process.
+        """Store a value (a text or other JSON, 16 KiB at most) beyond the life of this process.
 
-        Raises `OperationError` for a key that is no plain name and when 256 others are there.
+        Raises `OperationError` for an invalid key, and when there are 256 other keys.
         """
         await self._linked.write("remember", key=key, value=value)
 
     async def recall(self, key: str, default: JsonValue = None) -> JsonValue:
-        """What was remembered under a key, or `default`. Raises `OperationError`."""
+        """The value stored under a key, or `default`. Raises `OperationError`."""
         try:
             found = await self._linked.read("recall", key=key)
         except OperationError as exc:
@@ -239,19 +240,19 @@ class Agent:
         return Recalled.model_validate(found).value
 
     async def recall_keys(self) -> tuple[str, ...]:
-        """The keys under which something is remembered, in order."""
+        """The keys of all stored values, in order."""
         found = Recalled.model_validate(await self._linked.read("recall"))
         return tuple(entry.key for entry in found.entries)
 
     async def forget(self, key: str) -> None:
-        """Forget what was remembered under a key, if there is something."""
+        """Delete the value stored under a key, if there is one."""
         try:
             await self._linked.write("forget", key=key)
         except OperationError as exc:
             if exc.code != ErrorCode.UNKNOWN_KEY:
                 raise
 
-    # How it is run ------------------------------------------------------------------------------
+    # Runtime ------------------------------------------------------------------------------------
 
     def _join(self, link: Link, settings: Mapping[str, JsonValue]) -> None:
         """Called by the runtime before `on_start`."""
@@ -259,7 +260,7 @@ class Agent:
         self.log = get_logger("hubbub.agent").bind(agent=link.me)
 
     def _backend(self, client: Client, inbox: Inbox, config: AgentConfig) -> AgentBackend | None:
-        """What takes its turns in place of its handlers; None: they do."""
+        """A backend that replaces the handlers; None: the handlers take the turns."""
         return None
 
     @property
@@ -275,5 +276,5 @@ class Agent:
 
 
 def _said(content: JsonValue) -> dict[str, JsonValue]:
-    """The arguments that say `content`: a text, or other JSON."""
+    """The arguments for sending `content`: a text, or other JSON."""
     return {"text": content} if isinstance(content, str) else {"content": content}

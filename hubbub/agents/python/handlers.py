@@ -43,17 +43,16 @@ _BY_REASON: dict[str, HandlerName] = {
     "last_speaker": "on_reply",
     "broadcast": "on_broadcast",
 }
-"""The handler for a wake, by the reason code that the hub gives."""
+"""The handler for a wake, by the reason code from the hub."""
 
 SHOWN_AFTER_S = 1.0
-"""Seconds after which the others in the thread are shown that the agent is at work, and between
-two changes of what they are shown."""
+"""Seconds before the thread's participants see that the agent is busy, and between two updates."""
 
 log = get_logger(__name__)
 
 
 class HandlerBackend(AgentBackend):
-    """Takes turns by calling the handlers of `agent`, which is linked already."""
+    """Takes turns by calling the handlers of `agent`, which has its link already."""
 
     def __init__(self, agent: Agent, link: Link, *, timeout: float = 300.0):
         """`timeout`: seconds that a turn may take."""
@@ -63,28 +62,28 @@ class HandlerBackend(AgentBackend):
         self._first = True
 
     async def start(self) -> None:
-        """Call `on_start`; what it raises is raised."""
+        """Call `on_start`; its exceptions propagate."""
         await self._call(self._agent.on_start)
 
     async def ready(self, ready: Ready) -> None:
         self._link.offered(ready.operations)
         await self._activities.repeat()
-        if self._first or not ready.resumed:  # later, turns that have begun are our own
+        if self._first or not ready.resumed:  # later, running turns are this process's own
             self._first = False
             self._link.take_up({p.started for p in ready.pending if p.started is not None})
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
         return self._link.claim(message)
 
-    # Overhearing --------------------------------------------------------------------------------
+    # Observing -----------------------------------------------------------------------------------
 
     def observes(self, message: Message) -> bool:
         if message.sender_kind == "system" or message.sender_id == self._link.me:
             return False
         if message.type == "direct":
-            return False  # nobody overhears those; this one was the last of its interaction
+            return False  # direct messages are not observed; it ended its interaction
         if message.imported:
-            return False  # it was said long ago, and elsewhere
+            return False  # an old message from elsewhere
         return self._defines(_overhears(message))
 
     async def observe(self, message: Message) -> None:
@@ -96,7 +95,7 @@ class HandlerBackend(AgentBackend):
                     raise
                 log.info("an overheard message stays unanswered", reason=exc.message)
 
-    # Turns --------------------------------------------------------------------------------------
+    # Turns ---------------------------------------------------------------------------------------
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         await recorder.begin()
@@ -113,7 +112,7 @@ class HandlerBackend(AgentBackend):
                 await self._take_steps(plan, recorder, activity)
         except TimeoutError:
             if not limit.expired():
-                raise  # the handler's own
+                raise  # raised by the handler itself
             await recorder.end("timeout", f"not finished after {self._timeout:g} s")
         else:
             await recorder.end("finished")
@@ -170,7 +169,7 @@ class HandlerBackend(AgentBackend):
         return getattr(type(self._agent), name) is not getattr(Agent, name)
 
     async def _call(self, handler: Callable[[], object]) -> object:
-        """The handler's result: of a coroutine here, of a plain function in a thread."""
+        """The handler's result: a coroutine is awaited, a plain function runs in a thread."""
         function = handler.func if isinstance(handler, partial) else handler
         if inspect.iscoroutinefunction(function):
             result = handler()
@@ -181,7 +180,7 @@ class HandlerBackend(AgentBackend):
 
 
 def _is_task(message: Message) -> bool:
-    """Whether the message hands on work, of which a result is to be reported."""
+    """Whether the message delegates work, whose result has to be reported."""
     return message.request is not None and message.request.kind == "task"
 
 

@@ -1,4 +1,4 @@
-"""What connects a Python agent with its network: speaking, asking, looking things up."""
+"""A Python agent's connection to the network: sending, asking, delegating, reading."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from hubbub.protocol.turns import ToolCallRecord
 
 __all__ = ["Ask", "Asks", "Delegation", "Delegations", "Link", "answers", "ends"]
 
-# Questions to other participants that a handler waits for, and who gets the answers.
+# Questions that a handler waits for, and matching answers to them.
 
 
 def answers(message: Message, seq: int, thread_id: str) -> bool:
     """Whether `message` answers the one at `seq` in that thread.
 
-    It quotes it, stands under it, or is caused by it; an agent that answers several messages in one
-    turn quotes the one that it means. People name no cause: what they say next in the thread is
-    their answer.
+    It does if it quotes it, replies to it, or is caused by it; an agent that answers several
+    messages in one turn quotes the one that it means. People's messages have no cause: their next
+    message in the thread is the answer.
     """
     asked = message_id(seq)
     if message.quote is not None:
@@ -43,23 +43,23 @@ def answers(message: Message, seq: int, thread_id: str) -> bool:
 
 @dataclass(eq=False)
 class Ask:
-    """A question to `to`, which stands at `seq`; None until the hub has said where."""
+    """A question to `to`, at position `seq`; None until the hub has assigned it."""
 
     to: str
     answer: asyncio.Future[Message]
     seq: int | None = None
     thread_id: str = ""
     early: list[tuple[Message, asyncio.Future[bool]]] = field(default_factory=list)
-    """What `to` has said since, while `seq` is not known."""
+    """Messages from `to` that arrived while `seq` was not known."""
 
     def numbered(self, seq: int, thread_id: str) -> None:
-        """The question stands at `seq`: judge what came early."""
+        """The question's position is known: check the messages that came early."""
         self.seq, self.thread_id = seq, thread_id
         for message, verdict in self.early:
             verdict.set_result(self.take(message))
 
     def take(self, message: Message) -> bool:
-        """Whether the message is the answer; then it is handed over."""
+        """Resolve the question if the message is its answer. Returns whether it is."""
         assert self.seq is not None, "judged when the question has a place"
         if self.answer.done() or not answers(message, self.seq, self.thread_id):
             return False
@@ -67,7 +67,7 @@ class Ask:
         return True
 
     def over(self) -> None:
-        """Nobody waits any more."""
+        """Stop waiting."""
         self.answer.cancel()
         for _, verdict in self.early:
             if not verdict.done():
@@ -75,10 +75,10 @@ class Ask:
 
 
 class Asks:
-    """The questions under way.
+    """The open questions.
 
-    At most one to each participant at a time: so the answers cannot be mistaken for each other,
-    not even those of one who reads two questions and answers them in one go.
+    There is at most one to each participant at a time, so that answers cannot be confused, not even
+    if one message answers two questions.
     """
 
     def __init__(self) -> None:
@@ -116,18 +116,18 @@ class Asks:
         return verdict
 
 
-# Work that a handler has handed on and waits for, and who gets its end.
+# Delegated work that a handler waits for, and matching results to it.
 
 
 def ends(message: Message, request: str) -> bool:
-    """Whether the message says how that request has ended."""
+    """Whether the message ends that request."""
     mark = message.request
     return mark is not None and mark.kind != "task" and mark.id == request
 
 
 @dataclass(eq=False)
 class Delegation:
-    """One request; `id` is empty until the hub has said what it is called."""
+    """One request; `id` is empty until the hub has assigned it."""
 
     end: asyncio.Future[Message]
     id: str = ""
@@ -135,7 +135,7 @@ class Delegation:
     """Ends of requests that came while the id was not known."""
 
     def take(self, message: Message) -> bool:
-        """Whether the message is the request's end; then it is handed over."""
+        """Resolve the request if the message ends it. Returns whether it does."""
         if self.end.done() or not ends(message, self.id):
             return False
         self.end.set_result(message)
@@ -150,7 +150,7 @@ class Delegations:
 
     @contextlib.contextmanager
     def begun(self) -> Iterator[Delegation]:
-        """Within, a handler waits; what has not found its request by the end is news."""
+        """Within, a handler waits; early messages that match no request by the end are released."""
         delegation = Delegation(asyncio.get_running_loop().create_future())
         self._open.append(delegation)
         try:
@@ -161,12 +161,12 @@ class Delegations:
             self._judge(delegation)
 
     def named(self, delegation: Delegation, id: str) -> None:
-        """The hub has said what the request is called."""
+        """The hub has assigned the request's id."""
         delegation.id = id
         self._judge(delegation)
 
     def claim(self, message: Message) -> asyncio.Future[bool] | None:
-        """Whether somebody waits for the message; the verdict may come later. None: certainly
+        """Whether a handler waits for the message; the verdict may come later. None: certainly
         not.
         """
         if message.request is None or message.request.kind == "task":
@@ -181,8 +181,8 @@ class Delegations:
         return verdict if nameless else None
 
     def _judge(self, delegation: Delegation) -> None:
-        """Whose is what came early: this one's, perhaps that of another one without a name yet, or
-        nobody's.
+        """Assign the early messages: to this request, to another one without an id yet, or to
+        none.
         """
         early, delegation.early = delegation.early, []
         held = [verdict for other in self._open for _, verdict in other.early]
@@ -208,12 +208,13 @@ class Link:
         return self._inbox.me
 
     def offered(self, operations: Iterable[OperationInfo]) -> None:
-        """What the hub and its mods can be asked for."""
+        """The operations of the hub and its mods."""
         self._operations = {operation.name: operation for operation in operations}
 
     async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
-        """Call any operation. One that changes something is called once, though the handler may be
-        run again. Raises `OperationError`."""
+        """Call any operation. A write is made once, even if the handler runs again. Raises
+        `OperationError`.
+        """
         scope, info = current_scope(), self._operations.get(operation)
         if scope is None or info is None or info.permission == "read":
             return await self._outbox.call(operation, cid=None, cause=None, **args)
@@ -230,9 +231,9 @@ class Link:
         return await self._outbox.call(operation, cid=None, cause=None, **args)
 
     async def speak(self, operation: str, /, **args: JsonValue) -> SendResult:
-        """Send a message, as part of the handler that runs. Raises `OperationError`."""
+        """Send a message from the running handler. Raises `OperationError`."""
         scope = current_scope()
-        if scope is None:  # not in a handler: nothing caused it, nothing repeats it
+        if scope is None:  # not in a handler: no cause, and never repeated
             value = await self._outbox.call(operation, cid=None, cause=None, **args)
             return SendResult.model_validate(value)
         if scope.outside:
@@ -244,21 +245,22 @@ class Link:
         return sent
 
     async def write(self, operation: str, /, **args: JsonValue) -> None:
-        """Call an operation that changes something and sends nothing; a handler that is run again
-        does it once. Raises `OperationError`."""
+        """Call an operation that changes something and sends nothing; it is made once, even if the
+        handler runs again. Raises `OperationError`.
+        """
         scope = current_scope()
         cid = None if scope is None else scope.next_cid()
         await self._outbox.call(operation, cid=cid, cause=None, **args)
 
     async def activity(self, thread_id: str, data: JsonValue) -> None:
-        """Show the others in the thread what the agent is at."""
+        """Show the agent's activity to the others in the thread."""
         await self._outbox.activity(thread_id, data)
 
     async def ask(self, to: str, content: dict[str, JsonValue], within: float) -> Message:
-        """Send a direct message, and wait for the answer to it.
+        """Send a direct message, and wait for its answer.
 
-        Raises TimeoutError after `within` seconds, and `OperationError`: also where waiting would
-        close a circle of waits.
+        Raises TimeoutError after `within` seconds, and `OperationError`, also if waiting would
+        close a cycle of waiting agents.
         """
         try:
             async with _shown_waiting(to), asyncio.timeout(within), self._asks.lock(to):
@@ -273,7 +275,7 @@ class Link:
             raise TimeoutError(f"{to} has not answered within {within:g} s") from exc
 
     async def _answer(self, ask: Ask, sent: SendResult) -> Message:
-        """The answer to a question that was sent; the hub knows who waits for whom."""
+        """The answer to a question that was sent; the hub tracks who waits for whom."""
         try:
             _check_heard(ask.to, sent)
             ask.numbered(sent.seq, sent.thread_id)
@@ -284,15 +286,15 @@ class Link:
             raise
 
     async def delegate(self, to: str, task: str, deadline_s: float) -> str:
-        """Hand on work, and wait for the result. Raises `RequestFailed` when there will be none,
-        and `OperationError` where the hub refuses.
+        """Delegate work, and wait for the result. Raises `RequestFailed` when there will be none,
+        and `OperationError` if the hub refuses.
         """
         async with _shown_waiting(to):
             with self._delegations.begun() as delegation:
                 sent = await self.speak("delegate", to=to, task=task, deadline_s=deadline_s)
                 self._delegations.named(delegation, sent.id)
                 for message in self._thread(sent.thread_id):
-                    if delegation.take(message):  # it came before this process
+                    if delegation.take(message):  # it arrived before this process
                         self._let_go(message)
                 ended = await delegation.end
         assert ended.request is not None, "taken for its request"
@@ -300,10 +302,12 @@ class Link:
             raise RequestFailed(sent.id, ended.request.outcome, ended.text)
         return ended.text
 
-    # Answers that nobody must mistake for news ---------------------------------------------------
+    # Awaited answers, which must start no turn ----------------------------------------------------
 
     def claim(self, message: Message) -> asyncio.Future[bool] | None:
-        """Whether a handler waits for just this message; the verdict may come later. None: no."""
+        """Whether a handler waits for exactly this message; the verdict may come later. None:
+        no.
+        """
         verdict = self._delegations.claim(message) or self._asks.claim(message)
         turn = None if verdict is not None else self._asked_in_old_turn(message)
         if turn is not None:
@@ -312,14 +316,14 @@ class Link:
         return verdict
 
     def take_up(self, turns: Iterable[str]) -> None:
-        """These turns had begun in an earlier process and run again.
+        """These turns were started by an earlier process and run again.
 
-        Answers to what they had said are held until they have asked again, or have ended.
+        Answers to their messages are held until the turns have asked again, or have ended.
         """
         self._held = {turn: {} for turn in turns}
 
     def turn_over(self, turn: str) -> None:
-        """The turn has ended: what it has not asked for again is news."""
+        """The turn has ended: answers that it has not asked for again are released."""
         for verdict in self._held.pop(turn, {}).values():
             if not verdict.done():
                 verdict.set_result(False)
@@ -334,19 +338,19 @@ class Link:
         return None
 
     def _look_back(self, ask: Ask, sent: SendResult) -> None:
-        """A question that was asked before the process died may have its answer already."""
+        """A question from before a crash may have been answered already."""
         for message in self._thread(sent.thread_id):
             if message.sender_id == ask.to and message.seq > sent.seq and ask.take(message):
                 self._let_go(message)
 
     def _let_go(self, message: Message) -> None:
-        """Somebody has waited for a message that was held."""
+        """A held message was the awaited answer."""
         for verdicts in self._held.values():
             if message.seq in verdicts and not verdicts[message.seq].done():
                 verdicts[message.seq].set_result(True)
 
     def latest(self, message: Message) -> Message:
-        """The message with what was edited since it came."""
+        """The message with all later edits."""
         thread = self._inbox.thread(message.thread_id)
         return message if thread is None else thread.latest(message)
 
@@ -358,7 +362,7 @@ class Link:
 def _record(
     scope: Scope, cid: str, name: str, args: Mapping[str, JsonValue], result: JsonValue, at: float
 ) -> ToolCallRecord:
-    """What the turn's record tells of a call that began at `at` ms."""
+    """The turn's record of a call that started at `at` ms."""
     told = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     return ToolCallRecord(
         id=cid,
@@ -371,7 +375,7 @@ def _record(
 
 
 def _check_heard(to: str, sent: SendResult) -> None:
-    """Raises `OperationError` when who is asked will not answer: something keeps it asleep."""
+    """Raises `OperationError` when the recipient was not woken and will not answer."""
     code = sent.not_woken.get(to)
     if code is not None:
         words = f"{to} has got the question but is kept from answering it ({code}); do without"
@@ -379,7 +383,7 @@ def _check_heard(to: str, sent: SendResult) -> None:
 
 
 def _shown_waiting(whom: str) -> contextlib.AbstractAsyncContextManager[None]:
-    """Within, the running handler's turn is shown to wait."""
+    """Within, the activity of the running handler's turn is `waiting`."""
     scope = current_scope()
     if scope is None or scope.activity is None:
         return contextlib.nullcontext()

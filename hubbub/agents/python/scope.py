@@ -1,4 +1,4 @@
-"""What a handler is at work on: names the cause of what it sends, and numbers it."""
+"""The scope of a handler: the cause and the idempotency keys of what it sends."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["Scope", "current_scope", "entered"]
 
 @dataclass(slots=True)
 class Scope:
-    """One handler's run over one message.
+    """One run of a handler for one message.
 
-    `cause` is the turn, or the message that an observer saw. Writes count up: the nth write of the
-    same handler over the same message has the same `cid` whenever the run is repeated.
+    `cause` is the turn, or the message that an observer received. Writes are numbered: the nth
+    write of the same handler for the same message has the same `cid` whenever the run is repeated.
     """
 
     cause: str
     step: int = 1
     several: bool = False
-    """Whether the same turn answers other messages too."""
+    """Whether the same turn answers other messages, too."""
     clock: TurnClock = field(default_factory=TurnClock)
     """The turn's."""
     activity: Activity | None = None
-    """What the turn shows of itself; an observer shows nothing."""
+    """The turn's activity signals; None for an observer."""
     outside: bool = False
-    """Whether what is said carries content from outside the network."""
+    """Whether what it sends carries untrusted content."""
     calls: list[ToolCallRecord] = field(default_factory=list)
     _writes: int = 0
 
@@ -52,7 +52,7 @@ def current_scope() -> Scope | None:
 
 @contextlib.contextmanager
 def entered(scope: Scope) -> Iterator[Scope]:
-    """Run a block within `scope`, and the tasks that it starts."""
+    """Run a block, and the tasks that it starts, within `scope`."""
     token = _current.set(scope)
     try:
         yield scope

@@ -1,1 +1,3 @@
-"""Roles of models that plan together: router, planner, executor, reflector, and their pipeline."""
+"""Agents with several roles that plan together: router, planner, executor, reflector, and their
+pipeline.
+"""

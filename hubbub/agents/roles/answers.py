@@ -1,4 +1,4 @@
-"""What roles answer: the arguments of `route`, `submit_plan` and `judge`. Pure."""
+"""The answers of roles: the arguments of `route`, `submit_plan` and `judge`. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Read = TypeVar("Read", bound=BaseModel)
 
 
 class WrongAnswer(ValueError):
-    """What is wrong with an answer, for the model that gave it."""
+    """An invalid answer; the text tells the model what is wrong."""
 
 
 class _Arguments(Documented):
@@ -98,7 +98,7 @@ class Judgement(_Arguments):
         return self
 
     def score(self, criteria: Mapping[str, float]) -> float:
-        """What the scores come to by the criteria's weights, from 1 to 5. Raises `WrongAnswer`."""
+        """The weighted mean of the scores, from 1 to 5. Raises `WrongAnswer`."""
         if self.scores.keys() != criteria.keys():
             raise WrongAnswer(f"scores: give one for each criterion: {', '.join(criteria)}")
         whole = sum(weight * self.scores[name] for name, weight in criteria.items())
@@ -106,7 +106,7 @@ class Judgement(_Arguments):
 
 
 def read(model: type[Read], arguments: JsonValue) -> Read:
-    """The arguments as `model`. Raises `WrongAnswer` with words that a model can act on."""
+    """Parse the arguments. Raises `WrongAnswer` with words that a model can act on."""
     try:
         return model.model_validate(arguments)
     except ValidationError as exc:
@@ -133,7 +133,7 @@ def plan_spec(executors: Collection[str], most: int) -> ToolSpec:
 
 
 def judge_spec(criteria: Mapping[str, float], least: float) -> ToolSpec:
-    """The tool of a reflector that accepts what has a score of `least` by these criteria."""
+    """The tool of a reflector that accepts a score of at least `least` by these criteria."""
     schema = without_titles(Judgement.model_json_schema())
     one: dict[str, JsonValue] = {"type": "integer", "minimum": 1, "maximum": 5}
     _property(schema, "scores").update(

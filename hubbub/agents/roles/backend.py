@@ -1,4 +1,4 @@
-"""An agent that is a role, or a pipeline of them: from its YAML to the turns that it takes."""
+"""The backend of an agent with roles, or with a pipeline of them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ __all__ = ["KINDS", "RoleBackend", "role_backend"]
 
 
 class RoleBackend(AgentBackend):
-    """Takes turns as the agent's kind says. `models` has one for each role that the kind needs."""
+    """Takes turns according to the agent's kind. `models` has one for each role that the kind
+    needs.
+    """
 
     def __init__(
         self,
@@ -67,7 +69,7 @@ class RoleBackend(AgentBackend):
     async def ready(self, ready: Ready) -> None:
         self._ready, self._tools = ready, self._make_tools(ready)
         await self._activities.repeat()
-        if self._first or not ready.resumed:  # later, turns that have begun are our own
+        if self._first or not ready.resumed:  # later, running turns are this process's own
             self._first = False
             self._link.take_up({p.started for p in ready.pending if p.started is not None})
 
@@ -117,7 +119,9 @@ class RoleBackend(AgentBackend):
         first: Command,
         continues: str | None,
     ) -> tuple[Step, ...]:
-        """The turn begins, if it is a new one with this command. The steps that it has already."""
+        """Record the turn's start; `first` is the command that a new turn starts with. Returns the
+        steps that are already recorded.
+        """
         models = ", ".join(dict.fromkeys(m.model.name for m in self._models.values()))
         names = role_context.executors.names
         if not isinstance(first, Consult):
@@ -175,26 +179,25 @@ class RoleBackend(AgentBackend):
         )
 
     async def _agents(self, plan: TurnPlan) -> Sequence[ParticipantSummary]:
-        """The agents that may be given work: not those that wait for this turn's answer."""
+        """The agents that can be given work, without those that wait for this turn's answer."""
         listed = Participants.model_validate(await self._client.call("list_participants"))
         waiting = {message.sender_id for message in plan.incoming}
         targets = self._config.roles.targets
         return askable(listed.participants, self._inbox.me, targets, waiting)
 
 
-# From the YAML of a role or a pipeline to its backend.
+# Building the backend of a role or a pipeline.
 
 
 KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
-"""The kinds of agents that have roles, by what a config calls them."""
+"""The kinds of agents that have roles, by their names in a config."""
 
 
 @contextlib.asynccontextmanager
 async def role_backend(parts: Parts) -> AsyncIterator[tuple[RoleBackend, None]]:
-    """The backend of an agent of one of the kinds with roles, for as long as the block runs; it
-    takes no turns for trial.
+    """The backend of an agent of a kind with roles, while the block runs; it supports no trials.
 
-    Raises `ConfigError` when a tool, a model or a file of its prompt does not exist.
+    Raises `ConfigError` when a tool, a model or a prompt file does not exist.
     """
     config, link = parts.config, Link(parts.outbox, parts.inbox)
     more = (AskAgent(link, config.roles.request_timeout), replying(parts.outbox))

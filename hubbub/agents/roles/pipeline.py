@@ -1,26 +1,26 @@
-"""Roles at work on one turn, as a pure state machine: what happened goes in, what to do comes out.
+"""Roles in one turn, as a pure state machine: events go in, commands come out.
 
     pipeline = Pipeline(rules, executors, steps, earlier)
     commands = pipeline.start()                       Record, Consult, RunTools, Park, End
     commands = pipeline.answered([answered])
     commands = pipeline.ran(results)
 
-What comes next depends on the recorded steps alone (`hubbub.agents.roles.work`), so a turn that is
-taken up again, or goes on in the next one after a question, goes on where the record ends.
+The next command depends on the recorded steps alone (`hubbub.agents.roles.work`), so a resumed
+turn, or one that continues after a question, continues where the record ends.
 
     kind         what it does
-    router       route; run it; say what came of it
-    planner      plan; say the plan
-    executor     one call; say what came of it
-    reflector    judge; say the judgement
-    pipeline     route; plan; run what is ready, side by side, until nothing is; judge, but for
-                 one executor that the router has chosen and that has succeeded:
-                 accept -> say the answer, retry_step -> run it again, replan -> plan,
-                 escalate -> ask the person, and judge again in the turn that the answer begins
+    router       route; run it; report the result
+    planner      plan; report the plan
+    executor     one call; report the result
+    reflector    judge; report the judgement
+    pipeline     route; plan; run ready steps in parallel until there are none; judge, unless the
+                 router chose a single executor and that succeeded:
+                 accept -> send the answer, retry_step -> run it again, replan -> plan,
+                 escalate -> ask the person, and judge again in the turn that the answer starts
 
     at any time                                            next
     a router that is not sure                              ask the person
-    an answer of a role that is not valid, once            ask the role again
+    an invalid answer of a role, once                      ask the role again
     ... twice                                              end: no_action
     the first role calls `finish`                          end: finished
     retries used up                                        ask the person
@@ -87,14 +87,14 @@ _TOOL: Mapping[Role, str] = {"router": ROUTE, "planner": SUBMIT_PLAN, "reflector
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What kind of agent it is, and how far it may go."""
+    """The kind of agent, and its limits."""
 
     kind: Kind = "pipeline"
     bounds: Bounds = field(default_factory=Bounds)
     may_finish: bool = True
-    """Whether it may do nothing at all: nobody requires a reply."""
+    """Whether it may do nothing: no reply is required."""
     max_tokens: int | None = None
-    """Of all roles in one turn, read and written; None: no bound."""
+    """Of all roles in one turn, input and output; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Executors:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them. A tool goes before an agent of the same name."""
+        """All of them. A tool takes precedence over an agent of the same name."""
         return tuple(dict.fromkeys((*self.tools, *self.agents)))
 
 
@@ -121,25 +121,25 @@ class Consult(AskModel):
     may_finish: bool = False
 
     def hearing(self, steering: Sequence[Steering]) -> Self:
-        """The same role, which hears that too. It may not finish if a reply is required."""
+        """The same role with these messages. It may not finish if a reply is required."""
         may_finish = self.may_finish and not _wants_reply(steering)
         return replace(self, fresh=tuple(steering), may_finish=may_finish)
 
     @property
     def heard(self) -> tuple[Steering, ...]:
-        """All that people have said since the turn began; its prompt shows it."""
+        """All messages that people sent since the turn started; its prompt shows them."""
         return (*self.work.steered, *self.fresh)
 
     @property
     def wrong(self) -> Sequence[Step]:
-        """Its answers so far that could not be used, without what its prompt shows."""
+        """Its invalid answers so far, without the messages that its prompt shows."""
         steps = self.work.wrong.get(self.number or 0, ())
         return [step.model_copy(update={"steered": ()}) for step in steps]
 
 
 class Pipeline:
     """The state of one turn. Every method returns the commands to carry out, in order; several
-    `Consult` side by side.
+    `Consult` commands run in parallel.
     """
 
     def __init__(
@@ -149,8 +149,8 @@ class Pipeline:
         steps: Sequence[Step] = (),
         earlier: Sequence[Step] = (),
     ):
-        """`earlier` are the steps of turns before that led to the question which is answered now.
-        `steps` are what an earlier process had recorded of this one.
+        """`earlier` are the steps of the turns before, which led to the question that is answered
+        now. `steps` were recorded in this turn by an earlier process.
         """
         self.steps = [*earlier, *steps]
         self._earlier = len(earlier)
@@ -161,11 +161,11 @@ class Pipeline:
         return self._next(again=True)
 
     def answered(self, answers: Sequence[Answered]) -> list[Command]:
-        """The models have answered what the last commands asked, in that order."""
+        """The models have answered the questions of the last commands, in that order."""
         recorded: list[Command] = []
         for place, given in enumerate(answers):
             step = self._judged(given)
-            if place == 0:  # all of them have heard the same, which is recorded once
+            if place == 0:  # all were shown the same messages, which are recorded once
                 step = step.model_copy(update={"steered": given.asked.fresh})
             self.steps.append(step)
             recorded.append(Record(step))
@@ -262,7 +262,7 @@ class Pipeline:
         required = not self._rules.may_finish or _wants_reply(work.steered)
         return [Consult(self._n, role, work, None, first and not required and not self._earlier)]
 
-    # Steps that no model makes ------------------------------------------------------------------
+    # Steps made by the runtime ------------------------------------------------------------------
 
     def _run(self, work: Work, ready: Sequence[PlanStep]) -> list[Command]:
         return self._made("run", [self._call(work, step) for step in ready])
@@ -299,7 +299,7 @@ class Pipeline:
     # Answers of the models ----------------------------------------------------------------------
 
     def names(self, consult: Consult) -> tuple[str, ...]:
-        """What the role may call."""
+        """The tools that the role may call."""
         finish = (FINISH,) if consult.may_finish else ()
         return (*self._tools(consult), *finish)
 
@@ -356,8 +356,10 @@ class Pipeline:
                 self._check_call(consult.work, call.name, arguments)
 
     def _check_call(self, work: Work, tool: str, arguments: Mapping[str, JsonValue]) -> None:
-        """By the tool's own schema, as when it runs: here the role can still mend it."""
-        from hubbub.agents.tools.validation import ArgumentCheck  # a library that loads slowly
+        """Validate by the tool's own schema, as when it runs: here the role can still correct
+        it.
+        """
+        from hubbub.agents.tools.validation import ArgumentCheck  # a slow import
 
         schema = self._executors.tools[tool]
         _check_references([*arguments.values()], work.texts)
@@ -367,7 +369,7 @@ class Pipeline:
             if exc.error == "invalid_arguments":
                 raise WrongAnswer(exc.message) from exc
         except ValueError:
-            return  # the schema is none: what comes of the call says so
+            return  # the schema is invalid; running the call reports that
 
     def _check_judgement(self, judgement: Judgement, work: Work) -> None:
         said = (judgement.answer, judgement.question, judgement.reasoning, *judgement.options)
@@ -403,7 +405,7 @@ class Pipeline:
 
 
 def _check_references(said: Sequence[JsonValue], results: Collection[int]) -> None:
-    """Nothing that is sent or run may have a reference in it that stands for no result. Raises
+    """Text that is sent or run must not contain a reference without a result. Raises
     `WrongAnswer`.
     """
     wrong = unresolved(said, results)
@@ -416,12 +418,12 @@ def _wants_reply(steering: Iterable[Steering]) -> bool:
 
 
 def _after(call: ToolCallRecord, reason: str) -> str:
-    """The turn's reason after something was sent, or could not be."""
+    """The turn's reason after something was sent, or failed to be."""
     return reason if call.error is None else f"{call.name} failed: {call.result}"
 
 
 def _outcome(work: Work) -> str:
-    """What came of the last step that has a result."""
+    """The result of the last step that has one."""
     number, result = max(work.results.items())
     if result.error is None:
         return result.text or "done"
@@ -442,7 +444,7 @@ def _line(plan: Plan, step: PlanStep) -> str:
 
 
 def _reasoning(calls: Iterable[ToolCallRecord]) -> str | None:
-    """Why a role has answered as it did, in its own words."""
+    """The role's own reason for its answer."""
     given = (call.arguments for call in calls)
     said = (each.get("reasoning") for each in given if isinstance(each, dict))
     return next((text for text in said if isinstance(text, str) and text), None)

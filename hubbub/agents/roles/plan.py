@@ -1,10 +1,10 @@
-"""A plan: steps with dependencies, and texts that stand for the results of others. Pure.
+"""A plan: steps with dependencies, and references to the results of other steps. Pure.
 
     {"id": 2, "goal": "in miles", "executor": "convert", "arguments": {"km": "$step_1_result"}}
 
-`$step_1_result` may stand anywhere in arguments and goals, in nested JSON too. Alone it stands for
-the result itself (a number stays a number), within a text for the result as text. What a result
-contains is never looked at for further references.
+`$step_1_result` may stand anywhere in arguments and goals, including nested JSON. Alone it stands
+for the result itself (a number stays a number), within a text for the result as text. References
+within a result are not resolved.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ __all__ = [
 
 _REFERENCE = re.compile(r"\$step_([1-9]\d{0,3})_result(?!\w)")
 _LIKE_ONE = re.compile(r"\$\{?step_?\d+\w*", re.IGNORECASE)
-"""What is meant as a reference, written rightly or not."""
+"""Anything that is meant as a reference, well-formed or not."""
 _MOST_DEPTH = MAX_DEPTH // 2
-"""Levels of a result that is put into arguments, which have levels of their own."""
+"""Nesting depth of a result that is put into arguments, which are nested themselves."""
 
 StepId = Annotated[int, Field(ge=1, le=9999)]
 
 
 class WrongPlan(ValueError):
-    """What is wrong with a plan, for the one who made it."""
+    """An invalid plan; the text tells its author what is wrong."""
 
 
 class _Part(Documented):
@@ -76,14 +76,16 @@ class Plan(_Part):
         return {step.id: step for step in self.steps}[number]
 
     def needs(self, number: int) -> frozenset[int]:
-        """The steps whose results a step waits for: those that it names, and those it refers to."""
+        """The steps whose results a step waits for: those in `depends_on`, and those it refers
+        to.
+        """
         step = self.step(number)
         return frozenset(step.depends_on) | references([step.goal, step.arguments])
 
     def checked(self, executors: Iterable[str], most: int) -> Plan:
         """The plan, if it can be carried out. Raises `WrongPlan`.
 
-        `executors` are the tools and agents that there are, `most` is the number of steps allowed.
+        `executors` are the existing tools and agents, `most` is the maximum number of steps.
         """
         if len(self.steps) > most:
             raise WrongPlan(f"there are {len(self.steps)} steps; at most {most} are allowed")
@@ -121,7 +123,7 @@ class Plan(_Part):
         return [s for s in self.steps if s.id not in taken and self.needs(s.id) <= done]
 
     def after(self, number: int) -> frozenset[int]:
-        """The step, and all steps that need its result, directly or not."""
+        """The step, and all steps that need its result, directly or indirectly."""
         found = {number}
         while True:
             more = {s.id for s in self.steps if self.needs(s.id) & found} - found
@@ -136,7 +138,7 @@ def references(value: JsonValue | Sequence[JsonValue]) -> frozenset[int]:
 
 
 def unresolved(value: JsonValue | Sequence[JsonValue], results: Collection[int]) -> str | None:
-    """In words: what in the value is meant as the result of a step and is none of `results`."""
+    """An error message if the value contains a reference to none of `results`."""
     for text in _texts(value):
         for found in _LIKE_ONE.finditer(text):
             whole = _REFERENCE.match(text, found.start())
@@ -157,7 +159,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def fill(value: JsonValue, results: Mapping[int, str]) -> JsonValue:
-    """The value with results in the place of references; one without a result stays as it is."""
+    """The value with references replaced by results; those without a result stay."""
     if isinstance(value, str):
         whole = _REFERENCE.fullmatch(value)
         if whole and int(whole[1]) in results:
@@ -171,15 +173,15 @@ def fill(value: JsonValue, results: Mapping[int, str]) -> JsonValue:
 
 
 def fill_text(text: str, results: Mapping[int, str]) -> str:
-    """The text with results, as text, in the place of references."""
+    """The text with references replaced by results as text."""
     return _REFERENCE.sub(lambda m: results.get(int(m[1]), m[0]), text)
 
 
 def fill_arguments(
     arguments: Mapping[str, JsonValue], results: Mapping[int, str], schema: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """The arguments of a tool with results in them. Where its schema wants a text, a result is
-    one, even if it reads as a number.
+    """A tool's arguments with references replaced by results. Where its schema wants a string, a
+    result stays one, even if it looks like a number.
     """
     wanted = schema.get("properties")
     texts = {
@@ -196,7 +198,7 @@ def fill_arguments(
 
 
 def _itself(result: str) -> JsonValue:
-    """The result as JSON where it is some; else the text."""
+    """The result as JSON if it is valid JSON; else the text."""
     try:
         return read_json(result, _MOST_DEPTH)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What roles are shown: the conversation, who can do what, and where the work stands. Pure."""
+"""The user message of roles: the conversation, who can do what, and the state of the work. Pure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from hubbub.agents.roles.work import Result, Work
 __all__ = ["LEVELS", "Detail", "RoleMessage", "prompt_of", "told_executors"]
 
 _BEGIN, _END = "<conversation>", "</conversation>"
-"""Stand once in a conversation: what participants wrote is escaped."""
+"""These occur once in a conversation, because participants' text is escaped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is told of who there is, and of the work."""
+    """How much of the executors and of the work is shown."""
 
     result: int = 4000
-    """Characters of a step's result that other roles are shown; references stand for all of it."""
+    """Characters of a step's result that other roles see; references stand for all of it."""
     executors: Literal["all", "short", "names"] = "all"
     earlier: bool = True
-    """Whether plans that were given up are shown."""
+    """Whether abandoned plans are shown."""
 
 
 LEVELS = (
@@ -39,17 +39,17 @@ LEVELS = (
     Detail(200, "names"),
     Detail(60, "names", earlier=False),
 )
-"""From everything to the least; a smaller one is taken where the window has no room."""
+"""From full detail to the least; a later one is used if the window is too small."""
 _MARK = 40
-"""Characters that a cut has to win: its mark has some, too."""
+"""Characters that a cut has to save: its marker takes some, too."""
 _EARLY = 2
-"""Levels that are gone down before the last messages of the incoming thread go."""
+"""Levels that are used before the last messages of the incoming thread are left out."""
 
 
 class RoleMessage:
-    """The user message of a role. What goes first where not all has room: older messages, words
-    about who there is and long results, the last messages, then more of the former. Goals of steps,
-    judgements and what has come in stay. See `hubbub.agents.prompt.budget.UserMessage`.
+    """The user message of a role. If not all fits, this is left out in order: older messages,
+    details of executors and long results, the last messages, then more details. Goals of steps,
+    judgements and incoming messages stay. See `hubbub.agents.prompt.budget.UserMessage`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RoleMessage:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The full text."""
         return self.without(0)
 
     @property
@@ -75,17 +75,17 @@ class RoleMessage:
 
     @property
     def spare(self) -> int:
-        """All of that: what is left must be asked with the whole tool that answers it."""
+        """All of that: the rest must be asked with the whole tool that answers it."""
         return self.messages
 
     def without(self, n: int) -> str:
-        """The text after the first `n` times."""
+        """The text after leaving something out `n` times."""
         if n not in self._texts:
             self._texts[n] = self._rendered(*self._left(n))
         return self._texts[n]
 
     def _left(self, n: int) -> tuple[int, int]:
-        """How many messages are hidden, and how many levels have been gone down."""
+        """The number of hidden messages, and the level of detail."""
         spare, every = self._conversation.spare, self._conversation.messages
         early = min(max(n - spare, 0), _EARLY)
         late = max(n - every - _EARLY, 0)
@@ -100,7 +100,7 @@ class RoleMessage:
 def told_executors(
     tools: Iterable[ToolSpec], agents: Iterable[ParticipantSummary], detail: Detail = LEVELS[0]
 ) -> str:
-    """Who can do something, as part of a prompt. What agents say about themselves is escaped."""
+    """The executors as part of a prompt. Agents' self-descriptions are escaped."""
     lines = [
         *(_tool(tool, detail.executors) for tool in tools),
         *(_agent(agent, detail.executors) for agent in agents),
@@ -127,11 +127,11 @@ def _agent(agent: ParticipantSummary, words: Literal["all", "short", "names"]) -
 def prompt_of(
     conversation: str, executors: str, consult: Consult, detail: Detail = LEVELS[0]
 ) -> str:
-    """What a role is shown: the conversation, who there is, where the work stands, and what people
-    have said since it began.
+    """The user message of a role: the conversation, executors, the state of the work, and messages
+    from people since it started.
     """
     shown, end, _ = conversation.partition(_END)
-    _, begin, shown = shown.rpartition(_BEGIN)  # the words around tell an agent that acts by itself
+    _, begin, shown = shown.rpartition(_BEGIN)  # drops the text around it
     parts = [f"{begin}{shown}{end}".rstrip()]
     if consult.role in ("router", "planner"):
         parts.append(executors)

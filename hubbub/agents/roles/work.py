@@ -1,11 +1,11 @@
-"""What the recorded steps of a pipeline add up to. Pure.
+"""The state of a pipeline, computed from its recorded steps. Pure.
 
-Each step says by its fields what it is:
+The fields of a step say what it is:
 
-    role                an answer of that role: one call, with the result `accepted` or what is
-                        wrong; of an executor the call that it proposes for `plan_step`
-    made: run           calls for steps of the plan, side by side; their ids are `step_N`
-    made: ask           a question to the person; an answer to it begins another turn
+    role                an answer of that role: one call, whose result is `accepted` or an error; an
+                        executor's answer is the call that it proposes for `plan_step`
+    made: run           calls for steps of the plan, in parallel; their ids are `step_N`
+    made: ask           a question to the person; an answer to it starts another turn
     made: say           the answer to the person
 """
 
@@ -37,29 +37,29 @@ __all__ = [
 
 _CALL_ID = re.compile(r"step_(\d+)\Z")
 ONLY = 1
-"""The number of the only step of what needs no plan."""
+"""The number of the only step, where no plan is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How far roles may go."""
+    """Limits of roles."""
 
     min_confidence: float = 0.6
-    """Below it the router's choice is a question to the person."""
+    """Below it the router's choice becomes a question to the person."""
     min_score: float = 3
     """Below it nothing is accepted."""
     criteria: Mapping[str, float] = field(default_factory=lambda: RolesConfig().criteria)
-    """Weights of what a score is made of."""
+    """Weights of the criteria that make up a score."""
     judge_simple: bool = False
-    """Whether what the router has given to one executor is judged, too, when it has succeeded."""
+    """Whether the successful result of a single executor chosen by the router is judged, too."""
     max_plan_steps: int = 8
     max_retries: int = 3
-    """Steps and plans that are tried again, before a person is asked."""
+    """Retried steps and plans before a person is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a step of the plan."""
+    """The result of a step of the plan."""
 
     text: str
     error: str | None = None
@@ -70,7 +70,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The call that an executor wants to make for a step."""
+    """The call that an executor proposes for a step."""
 
     tool: str
     arguments: dict[str, JsonValue]
@@ -78,7 +78,7 @@ class Proposal:
 
 @dataclass(slots=True)
 class Work:
-    """Where the work stands."""
+    """The state of the work."""
 
     route: Route | None = None
     plan: Plan | None = None
@@ -88,23 +88,23 @@ class Work:
     judgement: Judgement | None = None
     """The last one, if it ends the turn: with an answer, or with a question to the person."""
     retries: int = 0
-    """Steps and plans that were tried again, since a person was asked last."""
+    """Retried steps and plans since a person was asked last."""
     lessons: list[str] = field(default_factory=list)
     """Why earlier attempts were not good enough, oldest first."""
     given_up: list[tuple[Plan, dict[int, Result]]] = field(default_factory=list)
-    """Earlier plans, with what had come of them."""
+    """Abandoned plans, with their results."""
     wrong: dict[int, list[Step]] = field(default_factory=dict)
-    """Answers in a row that could not be used: of an executor by its step, of others at 0."""
+    """Consecutive invalid answers: of an executor by its step, of others at 0."""
     finished: ToolCallRecord | None = None
     """The call of `finish`: there is nothing to do."""
     running: Step | None = None
-    """Has calls without result."""
+    """The step that has calls without result."""
     waits: bool = False
     """A question was sent in this turn."""
     said: ToolCallRecord | None = None
-    """The answer, as it was sent or could not be."""
+    """The answer, whether it was sent or failed to be."""
     steered: list[Steering] = field(default_factory=list)
-    """What people have said since the turn began, and a role has heard."""
+    """Messages of people since the turn started that a role was shown."""
 
     @property
     def texts(self) -> dict[int, str]:
@@ -118,14 +118,14 @@ def call_id(number: int) -> str:
 
 
 def fold(steps: Sequence[Step], bounds: Bounds, earlier: int = 0) -> Work:
-    """What `steps` add up to; the first `earlier` of them are those of turns before, which ended
-    with a question that is answered now.
+    """The state after `steps`; the first `earlier` of them are from earlier turns, which ended with
+    a question that is answered now.
     """
     work = Work()
     for position, step in enumerate(steps):
         if any(call.result is None for call in step.calls):
             work.running = step
-        if position >= earlier:  # what was said in turns before stands in the conversation
+        if position >= earlier:  # messages in earlier turns are in the conversation
             work.steered += step.steered
         match step.made:
             case "run":
