@@ -141,16 +141,17 @@ def _metrics() -> str:
 
 
 def operations_parts() -> dict[str, str]:
-    tools = [op for op in CORE_OPERATIONS if op.tool]
-    others = [op for op in CORE_OPERATIONS if not op.tool]
-    given = [op.output for op in CORE_OPERATIONS]
+    declared = sorted(CORE_OPERATIONS, key=lambda each: each.name)
+    tools = [op for op in declared if op.tool]
+    others = [op for op in declared if not op.tool]
+    given = [op.output for op in declared]
     modules = (operations, memory, branches, control, spending, admin, agents)
     outputs = [m for module in modules for m in models_of(*given, module=module)]
     outputs = [model for model in outputs if model.__name__ not in ELSEWHERE]
     return {
         "operation_list": table(
             ("operation", "permission", "what it does"),
-            [(f"[`{o.name}`](#{o.name})", o.permission, o.description) for o in CORE_OPERATIONS],
+            [(f"[`{o.name}`](#{o.name})", o.permission, o.description) for o in declared],
         ),
         "tool_operations": "\n\n".join(map(_operation, tools)),
         "program_operations": "\n\n".join(map(_operation, others)),

@@ -83,7 +83,7 @@ async def serve(
                 hub.gateway.silent = supervisor.silent
                 hub.services.launcher.launcher = supervisor
                 commands = Commands(config.path, listening.url, tokens[OPERATOR])
-                hub.services.branches.program = commands
+                hub.services.trials.program = commands
                 if with_agents:
                     hub.services.agent_editor.files = AgentFiles(
                         config,
@@ -175,7 +175,7 @@ def _telling(hub: Hub, report: Report) -> Report:
         if isinstance(event, AgentGivenUp):
             how = f"exit code {event.code}" if event.code >= 0 else "killed by a signal"
             reason = f"does not run: its process ended {event.deaths} times in a row, {how}"
-            hub.services.down.put(event.agents, reason)
+            hub.services.launcher.given_up(event.agents, reason)
 
     return on
 

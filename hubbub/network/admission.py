@@ -21,7 +21,7 @@ from hubbub.network.limits import TokenBucket
 from hubbub.network.mods.runtime import Mods
 from hubbub.network.queries import TokenHashes, TokenOwner
 from hubbub.network.records import CursorMoved, MemberLeft, ParticipantSeen, Record, ThreadCreated
-from hubbub.network.services.read_markers import said_before
+from hubbub.network.services.threads import said_before
 from hubbub.network.session import Session
 from hubbub.network.snapshot import Snapshots
 from hubbub.network.state import ChannelState, Known

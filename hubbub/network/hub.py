@@ -43,18 +43,12 @@ from hubbub.network.service import Service
 from hubbub.network.services.admin import AdminService
 from hubbub.network.services.agent_editor import AgentEditorService
 from hubbub.network.services.approvals.approvals import ApprovalService
-from hubbub.network.services.branches import BranchService
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.channels import ChannelService
-from hubbub.network.services.down import DownService
-from hubbub.network.services.interactions import InteractionService
 from hubbub.network.services.launcher import LauncherService
 from hubbub.network.services.memory import MemoryService
 from hubbub.network.services.messages import MessageService
-from hubbub.network.services.models import ModelService
-from hubbub.network.services.mods import ModService
 from hubbub.network.services.participants import ParticipantService
-from hubbub.network.services.read_markers import ReadMarkerService
 from hubbub.network.services.receipts import ReceiptService
 from hubbub.network.services.requests.requests import RequestService
 from hubbub.network.services.stops.stops import StopService
@@ -205,7 +199,7 @@ class Hub:
                 (True, self.gateway.cursors.committed),
                 (True, self.readiness.committed),
                 (kernel.state.takeovers.standing, services.takeovers.committed),
-                (kernel.state.down, services.down.committed),
+                (kernel.state.down, services.launcher.committed),
             ),
             refused=(self.readiness.refused, kernel.writes.refused),
             repeated=(kernel.writes.repeated,),
@@ -273,27 +267,21 @@ class Services:
     stops: StopService
     takeovers: TakeoverService
     mods: Mods
-    down: DownService
     completions: Completions
     launcher: LauncherService
     agent_editor: AgentEditorService
-    models: ModelService
     approvals: ApprovalService
     requests: RequestService
     budgets: BudgetService
     turns: TurnService
     trials: TrialService
-    branches: BranchService
     messages: MessageService
     participants: ParticipantService
     threads: ThreadService
     channels: ChannelService
-    read_markers: ReadMarkerService
     receipts: ReceiptService
-    interactions: InteractionService
     memory: MemoryService
     admin: AdminService
-    mod_settings: ModService
 
     @classmethod
     def of(cls, kernel: Kernel, failures: Failures, stored: StoreState) -> Self:
@@ -305,35 +293,28 @@ class Services:
             kernel, ending, budgets=budgets, stops=stops, approvals=approvals, requests=requests
         )
         ending.heard = (budgets.turns.heard, approvals.heard, requests.heard)
-        down, completions = DownService(kernel), Completions()
-        launcher = LauncherService(kernel, down)
+        launcher, completions = LauncherService(kernel), Completions()
         made = cls(
             registry=registry,
             ending=ending,
             stops=stops,
             takeovers=TakeoverService(kernel, ending),
             mods=mods,
-            down=down,
             completions=completions,
             launcher=launcher,
             agent_editor=AgentEditorService(kernel, registry, launcher, budgets, completions),
-            models=ModelService(kernel, completions),
             approvals=approvals,
             requests=requests,
             budgets=budgets,
             turns=turns,
             trials=TrialService(kernel, turns),
-            branches=BranchService(kernel),
             messages=MessageService(kernel),
             participants=ParticipantService(kernel, registry),
             threads=ThreadService(kernel),
             channels=ChannelService(kernel),
-            read_markers=ReadMarkerService(kernel),
-            receipts=ReceiptService(kernel),
-            interactions=InteractionService(kernel, turns, requests),
+            receipts=ReceiptService(kernel, turns, requests),
             memory=MemoryService(kernel),
-            admin=AdminService(kernel),
-            mod_settings=ModService(kernel, mods, registry),
+            admin=AdminService(kernel, mods, registry, completions),
         )
         for service in made:
             registry.add(service.operations())

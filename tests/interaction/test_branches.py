@@ -39,7 +39,7 @@ async def test_a_command_that_runs_is_not_begun_again_and_two_run_at_once(
         ann, bot = await network.join("ann"), await network.join("bot", "agent")
         with pytest.raises(OperationError, match="only `hubbub up` can"):
             await ann.call("branch", message="m1")
-        held = network.hub.services.branches.program = Held()
+        held = network.hub.services.trials.program = Held()
         first = await ann.post("branch", message="m1")
         again = await ann.post("branch", message="m1")
         other = await ann.post("branch", message="m2")
@@ -47,11 +47,11 @@ async def test_a_command_that_runs_is_not_begun_again_and_two_run_at_once(
             await ann.call("make_case", message="m3")
         with pytest.raises(OperationError, match="only an owner"):
             await bot.call("make_case", message="m3")
-        network.hub.services.branches.calls.patience_s = 0.0
+        network.hub.services.trials.branching.patience_s = 0.0
         with pytest.raises(OperationError, match="ask again") as caught:
             await ann.call("branch", message="m1")
         assert caught.value.temporary, "the page asks again by itself"
-        network.hub.services.branches.calls.patience_s = 10.0
+        network.hub.services.trials.branching.patience_s = 10.0
         held.go.set()
         for ref, message in ((first, "m1"), (again, "m1"), (other, "m2")):
             assert (await ann.answer(ref))["value"]["message"] == message

@@ -343,7 +343,7 @@ async def test_who_waits_for_an_agent_that_will_not_run_hears_it_when_the_disk_a
         ann = await network.join("ann")
         await ann.say("bot", "are you there?")
         store.deaf, asked = True, store.asked
-        network.hub.services.down.put(["bot"], "does not start any more")
+        network.hub.services.launcher.given_up(["bot"], "does not start any more")
         await eventually(lambda: store.asked > asked)
         store.deaf = False
         notice = (await ann.event())["message"]

@@ -1,17 +1,32 @@
-"""What only the owners of a network may do."""
+"""What only the owners of a network do: tokens, how the hub is doing, its mods and its models."""
 
 from __future__ import annotations
 
-from hubbub.errors import OperationError
+import inspect
+from collections import Counter
+from urllib.parse import urlsplit
+
+from hubbub.errors import ModelError, OperationError, UserError
+from hubbub.mods.api import Mod
+from hubbub.mods.completions import Completions
+from hubbub.mods.loader import check_permissions, settings_of
 from hubbub.mods.operation import Commit, operation
 from hubbub.network.auth import new_token, token_hash
 from hubbub.network.caller import OPERATOR, Caller
+from hubbub.network.kernel import Kernel
+from hubbub.network.mods.runtime import Mods
 from hubbub.network.queries import TokensByParticipant
 from hubbub.network.records import Record, TokenAdded, TokenRevoked
+from hubbub.network.registry import Registry
 from hubbub.network.service import Service
+from hubbub.network.targets import nearest
 from hubbub.protocol import thread_ids
 from hubbub.protocol.admin import (
+    ConfigureMod,
+    ListMods,
     ListTokens,
+    ModState,
+    ModStates,
     NetworkStatus,
     NewToken,
     ReadStatus,
@@ -19,14 +34,27 @@ from hubbub.protocol.admin import (
     TokenCounts,
     TokenFor,
 )
+from hubbub.protocol.agents import AskModel, ListModels, ModelAnswer, ModelChoice, Models
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.operations import Done
+from hubbub.wording import did_you_mean
 
 __all__ = ["AdminService"]
 
+MOST_AT_ONCE = 2
+"""Questions of one owner to models under way: each holds one of the calls that a session may read
+with."""
+
 
 class AdminService(Service):
-    """Tokens, and how the hub is doing: for owners only."""
+    """Nothing of what is asked of a model here is stored, sent or counted in a budget."""
+
+    def __init__(self, kernel: Kernel, mods: Mods, registry: Registry, completions: Completions):
+        super().__init__(kernel)
+        self._mods, self._registry = mods, registry
+        self._completions, self._asking = completions, Counter[str]()
+
+    # Tokens -----------------------------------------------------------------------------------
 
     @operation(permission="admin", tool=False, idempotent=True, output=NewToken)
     def add_token(self, call: Caller, args: TokenFor) -> Commit[Record]:
@@ -97,4 +125,86 @@ class AdminService(Service):
             down=tuple(
                 map(self.state.describe, filter(None, map(self.state.get, self.state.down)))
             ),
+        )
+
+    # Mods -------------------------------------------------------------------------------------
+
+    @operation(tool=False)
+    def list_mods(self, call: Caller, args: ListMods) -> ModStates:
+        """List the mods of the network in the order in which messages pass them."""
+        return ModStates(mods=tuple(self._described(mod) for mod in self.kernel.pipeline.mods))
+
+    @operation(permission="admin", tool=False, idempotent=True)
+    def configure_mod(self, call: Caller, args: ConfigureMod) -> ModState:
+        """Give a mod other settings while it runs. Wrong ones change nothing. They hold until the
+        network ends: what it starts with is in its YAML."""
+        mod = self._named(args.name)
+        try:
+            config = settings_of(type(mod), args.settings)
+            check_permissions(mod, config)
+        except UserError as error:
+            raise OperationError(ErrorCode.BAD_REQUEST, str(error)) from error
+        self._mods.configure(mod, config)
+        return self._described(mod)
+
+    def _named(self, name: str) -> Mod:
+        mods = {mod.name: mod for mod in self.kernel.pipeline.mods}
+        if name in mods:
+            return mods[name]
+        hint = did_you_mean(name, mods, "; see list_mods")
+        raise OperationError(ErrorCode.NOT_FOUND, f"the network has no mod {name[:64]!r}{hint}")
+
+    def _described(self, mod: Mod) -> ModState:
+        own = [op.name for op in self._registry.values() if op.mod == mod.name]
+        about = " ".join((inspect.getdoc(mod) or "").split("\n\n")[0].split())
+        failures = self.kernel.metrics.mod_failures[mod.name]
+        return ModState(name=mod.name, about=about, operations=tuple(own), failures=failures)
+
+    # Models -----------------------------------------------------------------------------------
+
+    @operation(permission="admin", tool=False)
+    def list_models(self, call: Caller, args: ListModels) -> Models:
+        """List the models of the network's file, and what they cost."""
+        return Models(
+            models=tuple(
+                ModelChoice(
+                    name=name,
+                    model=model.model,
+                    endpoint=urlsplit(model.base_url).netloc.rpartition("@")[2],
+                    usd_in=model.price.input if model.price else None,
+                    usd_out=model.price.output if model.price else None,
+                    context_window=model.context_window,
+                )
+                for name, model in self.kernel.file.models.items()
+            )
+        )
+
+    @operation(permission="admin", tool=False)
+    async def ask_model(self, call: Caller, args: AskModel) -> ModelAnswer:
+        """Ask a model directly, without any agent: to see whether it answers, or how it would with
+        an instruction. It has no tools; it costs what it costs."""
+        known = self.kernel.file.models
+        if args.model not in known:
+            text = f"model: there is no model {args.model!r}{nearest(args.model, known)}"
+            raise OperationError(ErrorCode.NOT_FOUND, text)
+        if self._asking[call.participant] >= MOST_AT_ONCE:
+            text = f"{MOST_AT_ONCE} questions of yours are under way; wait for one of them"
+            raise OperationError(ErrorCode.LIMIT, text)
+        system = [{"role": "system", "content": args.instruction}] if args.instruction else []
+        said = [{"role": each.role, "content": each.text} for each in args.messages]
+        began, steady = self.kernel.steady.now(), self.kernel.steady
+        self._asking[call.participant] += 1
+        try:
+            answer = await self._completions.ask(known[args.model], [*system, *said])
+        except ModelError as error:
+            text = f"{args.model} does not answer: {error}"
+            raise OperationError(ErrorCode.NOT_TRIED, text) from error
+        finally:
+            self._asking[call.participant] -= 1
+        return ModelAnswer(
+            text=answer.text,
+            seconds=round(steady.now() - began, 3),
+            tokens_in=answer.tokens_in,
+            tokens_out=answer.tokens_out,
+            usd=answer.usd,
         )

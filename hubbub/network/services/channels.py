@@ -10,7 +10,7 @@ from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.records import MemberLeft, Record, ThreadCreated
 from hubbub.network.service import Service
-from hubbub.network.services.read_markers import said_before
+from hubbub.network.services.threads import said_before
 from hubbub.network.state import ChannelState
 from hubbub.network.stored import StoredChannel, StoredMark, StoredMember
 from hubbub.network.targets import nearest

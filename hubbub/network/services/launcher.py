@@ -1,17 +1,27 @@
-"""The processes of the agents that the network itself starts: for owners only."""
+"""The processes of the agents that the network itself starts, and agents that do not run and will
+not by themselves. Who waits for one is told, and who writes to it later; what they said waits all
+the same, and is answered when it runs again.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
+from hubbub.network.log import Entry
+from hubbub.network.queries import PendingWakes
 from hubbub.network.service import Service
-from hubbub.network.services.down import DownService
+from hubbub.network.services.turns.unanswered import asker
+from hubbub.network.session import Session
 from hubbub.protocol.admin import (
     AgentLog,
     AgentProcess,
@@ -20,6 +30,7 @@ from hubbub.protocol.admin import (
     OneAgent,
 )
 from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message
 
 __all__ = ["Launcher", "LauncherService"]
 
@@ -43,12 +54,11 @@ class Launcher(Protocol):
 
 
 class LauncherService(Service):
-    """Hands what owners want of processes to the launcher. It holds until the network ends: what
-    starts with it stands in its config."""
+    """Hands what owners want of processes to the launcher, which holds until the network ends: what
+    starts with it stands in its config. Knows which agents do not run, why, and who is told."""
 
-    def __init__(self, kernel: Kernel, down: DownService):
+    def __init__(self, kernel: Kernel):
         super().__init__(kernel)
-        self._down = down
         self._stopped: dict[str, str] = {}
         """Agents that were stopped while they were here, with the reason that people are told."""
         self.launcher: Launcher | None = None
@@ -83,7 +93,7 @@ class LauncherService(Service):
         self._stopped.update(dict.fromkeys(agents, reason))
         log.info("an agent is stopped", agent=args.agent, by=call.participant)
         await launcher.stop(args.agent)
-        self._down.put([agent for agent in agents if agent in self._stopped], reason)
+        self.given_up([agent for agent in agents if agent in self._stopped], reason)
         return self._about(args.agent)
 
     @operation(permission="admin", tool=False)
@@ -109,11 +119,11 @@ class LauncherService(Service):
             self._stopped.pop(agent, None)
             return
         self._stopped[agent] = reason
-        self._down.put([agent], reason)
+        self.given_up([agent], reason)
 
     def absent(self, participant: str, *, replaced: bool) -> None:
         if not replaced and (reason := self._stopped.get(participant)):
-            self._down.put([participant], reason)
+            self.given_up([participant], reason)
 
     def _of(self, args: OneAgent) -> Launcher:
         """Raises `OperationError` for an agent that this network does not start."""
@@ -130,3 +140,63 @@ class LauncherService(Service):
     def _together(self, agent: str) -> Sequence[str]:
         (process,) = self._about(agent).processes
         return [agent, *process.together]
+
+    # Agents that do not run -----------------------------------------------------------------
+
+    def given_up(self, agents: Sequence[str], reason: str) -> None:
+        """These run no more; `reason` reads on from their name."""
+        gone = [agent for agent in agents if agent not in self.state.presence]
+        self.state.down.update(dict.fromkeys(gone, reason))
+        self.kernel.notifications.down_changed(gone)
+        for agent in gone:
+            self.kernel.spawn(self.kernel.until_readable(partial(self._tell, agent, reason)))
+
+    def joined(self, session: Session) -> None:
+        """An agent runs again, whoever has started it."""
+        if not session.is_person:
+            self.state.down.pop(session.participant, None)
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """Who waits for an agent that does not run is told."""
+        for entry in entries if self.state.down else ():
+            self._committed(entry)
+
+    def _committed(self, entry: Entry) -> None:
+        for agent, _, reply in entry.decisions:
+            reason = self.state.down.get(agent) if reply == "required" else None
+            if reason is not None:
+                seq, draft = entry.seq, entry.draft
+                self._notice(agent, reason, entry.thread.id, [f"m{seq}"], seq, [draft.said_by])
+
+    async def _tell(self, agent: str, reason: str) -> None:
+        """Tell those whose messages wait at the agent, once in each thread."""
+        rows = await self.store.read(PendingWakes(agent, self.kernel.log.head))
+        if agent not in self.state.down:
+            return  # it runs again
+        waiting = defaultdict[str, list[Message]](list)
+        for row in rows:
+            if row.reply == "required":
+                message = Message.model_validate_json(row.body)
+                waiting[message.thread_id].append(message)
+        for thread_id, messages in waiting.items():
+            ids, people = [m.id for m in messages], list(map(asker, messages))
+            self._notice(agent, reason, thread_id, ids, messages[0].seq, people)
+
+    def _notice(
+        self,
+        agent: str,
+        reason: str,
+        thread_id: str,
+        messages: Sequence[str],
+        seq: int,
+        people: Sequence[str],
+    ) -> None:
+        text = f"{agent} {reason}. What it was asked waits until somebody starts it again."
+        details: dict[str, JsonValue] = {
+            "code": "agent_down",
+            "agent": agent,
+            "messages": list[JsonValue](messages),
+        }
+        once = f"down:{seq}:{agent}"[:200]
+        to = dict.fromkeys(people)
+        self.kernel.writes.notice(thread_id, text, details, once, to=to)

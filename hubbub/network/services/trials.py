@@ -1,32 +1,41 @@
-"""Trying a recorded turn with another prompt or model: the agent that ran it asks, the hub hands
-question and answer on. Nothing is written, and nothing is sent."""
+"""Trials, for owners: a recorded turn begun once more by its agent's model, and a copy of the
+network that goes on from a message, in a process beside the hub. Nothing is written here, and
+nothing is sent.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from hubbub.errors import OperationError
 from hubbub.ids import new_ulid
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.service import LongCalls, Service
+from hubbub.network.service import Service
 from hubbub.network.services.turns.turns import TurnService
 from hubbub.network.session import Session
 from hubbub.network.stored import StoredTurn
 from hubbub.protocol.agents import Trial, TriedTurn, TryTurn, TurnTried
+from hubbub.protocol.branches import Branch, Branched, Case, MakeCase
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
-from hubbub.protocol.operations import Done
+from hubbub.protocol.operations import Done, Input
 from hubbub.protocol.turns import TurnStart
 
-__all__ = ["DEADLINE_S", "TrialService"]
+__all__ = ["DEADLINE_S", "Program", "TrialService"]
+
+T = TypeVar("T")
 
 DEADLINE_S = 120.0
 """Seconds in which the agent has to answer."""
 MOST_AT_ONCE = 2
-"""Trials of one owner under way: each costs what a model costs."""
+"""Trials of one owner under way, and branches of all owners: each costs what models cost."""
+OWNERS = "owners"
+"""They share the branches that are under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +46,74 @@ class Waiting:
     answer: asyncio.Future[TurnTried]
 
 
+class Program(Protocol):
+    """The command line, for this network. Raises `OperationError` with its words."""
+
+    def branch(self, args: Branch) -> Coroutine[Any, Any, Branched]: ...
+
+    def case(self, message: str) -> Coroutine[Any, Any, str]: ...
+
+
+class LongCalls:
+    """Calls that may take longer than a connection may be silent.
+
+    Who waits longer than `patience_s` is refused for now and is to ask again. Who asks again, also
+    after its connection was lost, joins what is under way: a call runs on without anybody who
+    waits, and its result stays until somebody has had it, or another call begins.
+    """
+
+    patience_s = 10.0
+
+    def __init__(self, most: int):
+        self._most = most
+        self._running: dict[tuple[str, Input], asyncio.Task[Any]] = {}
+
+    async def join(self, who: str, args: Input, run: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of this call of `who`, which `run` begins if it is not under way.
+
+        Raises what `run` raises, and `OperationError` if it takes longer, if `most` of `who` are
+        under way, and when the hub stops.
+        """
+        key = who, args
+        task: asyncio.Task[T] | None = self._running.get(key)
+        if task is None:
+            self._running = {key: each for key, each in self._running.items() if not each.done()}
+            if sum(other == who for other, _ in self._running) >= self._most:
+                text = f"{self._most} of these are under way; wait for one of them"
+                raise OperationError(ErrorCode.LIMIT, text)
+            task = self._running[key] = asyncio.create_task(run())
+            task.add_done_callback(_seen)
+        await asyncio.wait({task}, timeout=self.patience_s)
+        if not task.done():
+            raise OperationError(ErrorCode.NOT_TRIED, "it is under way: ask again", temporary=True)
+        self._running = {key: each for key, each in self._running.items() if each is not task}
+        if task.cancelled():
+            raise OperationError(ErrorCode.DRAINING, "the hub is stopping; come back")
+        return task.result()
+
+    def close(self) -> None:
+        """End all that is under way."""
+        for task in self._running.values():
+            task.cancel()
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """A failure that nobody has waited for is no surprise to asyncio."""
+    if not task.cancelled():
+        task.exception()
+
+
 class TrialService(Service):
-    """Knows the trials that are under way. Nothing of them is stored."""
+    """Knows the trials that are under way."""
 
     def __init__(self, kernel: Kernel, turns: TurnService):
         super().__init__(kernel)
         self._turns = turns
         self._waiting: dict[str, Waiting] = {}
-        self.calls = LongCalls(MOST_AT_ONCE)
+        self.program: Program | None = None
+        self.calls, self.branching = LongCalls(MOST_AT_ONCE), LongCalls(MOST_AT_ONCE)
 
-    # A read for the hub: what the owner writes meanwhile does not wait for the model.
+    # Reads for the hub: what the owner writes meanwhile does not wait for the models.
     @operation(tool=False)
     async def try_turn(self, call: Caller, args: TryTurn) -> TriedTurn:
         """Ask the model of a recorded turn once more how to begin it, with another system prompt or
@@ -67,6 +134,28 @@ class TrialService(Service):
             )
         trial.answer.set_result(args)
         return Done()
+
+    @operation(tool=False)
+    async def branch(self, call: Caller, args: Branch) -> Branched:
+        """Let a copy of the network go on from a message with other instructions or models, apart
+        from it, and compare. Nothing is sent, and no tool that reaches out is run. For owners; the
+        store must be a file."""
+        program = self._program(call)
+        return await self.branching.join(OWNERS, args, lambda: program.branch(args))
+
+    @operation(tool=False)
+    async def make_case(self, call: Caller, args: MakeCase) -> Case:
+        """Write what came of a message as a case for `hubbub test`. All of it must be over. For
+        owners."""
+        program = self._program(call)
+        yaml = await self.branching.join(OWNERS, args, lambda: program.case(args.message))
+        return Case(yaml=yaml)
+
+    def _program(self, call: Caller) -> Program:
+        call.require_owner()
+        if self.program is None:
+            raise _not_tried("only `hubbub up` can do this")
+        return self.program
 
     async def _try(self, stored: StoredTurn, args: TryTurn) -> TriedTurn:
         """What the agent of the turn answers. Raises `OperationError` if it has no answer."""
@@ -108,8 +197,9 @@ class TrialService(Service):
                 trial.answer.set_exception(_not_tried(gone))
 
     def close(self) -> None:
-        """The hub stops: nobody waits any longer."""
+        """The hub stops: nobody waits any longer, and processes of branches end."""
         self.calls.close()
+        self.branching.close()
 
 
 def _not_tried(why: str) -> OperationError:
