@@ -21,7 +21,7 @@ from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.records import Record
-from hubbub.network.registry import Registry
+from hubbub.network.service import Registry
 from hubbub.network.session import Session
 from hubbub.protocol.codec import Call
 from hubbub.protocol.codes import ErrorCode

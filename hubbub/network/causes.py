@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from hubbub.ids import interaction_id
 from hubbub.network.log import Entry, Log
 from hubbub.network.ports import Store
 from hubbub.network.routing import Router
 from hubbub.network.state import NetworkState
-from hubbub.network.trace_context import Ancestor, Recent
+from hubbub.network.trace_context import Ancestor
 
 __all__ = ["Causes"]
+
+REMEMBERED = 4096
+"""Messages: a cause is nearly always one of the last ones."""
+
+Slot = tuple[int, int, str, str | None, int, int, bool]
+"""Of the message at this position: its thread's number, its sender, its interaction (None if it has
+opened one), its hop, how many there may be, whether it is from outside. Every message is kept, and
+few are asked for."""
 
 
 class Causes:
@@ -19,32 +28,33 @@ class Causes:
 
     def __init__(self, store: Store, log: Log, state: NetworkState, router: Router):
         self._store, self._log, self._state, self._router = store, log, state, router
-        self._recent = Recent()
+        self._ring: list[Slot] = [(0, 0, "", None, 0, 0, False)] * REMEMBERED
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """The entries are durable, and may be named from now on."""
-        self._recent.add(
-            [
-                (
-                    e.seq,
-                    e.thread.no,
-                    e.draft.sender_id,
-                    e.interaction,
-                    e.hop,
-                    e.hop_limit,
-                    e.draft.outside,
-                )
-                for e in entries
-            ]
-        )
+        ring = self._ring
+        for e in entries:
+            draft = e.draft
+            ring[e.seq % REMEMBERED] = (
+                e.seq,
+                e.thread.no,
+                draft.sender_id,
+                e.interaction,
+                e.hop,
+                e.hop_limit,
+                draft.outside,
+            )
 
     def recent(self, seq: int) -> Ancestor | None:
         """The message at `seq`, if it is among the last ones."""
-        return self._recent.get(seq)
+        at, thread_no, sender, interaction, hop, limit, outside = self._ring[seq % REMEMBERED]
+        if at != seq or seq == 0:
+            return None
+        return Ancestor(thread_no, sender, interaction or interaction_id(seq), hop, limit, outside)
 
     async def ancestor(self, seq: int) -> Ancestor | None:
         """The message at `seq`; None: there is none. Raises `StoreUnavailable`."""
-        known = self._recent.get(seq)
+        known = self.recent(seq)
         if known is not None:
             return known
         body = await self._store.message(seq) if seq <= self._log.head else None

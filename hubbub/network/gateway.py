@@ -20,8 +20,7 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.log import Change, Entry, Log
 from hubbub.network.mods.runtime import Mods
 from hubbub.network.records import CursorMoved, Record, WakesSettled
-from hubbub.network.registry import Registry
-from hubbub.network.service import Service
+from hubbub.network.service import Registry, Service
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.session import Session
 from hubbub.network.snapshot import Snapshots

@@ -37,9 +37,8 @@ from hubbub.network.queries import OpenWakes
 from hubbub.network.queues import Queues
 from hubbub.network.readiness import Readiness
 from hubbub.network.records import Record
-from hubbub.network.registry import Registry
 from hubbub.network.routing import Router
-from hubbub.network.service import Service
+from hubbub.network.service import Registry, Service
 from hubbub.network.services.admin import AdminService
 from hubbub.network.services.agent_editor import AgentEditorService
 from hubbub.network.services.approvals.approvals import ApprovalService

@@ -1,20 +1,24 @@
 """What the hub itself tells of what goes on: who came and went, what arrived, who is at work, which
 channels there are.
 
-All of it is ephemeral: who misses it learns the state when it joins.
+All of it is ephemeral: who misses it learns the state when it joins. So that nobody who joins sees
+an agent at rest that has been at work for a minute, what an agent says of its activity in a thread
+is kept until it says `idle` there, or goes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from hubbub.clock import Clock
 from hubbub.errors import OperationError
 from hubbub.mods.pipeline import Pipeline
-from hubbub.network.activities import Activities, Change
 from hubbub.network.fanout import Fanout
 from hubbub.network.session import Session
 from hubbub.network.state import NetworkState
@@ -23,7 +27,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
 
-__all__ = ["HUB_SIGNALS", "Notifications"]
+__all__ = ["HUB_SIGNALS", "Activities", "Activity", "Change", "Notifications"]
 
 HUB_SIGNALS = frozenset(
     {
@@ -259,3 +263,75 @@ class Notifications:
                     age_s=round(now - activity.since, 3),
                 )
                 session.write(signal.encoded())
+
+
+MOST_THREADS = 64
+"""Threads of one agent that are remembered; of more, those that it spoke of last."""
+MOST_BYTES = 1024
+"""Of what an agent says of one activity, as JSON; of more, only the state is remembered."""
+
+Change = Literal["working", "idle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What an agent does in a thread, as it said it at `since` (monotonic seconds)."""
+
+    agent: str
+    thread_id: str
+    data: JsonValue
+    since: float
+
+
+class Activities:
+    """The last `activity` of each agent in each thread that is not `idle`."""
+
+    def __init__(self) -> None:
+        self._active: dict[str, dict[str, Activity]] = {}
+        self._since: dict[str, float] = {}
+
+    def note(self, agent: str, thread_id: str, data: JsonValue, now: float) -> Change | None:
+        """An agent says what it does in a thread.
+
+        Returns whether it has begun to work, or has come to rest altogether; None if neither.
+        """
+        state = _state(data)
+        threads = self._active.setdefault(agent, {})
+        threads.pop(thread_id, None)
+        if state != "idle":
+            small = len(to_json(data)) <= MOST_BYTES
+            told: JsonValue = data if small else {"state": state[:MOST_BYTES]}
+            threads[thread_id] = Activity(agent, thread_id, told, now)
+            if len(threads) > MOST_THREADS:
+                del threads[next(iter(threads))]
+        return self._change(agent, now)
+
+    def clear(self, agent: str) -> Change | None:
+        """The agent is gone, and whatever it did with it. Returns what `note` would."""
+        self._active.pop(agent, None)
+        return self._change(agent, 0.0)
+
+    def _change(self, agent: str, now: float) -> Change | None:
+        if self._active.get(agent):
+            if agent in self._since:
+                return None
+            self._since[agent] = now
+            return "working"
+        self._active.pop(agent, None)
+        return "idle" if self._since.pop(agent, None) is not None else None
+
+    def working(self) -> Iterator[tuple[str, float]]:
+        """Each agent that works somewhere, and since when."""
+        yield from self._since.items()
+
+    def __iter__(self) -> Iterator[Activity]:
+        for threads in self._active.values():
+            yield from threads.values()
+
+
+def _state(data: JsonValue) -> str:
+    """What the data says that the agent is at; an agent that says nothing is idle."""
+    state = data.get("state") if isinstance(data, dict) else data
+    if state is None or state is False or state == "":
+        return "idle"
+    return state if isinstance(state, str) else "working"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Statement
-from hubbub.network.lives import NO_LIVES, Lives
+from hubbub.network.running_turns import NO_LIVES, Lives
 from hubbub.network.stored import (
     StoredChannel,
     StoredMark,

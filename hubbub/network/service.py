@@ -1,4 +1,5 @@
-"""A service: one capability of the hub beside its kernel, with the operations that belong to it.
+"""A service: one capability of the hub beside its kernel, with the operations that belong to it;
+and the registry of all operations, those of mods included.
 
     class MemoryService(Service):
         @operation(permission="write", output=Done)
@@ -11,7 +12,7 @@ in which they hear.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from types import MethodType
 
@@ -19,7 +20,7 @@ from hubbub.mods.operation import Operation
 from hubbub.network.kernel import Kernel
 from hubbub.network.session import Session
 
-__all__ = ["Service"]
+__all__ = ["Registry", "Service"]
 
 
 class Service:
@@ -56,3 +57,33 @@ class Service:
 
     def absent(self, participant: str, *, replaced: bool) -> None:
         """The last connection of the participant is gone; `replaced`: for a newer one."""
+
+
+class Registry:
+    """Operations by name; each is declared once."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Operation] = {}
+        self.version = 0
+        """Grows whenever an operation is added or replaced."""
+
+    def add(self, operations: Iterable[Operation]) -> None:
+        """Raises ValueError for a name that is taken."""
+        for operation in operations:
+            if operation.name in self.by_name:
+                raise ValueError(f"the operation {operation.name} is declared twice")
+            self.by_name[operation.name] = operation
+        self.version += 1
+
+    def replace(self, operations: Iterable[Operation]) -> None:
+        """Run these in place of those of the same name; others of them are left out."""
+        for operation in operations:
+            if operation.name in self.by_name:
+                self.by_name[operation.name] = operation
+        self.version += 1
+
+    def get(self, name: str) -> Operation | None:
+        return self.by_name.get(name)
+
+    def values(self) -> Collection[Operation]:
+        return self.by_name.values()

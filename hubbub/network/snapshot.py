@@ -14,7 +14,7 @@ from hubbub.mods.pipeline import Pipeline
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import PendingWakes
-from hubbub.network.registry import Registry
+from hubbub.network.service import Registry
 from hubbub.network.stored import PendingRow
 from hubbub.network.threads import Thread
 from hubbub.protocol.frames import Identify

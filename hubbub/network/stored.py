@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hubbub.network.lives import NO_LIVES, Lives
+from hubbub.network.running_turns import NO_LIVES, Lives
 
 __all__ = [
     "NO_PROMPTS",

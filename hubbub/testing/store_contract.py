@@ -36,7 +36,6 @@ except ImportError as error:
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network import queries
-from hubbub.network.lives import NO_LIVES
 from hubbub.network.ports import DuplicateCids, Store
 from hubbub.network.records import (
     DIGEST,
@@ -58,6 +57,7 @@ from hubbub.network.records import (
     WakesSettled,
     WakesTaken,
 )
+from hubbub.network.running_turns import NO_LIVES
 from hubbub.network.stored import (
     Settled,
     StoredKey,

@@ -42,7 +42,7 @@ from hubbub.network.gateway import Gateway
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.path_switch import Doors
-from hubbub.network.registry import Registry
+from hubbub.network.service import Registry
 from hubbub.network.session import Session, SessionHost
 from hubbub.network.stored import StoredEvent
 from hubbub.protocol.codec import (

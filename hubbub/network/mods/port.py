@@ -1,4 +1,4 @@
-"""`KernelPort`: what a mod's host asks of the kernel."""
+"""`KernelPort`: what a mod's host asks of the kernel, and when mods want to be called."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Any
 
+from hubbub.clock import Clock
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
 from hubbub.mods.host import Busy, Latest, Restored, Row, Said, Standing
@@ -14,7 +15,6 @@ from hubbub.mods.operation import Calling, Statement, Value
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
-from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.failures import owners_of
 from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
@@ -23,11 +23,12 @@ from hubbub.network.services.channels import new_channel
 from hubbub.network.services.messages import find_message, stored_message, unknown_message
 from hubbub.network.services.threads import find_thread
 from hubbub.network.threads import Thread
+from hubbub.network.timer import Timer
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, Participant
 
-__all__ = ["KernelPort", "Position", "restored"]
+__all__ = ["Alarms", "KernelPort", "Position", "restored"]
 
 # Messages of mods on their way into the log: waiting for their place, and from transcripts.
 
@@ -248,3 +249,72 @@ class KernelPort:
 def _caller(call: Calling) -> Caller:
     assert isinstance(call, Caller), "operations are called by the hub alone"
     return call
+
+
+Ring = Callable[[Mod, str], None]
+
+
+class Alarms:
+    """Calls `ring(mod, key)` when the time has come: of day (`clock`), or of a wait (`steady`)."""
+
+    def __init__(self, clock: Clock, steady: Clock, ring: Ring):
+        self._steady = steady
+        self._moments, self._waits = _Calls(clock, ring), _Calls(steady, ring)
+
+    def set(self, mod: Mod, key: str, when: float) -> None:
+        """In place of what the mod asked for under the key before."""
+        self._moments.set(mod, key, when)
+
+    def wait(self, mod: Mod, key: str, seconds: float) -> None:
+        """In place of the wait under the key."""
+        self._waits.set(mod, key, self._steady.now() + seconds)
+
+    def cancel(self, mod: Mod, key: str) -> None:
+        """Neither the moment nor the wait."""
+        self._moments.cancel(mod, key)
+        self._waits.cancel(mod, key)
+
+    def look(self) -> None:
+        """Look at the time now: for clocks that are moved by hand."""
+        self._moments.timer.look()
+        self._waits.timer.look()
+
+    def stop(self) -> None:
+        """Nobody is called any more."""
+        self._moments.stop()
+        self._waits.stop()
+
+
+class _Calls:
+    """Those of one clock."""
+
+    def __init__(self, clock: Clock, ring: Ring):
+        self._ring = ring
+        self._due: dict[tuple[Mod, str], float] = {}
+        self.timer = Timer(clock, self._look)
+
+    def set(self, mod: Mod, key: str, when: float) -> None:
+        self._due[mod, key] = when
+        self.timer.at(when)
+
+    def cancel(self, mod: Mod, key: str) -> None:
+        self._due.pop((mod, key), None)
+
+    def stop(self) -> None:
+        self._due.clear()
+        self.timer.stop()
+
+    def _look(self, now: float) -> float | None:
+        due = (
+            sorted(
+                ((when, place) for place, when in self._due.items() if when <= now),
+                key=lambda each: (each[0], each[1][1]),  # mods have no order among themselves
+            )
+            if self._due
+            else []
+        )
+        for when, place in due:
+            if self._due.get(place) == when:  # else an earlier one has changed it
+                del self._due[place]
+                self._ring(*place)
+        return min(self._due.values(), default=None)

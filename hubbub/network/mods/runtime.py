@@ -21,15 +21,13 @@ from hubbub.mods.operation import Operation
 from hubbub.network.caller import OPERATOR
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
-from hubbub.network.mods.alarms import Alarms
 from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.operations import ModOperations
-from hubbub.network.mods.port import KernelPort
+from hubbub.network.mods.port import Alarms, KernelPort
 from hubbub.network.policy import Gate
 from hubbub.network.queries import ModsWithTables
 from hubbub.network.records import ModRows, Record, ThreadCreated
-from hubbub.network.registry import Registry
-from hubbub.network.service import Service
+from hubbub.network.service import Registry, Service
 from hubbub.network.session import Session
 from hubbub.network.store.backups import files_of
 from hubbub.network.stored import StoredMember

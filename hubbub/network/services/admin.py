@@ -17,8 +17,7 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.mods.runtime import Mods
 from hubbub.network.queries import TokensByParticipant
 from hubbub.network.records import Record, TokenAdded, TokenRevoked
-from hubbub.network.registry import Registry
-from hubbub.network.service import Service
+from hubbub.network.service import Registry, Service
 from hubbub.network.targets import nearest
 from hubbub.protocol import thread_ids
 from hubbub.protocol.admin import (

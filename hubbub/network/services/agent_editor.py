@@ -26,8 +26,7 @@ from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import MemoriesOf
 from hubbub.network.records import Record, Remembered
-from hubbub.network.registry import Registry
-from hubbub.network.service import Service
+from hubbub.network.service import Registry, Service
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.launcher import LauncherService
 from hubbub.protocol.agents import (

@@ -6,8 +6,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.registry import Registry
-from hubbub.network.service import Service
+from hubbub.network.service import Registry, Service
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import (
     DescribeOperations,

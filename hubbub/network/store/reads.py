@@ -16,8 +16,7 @@ from hubbub.errors import LogDamaged
 from hubbub.network.store.checksums import ENTRY, log_end, proven_body
 from hubbub.network.store.control import control_state
 from hubbub.network.store.database import Database, snapshot
-from hubbub.network.store.floors import floor_of
-from hubbub.network.store.index import indexed_upto
+from hubbub.network.store.index import floor_of, indexed_upto
 from hubbub.network.stored import (
     OpenWake,
     PendingRow,

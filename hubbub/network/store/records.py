@@ -33,7 +33,7 @@ from hubbub.network.records import (
     WakesTaken,
 )
 from hubbub.network.store.database import Database
-from hubbub.network.store.floors import lift_floor, raise_floors
+from hubbub.network.store.index import lift_floor, raise_floors
 from hubbub.network.store.mods import write_mod_rows
 from hubbub.network.stored import (
     StoredChannel,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hubbub.network.lives import Lives
 from hubbub.network.records import DIGEST
+from hubbub.network.running_turns import Lives
 from hubbub.network.store.database import Database, snapshot
 from hubbub.network.stored import Prompts, StoredTurn
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.network.activities import MOST_BYTES, MOST_THREADS, Activities
+from hubbub.network.notifications import MOST_BYTES, MOST_THREADS, Activities
 
 
 def told(activities: Activities) -> dict[tuple[str, str], JsonValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.network.lives import MOST_DEATHS, NO_LIVES, Lives
+from hubbub.network.running_turns import MOST_DEATHS, NO_LIVES, Lives
 
 
 def after(*begins: tuple[str | None, int], left: bool = False) -> Lives:

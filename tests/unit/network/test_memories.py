@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.network.state import MemoryKeys
+from hubbub.network.marks import MemoryKeys
 from hubbub.network.stored import StoredKey
 
 

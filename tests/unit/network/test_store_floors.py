@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from hubbub.network.records import Batch, Record, TurnBegun, TurnEnded, WakesSettled
-from hubbub.network.store.floors import floor_of, lift_floor, raise_floors
+from hubbub.network.store.index import floor_of, lift_floor, raise_floors
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.writer import BatchWriter
 from hubbub.testing.store_rows import delivery, message, wake

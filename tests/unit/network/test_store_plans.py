@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from hubbub.network.store import control, floors, reads, searches, writer
+from hubbub.network.store import control, index, reads, searches, writer
 from hubbub.network.store.events import EVENT_QUERIES
 
 SPAN = {"me": "bob", "after": 5, "upto": 9, "limit": 3}
@@ -53,7 +53,7 @@ def test_pending_wakes_are_found_above_the_floor_and_by_running_turn(
 
 
 def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None:
-    for sql in floors.FIRST_FREE_WAKE:
+    for sql in index.FIRST_FREE_WAKE:
         details = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, WAKES)]
         assert not any(step.startswith(("SCAN", "USE TEMP")) for step in details)
 

@@ -13,7 +13,6 @@ from hubbub.ids import parse_message_id
 from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.lives import NO_LIVES, Lives
 from hubbub.network.queries import LatestTurns, MissingParts, PromptsOf, TurnById
 from hubbub.network.records import (
     PartStored,
@@ -25,7 +24,7 @@ from hubbub.network.records import (
     WakesTaken,
 )
 from hubbub.network.routing import own_turn, unknown_turn
-from hubbub.network.running_turns import over
+from hubbub.network.running_turns import NO_LIVES, Lives, over
 from hubbub.network.service import Service
 from hubbub.network.services.approvals.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
