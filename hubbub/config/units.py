@@ -111,7 +111,7 @@ class Address(NamedTuple):
 def parse_address(text: str) -> Address:
     """The address in `text`. Raises ValueError with the sentence for the user."""
     host, colon, digits = text.rpartition(":")
-    if not colon or not digits.isascii() or not digits.isdecimal() or int(digits) > 65535:
+    if not colon or not digits.isascii() or not digits.isdecimal() or int(digits[:6]) > 65535:
         raise ValueError(f"'{text}' is no address: expected host:port, for example 127.0.0.1:4820")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if ":" in bare and bare == host:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable
 from itertools import islice
 
-__all__ = ["LONGEST_S", "WrongTokens", "is_loopback", "new_token", "proves", "token_hash"]
+__all__ = ["LONGEST_S", "WrongTokens", "new_token", "proves", "token_hash"]
 
 AT_ONCE = 5
 """Wrong tokens of one address that are answered without delay."""
@@ -69,13 +69,3 @@ def _source(address: str) -> str:
     if ":" not in address:
         return address
     return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -11,9 +11,11 @@ commit fails; nobody has seen them by then.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -27,7 +29,9 @@ from hubbub.network.wakes import Decision
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import Draft
 
-__all__ = ["Change", "Entry", "Hearers", "Log", "RowsOf", "Waiter"]
+__all__ = ["Change", "Entry", "Hearers", "Log", "Outcome", "RowsOf", "Waiter", "settle"]
+
+T = TypeVar("T")
 
 MAX_BATCH = 512
 """Entries in one transaction: more would only make the first of them wait."""
@@ -48,6 +52,32 @@ class Waiter(Protocol):
         ...
 
     def failed(self, ref: str, error: Exception) -> None: ...
+
+
+class Outcome:
+    """A waiter that calls `done` with the position of the message, or with why it has none."""
+
+    def __init__(self, done: Callable[[int | Exception], None]):
+        self._done = done
+
+    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
+        self._done(entry.seq)
+
+    def repeated(self, ref: str, value: bytes) -> None:
+        self._done(int(json.loads(value)["seq"]))
+
+    def failed(self, ref: str, error: Exception) -> None:
+        self._done(error)
+
+
+def settle(future: asyncio.Future[T], outcome: T | Exception) -> None:
+    """Give the future its result, or raise the error there, if anybody still waits."""
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
 
 
 RowsOf = Callable[["Entry"], Sequence[Record]]
@@ -206,16 +236,7 @@ class Log:
         """Queue a change and wait for the commit; without records: for all that was queued before.
         Raises `StoreUnavailable`."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def settle(error: Exception | None) -> None:
-            if done.cancelled():
-                return
-            if error is None:
-                done.set_result(None)
-            else:
-                done.set_exception(error)
-
-        self.change(Change(lambda head: records, settle))
+        self.change(Change(lambda head: records, partial(settle, done)))
         await done
 
     async def settle(self) -> None:

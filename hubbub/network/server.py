@@ -12,7 +12,6 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Protocol, cast
@@ -23,8 +22,8 @@ from websockets.protocol import State
 
 from hubbub.clock import Clock
 from hubbub.config.models import Limits
+from hubbub.config.units import Address, parse_address
 from hubbub.errors import UserError
-from hubbub.network.auth import is_loopback
 from hubbub.network.connection import TOO_SLOW, Connection, ConnectionOutlet, Flusher
 from hubbub.network.http import HttpSide, Pages
 from hubbub.network.hub import Hub
@@ -51,29 +50,21 @@ WATCH_EVERY_S = 1.0
 BACKLOG = 1024
 
 
-@dataclass(frozen=True)
-class Listening:
+class Listening(Address):
     """Where a hub can be reached."""
-
-    host: str
-    port: int
-
-    @property
-    def address(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
         """The WebSocket URL."""
-        return f"ws://{self.address}"
+        return f"ws://{self}"
 
 
-def parse_listen(listen: str) -> tuple[str, int]:
+def parse_listen(listen: str) -> Address:
     """Host and port of a `listen` line. Raises `UserError`."""
-    host, colon, port = listen.rpartition(":")
-    if not colon or not host or not port.isdecimal() or int(port[:6]) > 65535:
-        raise UserError(f"listen: {listen!r} is not host:port, for example 127.0.0.1:4820")
-    return host.strip("[]"), int(port)
+    try:
+        return parse_address(listen)
+    except ValueError as error:
+        raise UserError(f"listen: {error}") from None
 
 
 @asynccontextmanager
@@ -150,7 +141,7 @@ async def _trouble(hub: Hub) -> str:
 
 def refuse_open(host: str, *, open_to_all: bool) -> None:
     """Raises `UserError` if other machines could reach a network where nobody needs a token."""
-    if open_to_all and not is_loopback(host):
+    if open_to_all and not Address(host, 0).loopback:
         raise UserError(
             f"listen: {host} can be reached from other machines, which `auth: open` forbids; "
             "use `auth: tokens` and `hubbub tokens add <participant>`, or listen on 127.0.0.1"

@@ -18,7 +18,7 @@ from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.causes import Causes
-from hubbub.network.log import Change, Entry, Log, RowsOf, Waiter
+from hubbub.network.log import Change, Entry, Log, Outcome, RowsOf, Waiter, settle
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.policy import Gate
 from hubbub.network.ports import Store
@@ -306,9 +306,9 @@ class Writes:
         entry = self._pending.get((sender, cid))
         if entry is None:
             return self._settling.get((sender, cid))
-        waiter = _Waiter()
-        entry.also = (*entry.also, (waiter, ""))
-        return waiter.over
+        over = asyncio.Event()
+        entry.also = (*entry.also, (Outcome(lambda outcome: over.set()), ""))
+        return over
 
     # Other writes -------------------------------------------------------------------------
 
@@ -363,15 +363,7 @@ class Writes:
         """Write a commit; returns its answer, or raises why there is none."""
         answer: asyncio.Future[BaseModel] = asyncio.get_running_loop().create_future()
 
-        def done(told: BaseModel | Exception) -> None:
-            if answer.cancelled():
-                return
-            if isinstance(told, Exception):
-                answer.set_exception(told)
-            else:
-                answer.set_result(told)
-
-        self.commit(commit, done)
+        self.commit(commit, partial(settle, answer))
         return await answer
 
     def announce(
@@ -390,8 +382,13 @@ class Writes:
     def say(self, draft: Draft, once: str | None = None, unless: Callable[[], bool] = bool) -> None:
         """Bring a message into the log that nobody waits for; one with a cid, `once`, is said again
         when the disk has refused it, `unless` it is not true any more. Raises `OperationError`."""
-        waiter = _Waiter(partial(self._again, draft, once, unless) if once else None)
-        later = self.submit(Entry(draft, waiter, cid=once, digest=0))
+
+        def done(outcome: int | Exception) -> None:
+            if once and isinstance(outcome, StoreUnavailable):
+                loop = asyncio.get_running_loop()
+                loop.call_later(AGAIN_S, self._again, draft, once, unless)
+
+        later = self.submit(Entry(draft, Outcome(done), cid=once, digest=0))
         if later is not None:
             self._spawn(later)
 
@@ -456,25 +453,6 @@ async def _answer(
 
 def _in_use(cid: str) -> OperationError:
     return OperationError(ErrorCode.CID_CONFLICT, f"cid {cid} is being used for another write")
-
-
-class _Waiter:
-    """A waiter that only wants to know when it is over; alone it is nobody who could be told."""
-
-    def __init__(self, again: Callable[[], object] | None = None) -> None:
-        """`again` is called a little after the disk has refused it."""
-        self.over, self._again = asyncio.Event(), again
-
-    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
-        self.over.set()
-
-    def repeated(self, ref: str, value: bytes) -> None:
-        self.over.set()
-
-    def failed(self, ref: str, error: Exception) -> None:
-        self.over.set()
-        if self._again is not None and isinstance(error, StoreUnavailable):
-            asyncio.get_running_loop().call_later(AGAIN_S, self._again)
 
 
 async def first_result(store: Store, settled: Settled) -> bytes:

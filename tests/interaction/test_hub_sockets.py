@@ -104,7 +104,7 @@ async def raw(
     reader, writer = await asyncio.open_connection(sock=plain)
     key = base64.b64encode(b"0123456789abcdef").decode()
     request = (
-        f"GET / HTTP/1.1\r\nHost: {at.address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"GET / HTTP/1.1\r\nHost: {at}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
     )
     writer.write(request.encode() + early)
@@ -122,7 +122,7 @@ async def http(
 ) -> tuple[int, dict[str, str], str]:
     """One plain request: status, headers, body."""
     reader, writer = await asyncio.open_connection(at.host, at.port)
-    sent = {"Host": at.address, **headers}
+    sent = {"Host": at, **headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
     writer.write(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode())
     async with soon():
@@ -394,7 +394,7 @@ async def test_pages_of_other_sites_get_nothing() -> None:
                     await connect(at.url, additional_headers=headers, proxy=None)
                 assert refused.value.response.status_code == 403
         assert hub.gateway.sessions() == []
-        async with connect(at.url, origin=Origin(f"http://{at.address}"), proxy=None) as socket:
+        async with connect(at.url, origin=Origin(f"http://{at}"), proxy=None) as socket:
             assert json.loads(await socket.recv())["op"] == "hello", "a page of this hub"
 
 

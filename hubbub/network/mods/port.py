@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from hubbub.clock import Clock
@@ -14,7 +14,7 @@ from hubbub.mods.host import Busy, Latest, Restored, Row, Said, Standing
 from hubbub.mods.operation import Calling, Statement, Value
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Entry
+from hubbub.network.log import Entry, Outcome, settle
 from hubbub.network.mods.failures import owners_of
 from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
@@ -28,30 +28,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, Participant
 
-__all__ = ["Alarms", "KernelPort", "Position", "restored"]
-
-# Messages of mods on their way into the log: waiting for their place, and from transcripts.
-
-
-class Position:
-    """A waiter that is told the position alone."""
-
-    def __init__(self) -> None:
-        self.seq: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
-        self._settle(entry.seq)
-
-    def repeated(self, ref: str, value: bytes) -> None:
-        self._settle(int(json.loads(value)["seq"]))
-
-    def failed(self, ref: str, error: Exception) -> None:
-        if not self.seq.done():
-            self.seq.set_exception(error)
-
-    def _settle(self, seq: int) -> None:
-        if not self.seq.done():
-            self.seq.set_result(seq)
+__all__ = ["Alarms", "KernelPort", "restored"]
 
 
 async def restored(kernel: Kernel, call: Caller, messages: Sequence[Restored]) -> list[int]:
@@ -60,19 +37,19 @@ async def restored(kernel: Kernel, call: Caller, messages: Sequence[Restored]) -
     for thread in dict.fromkeys(thread_ids.root(each.draft.thread_id) for each in messages):
         if thread_ids.kind_of(thread) == "channel":
             await _ensure_channel(kernel, call, thread.partition(".")[2])
-    waiting: list[Position] = []
+    waiting: list[asyncio.Future[int]] = []
     refused: OperationError | None = None
     for draft, interaction, hop, once, digest in messages:
-        position = Position()
+        position: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
             kernel.router.check_size(draft.content, draft.text_representation)
-            entry = Entry(draft, position, cid=once, digest=digest)
+            entry = Entry(draft, Outcome(partial(settle, position)), cid=once, digest=digest)
             await kernel.writes.restore(entry, interaction, hop)
         except OperationError as error:
             refused = error
             break
         waiting.append(position)
-    found = await asyncio.gather(*(each.seq for each in waiting), return_exceptions=True)
+    found = await asyncio.gather(*waiting, return_exceptions=True)
     for index, each in enumerate((*found, refused)):
         if isinstance(each, OperationError):
             raise OperationError(each.code, each.message, details={**each.details, "index": index})
@@ -205,11 +182,12 @@ class KernelPort:
 
     async def post(self, draft: Draft, once: str) -> int:
         self._check_thread(draft)
-        waiter = Position()
+        position: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        waiter = Outcome(partial(settle, position))
         later = self._kernel.writes.submit(Entry(draft, waiter, cid=once, digest=0))
         if later is not None:
             await later
-        return await waiter.seq
+        return await position
 
     def announce(self, draft: Draft, once: str) -> None:
         self._check_thread(draft)

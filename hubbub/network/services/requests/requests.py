@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import message_id, parse_message_id
@@ -23,7 +24,7 @@ from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Entry
+from hubbub.network.log import Entry, Outcome
 from hubbub.network.policy import Gate
 from hubbub.network.queries import LatestRequests, RequestAt, TurnById, WakeOf
 from hubbub.network.records import Record
@@ -413,12 +414,12 @@ class RequestService(Service, Gate):
         draft = failure(request, outcome, why)
         self._saying.add(seq)
         try:
-            later = self.kernel.writes.submit(Entry(draft, _Teller(self, seq)))
+            later = self.kernel.writes.submit(Entry(draft, Outcome(partial(self._said, seq))))
         except OperationError as error:
-            self.said(seq, error)
+            self._said(seq, error)
         except Exception as error:  # a mod may raise anything, and a commit must go on
             log.exception("a mod has failed", request=request.id)
-            self.said(seq, OperationError(ErrorCode.INTERNAL, f"a mod has failed: {error}"))
+            self._said(seq, OperationError(ErrorCode.INTERNAL, f"a mod has failed: {error}"))
         else:
             if later is not None:
                 self.kernel.spawn(later)
@@ -437,28 +438,12 @@ class RequestService(Service, Gate):
         records: list[Record] = [kept(ended)]
         self.kernel.writes.commit(Commit(records, ended, lambda: self._over(seq), released))
 
-    def said(self, seq: int, error: Exception | None = None) -> None:
+    def _said(self, seq: int, outcome: int | Exception) -> None:
         """The word that ends a request is in the log, or why it is not."""
         self._saying.discard(seq)
-        if error is None or seq not in self._lost:
+        if isinstance(outcome, int) or seq not in self._lost:
             return
-        if isinstance(error, OperationError) and error.code != ErrorCode.REQUEST_OVER:
-            self._end_silently(self._open[seq], self._lost[seq][0], error)
+        if isinstance(outcome, OperationError) and outcome.code != ErrorCode.REQUEST_OVER:
+            self._end_silently(self._open[seq], self._lost[seq][0], outcome)
         else:
             self._again()
-
-
-class _Teller:
-    """Who has said that a request failed, and hears whether that is in the log."""
-
-    def __init__(self, requests: RequestService, seq: int):
-        self._requests, self._seq = requests, seq
-
-    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
-        self._requests.said(self._seq)
-
-    def repeated(self, ref: str, value: bytes) -> None:
-        self._requests.said(self._seq)
-
-    def failed(self, ref: str, error: Exception) -> None:
-        self._requests.said(self._seq, error)
