@@ -1,8 +1,8 @@
-"""Run as a process of its own: imports the Python that a config names and tells what failed.
+"""Run in a process of its own: imports the Python that a config names and tells what failed.
 
-stdin: a JSON list of `[place, noun]`; stdout: one line of JSON for each, `{path, line, message}` if
-something is wrong, else `{tool, permission}`: of the tool that a function makes, or null. What the
-imported code prints goes to stderr, so that it cannot be taken for an answer.
+Asked by a JSON list of `[place, noun]`, it answers each with one line of JSON: `{path, line,
+message}` if something is wrong, else `{tool, permission}`: of the tool that a function makes, or
+null. What the imported code prints goes nowhere, so that it cannot be taken for an answer.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from hubbub.config.paths import EVERY
 from hubbub.errors import ConfigError
 from hubbub.loading import load_attribute, load_module
 
-__all__ = ["main"]
+__all__ = ["answer"]
 
 _WANTED = {
     "object": "LlmAgent or Agent",
@@ -26,11 +27,14 @@ _WANTED = {
 }
 
 
-def main() -> None:
-    """Answer for each place in turn; a place whose import ends the process is the last answered."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    for place, noun in json.load(sys.stdin):
+def answer(asked: str, file: int) -> NoReturn:
+    """Answer in `file` for each place in turn, and end the process; a place whose import ends it is
+    the last answered."""
+    answers = os.fdopen(os.dup(file), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    for place, noun in json.loads(asked):
         answers.write(json.dumps(_finding(place, noun)) + "\n")
         answers.flush()
     os._exit(0)  # whatever threads the imported code has started
@@ -87,4 +91,4 @@ def _function(file: str, name: str, found: object) -> dict[str, str | int | None
 
 
 if __name__ == "__main__":
-    main()
+    answer(sys.stdin.read(), 1)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -238,6 +241,11 @@ def test_python_is_tried_and_what_cannot_be_used_is_told_with_file_line_and_exce
     assert len(told) == len(cases) - 1
     for n, (_, expected) in enumerate(cases[:-1]):
         assert told[n].startswith(f"net.yaml:{n + 2}: bot{n}.py{expected}")
+    # Workers of pytest have threads and try it in a new process, a command in a copy of itself.
+    command = [sys.executable, "-m", "hubbub", "network", "check", "net.yaml", "--json"]
+    answered = subprocess.run(command, capture_output=True, check=False).stdout
+    messages = [problem["message"] for problem in json.loads(answered)]
+    assert messages == [problem.message for problem in caught.value.problems]
 
 
 @pytest.mark.slow
