@@ -25,7 +25,10 @@ from tests.interaction.stores import MoodyStore
 collect_ignore_glob = [] if find_spec("psycopg") else ["*test_postgres.py", "*store_postgres.py"]
 
 BROWSER = Path(__file__).parent / "browser"
-WHOLLY_SLOW = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.slow\b", re.MULTILINE)
+WHOLLY = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
+"""The first mark that all tests of a module have."""
+APART = {"slow", "bridges", "frameworks", "postgres"}
+"""Marks of what the fast part does not run."""
 SLOW_OR_PROPERTY = re.compile(r"\bmark\.slow\b|\bhypothesis\b|\bcontract\b|\btests\.stateful\b")
 
 for _name, _count in {"fast": FULL // 10, "full": FULL, "thorough": 20 * FULL}.items():
@@ -56,7 +59,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path == BROWSER:
         return True if chosen in ("not slow", "npm") or "not browser" in chosen else None
     if collection_path.suffix == ".py" and chosen.startswith("not slow"):
-        return True if WHOLLY_SLOW.search(collection_path.read_text()) else None
+        return True if APART.intersection(WHOLLY.findall(collection_path.read_text())) else None
     if collection_path.suffix == ".py" and chosen.startswith("(slow or hypothesis)"):
         return None if SLOW_OR_PROPERTY.search(collection_path.read_text()) else True
     return None

@@ -57,6 +57,8 @@ def _calls() -> dict[str, Mapping[str, Any]]:
 
 CALLS = _calls()
 
+pytestmark = pytest.mark.slow  # it needs the processor for itself
+
 # What a frame is filled with: each makes a value of about so many bytes of JSON.
 FILLINGS: Mapping[str, Callable[[str, int], str]] = {
     "text": lambda piece, size: json.dumps(piece * (size // len(piece))),
@@ -142,7 +144,6 @@ KNOWN = (
 """What has been dear before."""
 
 
-@pytest.mark.slow  # it needs the processor for itself
 @pytest.mark.behaviour("B-11")
 async def test_a_frame_costs_no_more_than_its_size_explains(in_memory: Networks) -> None:
     look = look_at_a_byte()

@@ -21,7 +21,10 @@ from tests.examples import examples
 from tests.interaction.peers import eventually
 from tests.stateful.mod_life import ModMachine
 
-pytestmark = pytest.mark.behaviour("M-111", "M-112", "M-114", "M-120", "M-123", "M-124")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.behaviour("M-111", "M-112", "M-114", "M-120", "M-123", "M-124"),
+]
 
 PEOPLE = ("ann", "bob", "cat")
 OWNER = "ann"
@@ -243,5 +246,5 @@ class FilesMachine(ModMachine):
             assert base64.b64decode(got["value"]["data"]) == kept.content
 
 
-TestFiles = pytest.mark.slow(FilesMachine.TestCase)
+TestFiles = FilesMachine.TestCase
 TestFiles.settings = settings(max_examples=examples(10), stateful_step_count=25, deadline=None)

@@ -27,6 +27,8 @@ from hubbub.mods.search.mod import SearchMod
 from hubbub.network.ports import Store
 from hubbub.testing.network import LocalNetwork
 
+pytestmark = pytest.mark.slow
+
 
 def office(
     *mods: Mod,
@@ -173,7 +175,6 @@ async def play(steps: list[Step], store: str) -> None:
             assert not network.hub.services.mods.failures
 
 
-@pytest.mark.slow
 @pytest.mark.behaviour("M-194")
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=steps)

@@ -10,6 +10,7 @@ import pytest
 
 from hubbub.cli.app import OWN
 
+pytestmark = pytest.mark.slow
 HEAVY = (
     "openai", "httpx", "httpx2", "rich", "prompt_toolkit", "structlog", "jinja2",
     "a2a", "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "pluggy", "prometheus_client",
@@ -47,7 +48,6 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(run, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "own"),
     [
@@ -70,7 +70,6 @@ def test_a_plain_command_loads_only_what_it_uses(args: list[str], own: str | Non
         assert homes == {own}
 
 
-@pytest.mark.slow
 def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
     ran = python(
         "import hubbub.client\n"
@@ -82,13 +81,23 @@ def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
     assert ran.stdout.splitlines() == ["[]", "0"], ran.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "unwanted"),
     [
         ("hubbub.client", (*HEAVY, *ROOMS, "hubbub.config", "hubbub.protocol.operations", "ulid")),
         ("hubbub.app.preflight", (*MODELS, "hubbub.agents", "hubbub.network", "hubbub.web")),
-        ("hubbub.app.network", (*MODELS, "hubbub.agents", "hubbub.interop", "hubbub.people")),
+        (
+            "hubbub.app.network",
+            (
+                *MODELS,
+                "hubbub.agents",
+                "hubbub.interop",
+                "hubbub.people",
+                "hubbub.network.cluster",
+                "hubbub.network.store.postgres",
+                "psycopg",
+            ),
+        ),
         ("hubbub.app.import_check", (*MODELS, "hubbub.agents", "hubbub.mods", "hubbub.network")),
         ("hubbub.cli.agent_process", ("asyncio", "typer", "pydantic", "hubbub.people")),
         (
@@ -115,18 +124,6 @@ def test_what_is_started_loads_nothing_that_its_start_does_not_need(
     assert [m for m in loaded if m in unwanted or m.startswith(prefixes)] == []
 
 
-@pytest.mark.slow
-def test_a_network_on_sqlite_loads_nothing_of_postgres() -> None:
-    ran = python(
-        "import sys, hubbub.app.network\n"
-        "from hubbub.network.store import open_store\n"
-        "open_store('sqlite::memory:')\n"
-        "print([m for m in sys.modules if 'psycopg' in m or 'store.postgres' in m])\n"
-    )
-    assert ran.stdout.splitlines() == ["[]"], ran.stderr
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["typer", "hubbub.cli.talk", "hubbub.client", "websockets.asyncio.client"]
 )

@@ -12,6 +12,7 @@ import pytest
 
 from tests.doc_pages import ROOT, blocks
 
+pytestmark = pytest.mark.slow
 PAGE = ROOT / "docs" / "how-to" / "write-a-mod.md"
 COMMANDS = {
     "hubbub": [sys.executable, "-m", "hubbub"],
@@ -35,7 +36,6 @@ def run(command: str, folder: Path) -> str:
     return ran.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.behaviour("M-31", "M-34")
 def test_who_does_what_the_page_says_has_a_mod_that_works(tmp_path: Path) -> None:
     shown: dict[str, str] = {}
