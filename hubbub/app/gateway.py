@@ -23,10 +23,12 @@ async def hold(
     listen: str,
     report: Report,
     *,
+    name: str = "",
     stop: asyncio.Event | None = None,
     signals: bool = False,
 ) -> None:
-    """Hold sockets on `listen` for the network that one of the `hubs` (host:port) owns.
+    """Hold sockets on `listen` for the network that one of the `hubs` (host:port) owns, as the
+    gateway of this name.
 
     Until `stop` is set, or until SIGINT, SIGTERM or SIGHUP if `signals`. Raises UserError for an
     address that is wrong or taken, and if a hub refuses the gateway.
@@ -39,7 +41,7 @@ async def hold(
                 tasks.create_task(work)
 
             holder = SessionHolder(SystemClock().monotonic, spawn)
-            uplink = Uplink(holder, [parse_listen(hub) for hub in hubs], token)
+            uplink = Uplink(holder, [parse_listen(hub) for hub in hubs], token, name)
             report(StandingBy(f"looks for the hub that owns the network: {' or '.join(hubs)}"))
             greeting = await _first(uplink, stop)
             if greeting is not None:

@@ -20,7 +20,10 @@ __all__ = [
     "LifecycleEvent",
     "MessageSeen",
     "MessagesSeen",
+    "NetworkLeft",
+    "NetworkTaken",
     "NetworkUp",
+    "NodeUp",
     "Report",
     "StandingBy",
     "Stopping",
@@ -50,6 +53,34 @@ class GatewayUp:
     """ws://host:port with the real port."""
     hubs: tuple[str, ...]
     event: Literal["up"] = "up"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUp:
+    """A node is in its cluster, and takes the networks that are placed there."""
+
+    node: str
+    networks: tuple[str, ...]
+    """All that it can run."""
+    event: Literal["node_up"] = "node_up"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTaken:
+    """A node owns a network, which listens there."""
+
+    network: str
+    url: str
+    event: Literal["taken"] = "taken"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkLeft:
+    """A node owns a network no more, or could not run it."""
+
+    network: str
+    reason: str
+    event: Literal["left"] = "left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +171,9 @@ class Stopping:
 LifecycleEvent = (
     NetworkUp
     | GatewayUp
+    | NodeUp
+    | NetworkTaken
+    | NetworkLeft
     | AgentStarted
     | AgentDied
     | AgentGivenUp

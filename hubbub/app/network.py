@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
 from hubbub.app.agent_folder import AgentFiles
 from hubbub.app.commands import Commands
@@ -31,14 +32,24 @@ from hubbub.mods.loader import load_mods
 from hubbub.network.caller import OPERATOR
 from hubbub.network.hub import Hub
 from hubbub.network.log import Entry
+from hubbub.network.metrics import HubMetrics
 from hubbub.network.path_switch import Door, Doors
 from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
 from hubbub.web.site import About, Site
 
-__all__ = ["serve"]
+__all__ = ["Place", "serve"]
 
 log = get_logger(__name__)
+
+
+@dataclass
+class Place:
+    """A network's place at a node, which runs it among others."""
+
+    node: str
+    metrics: HubMetrics | None = None
+    """Of its hub, while that runs."""
 
 
 async def serve(
@@ -49,12 +60,14 @@ async def serve(
     with_agents: bool = True,
     standby: bool = False,
     signals: bool = False,
+    place: Place | None = None,
 ) -> None:
     """Run the network until `stop` is set, or until SIGINT, SIGTERM or SIGHUP if `signals`.
 
     With `standby` it begins when no other hub runs the network. Everything that was started has
-    ended when this returns. Raises UserError for an address or database that cannot be used,
-    before any agent is started, and when another hub takes the network over.
+    ended when this returns. With a `place` no messages are reported. Raises UserError for an
+    address or database that cannot be used, before any agent is started, and when another hub takes
+    the network over.
     """
     stop = stop or asyncio.Event()
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -63,6 +76,7 @@ async def serve(
         config.file.network.store,
         waiting=(lambda reason: report(StandingBy(reason))) if standby else None,
         lost=lost.set_result,
+        node=place.node if place else "",
     )
     hub = Hub(config.file, store, mods=mods)
     site = _site(config)
@@ -75,7 +89,10 @@ async def serve(
         tokens = _mint(hub, config)
         with _run_file(config, listening, tokens), stopping(stop, report, signals):
             report(_up(config, listening))
-            _watch(hub, report)
+            if place is None:
+                _watch(hub, report)
+            else:
+                place.metrics = hub.kernel.metrics
             async with background(asyncio.to_thread(site.prepare)):
                 life = secrets.token_hex(8)
                 agents = units(config, listening.url, tokens, life) if with_agents else []

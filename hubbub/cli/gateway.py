@@ -35,11 +35,22 @@ def gateway(
         ),
     ],
     listen: Annotated[str, typer.Option("--listen", help="host:port")] = "127.0.0.1:4840",
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name",
+            envvar="HUBBUB_NODE",
+            help="Of this gateway; left out: where it listens.",
+            show_default=False,
+        ),
+    ] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Hold the connections of a network for whichever hub owns it, until Ctrl-C."""
+    from hubbub.app.lifeline import hold_on
     from hubbub.app.process import loading
 
+    hold_on()  # if it was started by `cluster dev`
     with loading():
         from hubbub.app.gateway import hold
         from hubbub.app.process import Printer, configure_logging, run_loop
@@ -49,4 +60,5 @@ def gateway(
     with Printer(sys.stderr, TerminalView.gap) as errors, Printer(sys.stdout, shape.gap) as printer:
         configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
         names = [hub.strip() for hub in hubs.split(",") if hub.strip()]
-        run_loop(hold(names, token, listen, shape(printer.write), signals=True))
+        report = shape(printer.write)
+        run_loop(hold(names, token, listen, report, name=name or listen, signals=True))

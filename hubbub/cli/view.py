@@ -24,14 +24,17 @@ from hubbub.app.lifecycle import (
     LifecycleEvent,
     MessageSeen,
     MessagesSeen,
+    NetworkLeft,
+    NetworkTaken,
     NetworkUp,
+    NodeUp,
     StandingBy,
     Stopping,
 )
 from hubbub.cli.output import console, program
 from hubbub.client.runfile import DEFAULT_ADDRESS
 from hubbub.people.messages import colour_of, message_line
-from hubbub.people.text import clip, one_line, visible
+from hubbub.people.text import clip, counted, one_line, visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -175,6 +178,13 @@ def event_line(event: LifecycleEvent | MessageSeen, *, direct_texts: bool = Fals
             return Text(text, style="yellow")
         case GatewayUp(url, hubs):
             return Text(f"gateway at {url}, of the network at {' or '.join(hubs)}")
+        case NodeUp(node, networks):
+            count = counted(len(networks), "network", "networks")
+            return Text(f"node {node} is up, for {count}", style="bold")
+        case NetworkTaken(network, url):
+            return Text(f"{network} runs here: {url}", style="green")
+        case NetworkLeft(network, reason):
+            return Text(f"{network} runs here no more: {reason}", style="yellow")
         case StandingBy(reason):
             return Text(f"standing by: {reason}", style="dim")
         case Stopping():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from hubbub.protocol.turns import Step
 
@@ -25,6 +25,10 @@ class HubMetrics:
         self.sessions = 0
         self.waiting: Callable[[], int] = lambda: 0
         """Tells how many messages and changes wait for a commit."""
+        self.gateways: Callable[[], Sequence[str]] = tuple
+        """Tells the names of the gateways that are linked."""
+        self.passed_on = 0
+        """Entries that gateways were told of, each counted once for each."""
         self.calls = 0
         self.messages = 0
         self.deliveries = 0

@@ -15,10 +15,12 @@ from msgspec import MsgspecError
 
 from hubbub.network.cluster.messages import Alive, encode
 
-__all__ = ["HEAD_BYTES", "PATH", "PROTOCOL", "LinkEnd", "MessageLink"]
+__all__ = ["HEAD_BYTES", "NAME_HEADER", "PATH", "PROTOCOL", "LinkEnd", "MessageLink"]
 
 PATH = "/gateway"
 PROTOCOL = "hubbub-gateway.v1"
+NAME_HEADER = "Hubbub-Gateway"
+"""In which a gateway says what it is called."""
 HEAD_BYTES = 8192
 """In which the request, or its answer, must end."""
 MOST_UNSENT = 64 * 1024 * 1024

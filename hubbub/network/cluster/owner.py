@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from hubbub.errors import LogDamaged, OperationError, StoreUnavailable
 from hubbub.network.caller import Caller
-from hubbub.network.cluster.link import PATH, PROTOCOL, MessageLink
+from hubbub.network.cluster.link import NAME_HEADER, PATH, PROTOCOL, MessageLink
 from hubbub.network.cluster.messages import (
     Acked,
     Answer,
@@ -147,6 +147,9 @@ class RemoteOutlet:
 
 class GatewayLink:
     """One gateway, as the owner sees it."""
+
+    name = ""
+    """What the gateway calls itself."""
 
     def __init__(self, door: GatewayDoor, number: int, wire: MessageLink[FromGateway]):
         self._door, self.number, self._wire = door, number, wire
@@ -293,6 +296,7 @@ class GatewayDoor:
         hear(self._committed)
         self._kernel.state.members.changed = self._member_changed
         self._gateway.leaving = self._leave
+        self._kernel.metrics.gateways = lambda: sorted(link.name for link in self._links)
         try:
             yield {PATH: self._protocol}
         finally:
@@ -313,12 +317,16 @@ class GatewayDoor:
     # Links --------------------------------------------------------------------------------
 
     def _protocol(self, answered: Callable[[], None]) -> MessageLink[FromGateway]:
-        wire = MessageLink(read_from_gateway, self._agree, SILENT_S)
+        wire = MessageLink(
+            read_from_gateway,
+            lambda transport, head: self._agree(link, transport, head),
+            SILENT_S,
+        )
         self._number += 1
-        wire.end = GatewayLink(self, self._number, wire)
+        wire.end = link = GatewayLink(self, self._number, wire)
         return wire
 
-    def _agree(self, transport: asyncio.Transport, head: bytes) -> bool:
+    def _agree(self, link: GatewayLink, transport: asyncio.Transport, head: bytes) -> bool:
         headers = {
             name.strip().lower(): value.strip()
             for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
@@ -331,6 +339,7 @@ class GatewayDoor:
         elif self.draining:
             _refuse(transport, b"503 Service Unavailable", b"the hub is stopping")
         else:
+            link.name = headers.get(NAME_HEADER.lower().encode(), b"").decode("latin-1")
             answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "
             transport.write(f"{answer}{PROTOCOL}\r\n\r\n".encode())
             return True
@@ -404,6 +413,7 @@ class GatewayDoor:
                 message = encode(_committed(entry))
                 for link in told:
                     link.send_encoded(message)
+                self._kernel.metrics.passed_on += len(told)
 
     def _member_changed(self, participant: str, scope: int, joined: bool) -> None:
         for link in self._links:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hubbub.errors import UserError
 from hubbub.logs import get_logger
 from hubbub.network.cluster.holder import OwnerLink, SessionHolder
-from hubbub.network.cluster.link import PATH, PROTOCOL, MessageLink
+from hubbub.network.cluster.link import NAME_HEADER, PATH, PROTOCOL, MessageLink
 from hubbub.network.cluster.messages import FromOwner, Greeting, read_from_owner
 
 __all__ = ["Uplink"]
@@ -26,9 +26,14 @@ AGAIN_S = 0.1
 class Uplink:
     """Keeps a gateway linked to the owner."""
 
-    def __init__(self, holder: SessionHolder, hubs: Sequence[tuple[str, int]], token: str):
-        """`hubs` are the addresses of all that may own the network."""
+    def __init__(
+        self, holder: SessionHolder, hubs: Sequence[tuple[str, int]], token: str, name: str = ""
+    ):
+        """`hubs` are the addresses of all that may own the network; `name` is the gateway's."""
         self._holder, self._hubs, self._token = holder, deque(hubs), token
+        self._name = name
+        self.changes = 0
+        """How often it was linked to an owner."""
         self.link: OwnerLink | None = None
         self._refusal = ""
 
@@ -73,7 +78,7 @@ class Uplink:
         """Try the next hub. None: it does not answer, or not as an owner."""
         self._refusal = ""
         host, port = self._hubs[0]
-        wire = _Dialled(f"{host}:{port}", self._token)
+        wire = _Dialled(f"{host}:{port}", self._token, self._name)
         link = OwnerLink(self._holder, wire)
         wire.end = link
         try:
@@ -86,15 +91,16 @@ class Uplink:
             self._refusal = wire.refusal
             return None
         self.link = link
+        self.changes += 1
         return link
 
 
 class _Dialled(MessageLink[FromOwner]):
     """The end that asks for the link."""
 
-    def __init__(self, address: str, token: str):
+    def __init__(self, address: str, token: str, name: str):
         super().__init__(read_from_owner, self._look, SILENT_S)
-        self._address, self._token = address, token
+        self._address, self._token, self._name = address, token, name
         self.refusal = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -102,7 +108,8 @@ class _Dialled(MessageLink[FromOwner]):
         assert self._transport is not None
         self._transport.write(
             f"GET {PATH} HTTP/1.1\r\nHost: {self._address}\r\nConnection: Upgrade\r\n"
-            f"Upgrade: {PROTOCOL}\r\nAuthorization: Bearer {self._token}\r\n\r\n".encode()
+            f"Upgrade: {PROTOCOL}\r\nAuthorization: Bearer {self._token}\r\n"
+            f"{NAME_HEADER}: {self._name}\r\n\r\n".encode()
         )
 
     def _look(self, transport: asyncio.Transport, head: bytes) -> bool:

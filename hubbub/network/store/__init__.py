@@ -29,19 +29,20 @@ def open_store(
     *,
     waiting: Callable[[str], None] | None = None,
     lost: Callable[[str], None] = lambda why: None,
+    node: str = "",
 ) -> Store:
     """The store that `url` names (`sqlite:<path>`, `sqlite::memory:`, `postgresql://...`); call
     its `open` next.
 
     With `waiting` its `open` waits while another hub owns the store, and `waiting` is told who.
     `lost` is told when another hub has taken the store over, or may do so since the server is out
-    of reach. Both need a server: a file belongs to the hub that has it open. Raises `UserError` for
-    any other URL.
+    of reach. Both need a server: a file belongs to the hub that has it open. `node` names the node
+    that the hub is one of. Raises `UserError` for any other URL.
     """
     if url.startswith(POSTGRES):
         with cluster_extra():
             from hubbub.network.store.postgres.store import PostgresStore
-        return PostgresStore(url, waiting, lost)
+        return PostgresStore(url, waiting, lost, node)
     if waiting is not None:
         raise UserError(
             f"only a store in Postgres can be taken over by another hub, and this one is {url}: "

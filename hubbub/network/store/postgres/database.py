@@ -19,6 +19,9 @@ from hubbub.network.store.postgres.link import Superseded, line_of
 from hubbub.network.store.postgres.session import Session
 
 __all__ = [
+    "HUB_LOCK",
+    "LEASE_S",
+    "SILENT",
     "UNFINISHED",
     "InUse",
     "connected",
@@ -31,7 +34,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-_LOCK = 0x48754262
+HUB_LOCK = 0x48754262
 """The advisory lock of the hub that owns the store; its session holds it as long as it lives."""
 UNFINISHED = "unfinished"
 """Key of the mark that a copy is under way, with the epoch of its source."""
@@ -40,7 +43,9 @@ _HELD = (
     "WHERE locktype = 'advisory' AND objid = ? AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-_SILENT = (
+LEASE_S = 5.0
+"""Seconds of silence after which others take from a hub what it owns."""
+SILENT = (
     "clock_timestamp() - state_change > make_interval(secs => ?) "
     "AND (state <> 'active' OR wait_event_type = 'Client')"
 )
@@ -65,8 +70,10 @@ class InUse(UserError):
     """Another hub owns the store."""
 
 
-def connected(url: str, *, reading: bool = False) -> Session:
-    """A session, also in a database that has no schema yet. Raises `StoreUnavailable`."""
+def connected(url: str, *, reading: bool = False, node: str = "") -> Session:
+    """A session, also in a database that has no schema yet. `node` names the node whose hub it is
+    for. Raises `StoreUnavailable`."""
+    program = f"node {node}" if node else f"{os.getpid()}"
     try:
         connection: psycopg.Connection[Any] = psycopg.connect(
             url,
@@ -75,7 +82,7 @@ def connected(url: str, *, reading: bool = False) -> Session:
             connect_timeout=5,
             tcp_user_timeout=30_000,
             keepalives_idle=10,
-            application_name=f"hubbub {os.getpid()} on {socket.gethostname()}",
+            application_name=f"hubbub {program} on {socket.gethostname()}",
             client_encoding="utf8",
         )
         connection.prepare_threshold = None
@@ -170,12 +177,12 @@ def _hold(session: Session, fence: int) -> None:
 
 
 def _locked(session: Session) -> bool:
-    found: bool = session.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()[0]
+    found: bool = session.execute("SELECT pg_try_advisory_lock(?)", (HUB_LOCK,)).fetchone()[0]
     return found
 
 
 def _holder(session: Session) -> str:
-    row = session.execute(f"SELECT application_name {_HELD}", (_LOCK,)).fetchone()
+    row = session.execute(f"SELECT application_name {_HELD}", (HUB_LOCK,)).fetchone()
     return row[0] if row else "unknown"
 
 
@@ -183,7 +190,7 @@ def release_from_silent(session: Session, lease_s: float) -> str | None:
     """Who owns the store; None: nobody does. The session of an owner that has been silent for
     `lease_s` is ended, and with it the ownership."""
     row = session.execute(
-        f"SELECT pid, application_name, {_SILENT} {_HELD}", (lease_s, _LOCK)
+        f"SELECT pid, application_name, {SILENT} {_HELD}", (lease_s, HUB_LOCK)
     ).fetchone()
     if row is None:
         return None

@@ -22,6 +22,7 @@ from hubbub.network.store import events, reads
 from hubbub.network.store.checksums import check_end
 from hubbub.network.store.database import Database
 from hubbub.network.store.postgres.database import (
+    LEASE_S,
     InUse,
     connected,
     own,
@@ -40,8 +41,6 @@ __all__ = ["PostgresStore"]
 
 T = TypeVar("T")
 
-LEASE_S = 5.0
-"""Seconds of silence after which a hub that stands by takes the store from its owner."""
 _CUT_OFF_S = 2 * LEASE_S
 """Seconds without the server after which an owner that others stand by for gives up."""
 _BEAT_S = 1.0
@@ -67,9 +66,10 @@ class PostgresStore:
         url: str,
         waiting: Callable[[str], None] | None = None,
         lost: Callable[[str], None] = lambda why: None,
+        node: str = "",
     ):
         """As `hubbub.network.store.open_store` has them."""
-        self._url, self._name = url, shown_store(url)
+        self._url, self._name, self._node = url, shown_store(url), node
         self._waiting, self._lost = waiting, lost
         self._beating: asyncio.Task[None] | None = None
         self._fence: int | None = None
@@ -79,7 +79,7 @@ class PostgresStore:
         self._mods = ModTables()
         self._writer = _Writer(write_mod_rows=self._mods.write)
         self.writing = Link(self._connect)
-        self.reading = Link(lambda: connected(url, reading=True), reading=True)
+        self.reading = Link(lambda: connected(url, reading=True, node=node), reading=True)
 
     async def open(self) -> StoreState:
         self._fence, self._problem, self._is_superseded = None, "", False
@@ -161,7 +161,7 @@ class PostgresStore:
 
     def _connect(self) -> Session:
         """A session that may write."""
-        session = connected(self._url)
+        session = connected(self._url, node=self._node)
         try:
             if self._fence is None:
                 prepare(session, self._name)

@@ -1,0 +1,278 @@
+"""A node: one process that owns its share of many networks, whose stores are in one Postgres.
+
+    what Postgres shows -> where each network is placed -> take those that nobody has, give away
+    those that are placed elsewhere
+
+A network is run as `hubbub up --standby` runs it, among others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+import psycopg
+
+from hubbub.app.lifecycle import (
+    AgentDied,
+    AgentGivenUp,
+    AgentOutput,
+    AgentStarted,
+    AgentStuck,
+    LifecycleEvent,
+    NetworkLeft,
+    NetworkTaken,
+    NetworkUp,
+    NodeUp,
+    Report,
+    StandingBy,
+    Stopping,
+)
+from hubbub.app.network import Place, serve
+from hubbub.app.running import stopping
+from hubbub.config.loader import LoadedConfig
+from hubbub.errors import HubbubError, StoreUnavailable, UserError
+from hubbub.logs import get_logger
+from hubbub.network.cluster.placement import Cluster, Service
+from hubbub.network.store.postgres import cluster
+from hubbub.network.store.postgres.link import Link
+from hubbub.network.store.postgres.session import Session
+
+__all__ = ["Node"]
+
+log = get_logger(__name__)
+
+LOOK_S = 0.5
+"""Seconds after which Postgres is asked again who is there."""
+MOST_MOVING = 4
+"""Networks that are given away at a time, and that are started: others go on meanwhile."""
+AGAIN_S = 5.0
+"""Seconds before a network that could not be started is tried again."""
+LEAVE_WITHIN_S = 30.0
+"""Seconds in which a node that stops waits for others to take its networks."""
+
+
+@dataclass
+class _Network:
+    """A network at this node, whether it runs here or not."""
+
+    config: LoadedConfig
+    database: str
+    place: Place
+    task: asyncio.Task[None] | None = None
+    stop: asyncio.Event | None = None
+    url: str = ""
+    """Where it listens, while it does."""
+    problem: str = ""
+    not_before: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return self.config.file.network.name
+
+    @property
+    def service(self) -> Service:
+        gateways = self.place.metrics.gateways() if self.place.metrics else ()
+        return Service(self.database, self.config.address.port, self.problem, tuple(gateways))
+
+
+class Node:
+    """`run` it until it is told to stop."""
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        networks: Mapping[str, LoadedConfig],
+        report: Report,
+        *,
+        host: str = "",
+        with_agents: bool = True,
+    ):
+        """`url` names the cluster's database, `networks` are those of the node by their own
+        databases, `host` is where they listen."""
+        self.name, self._url, self._host = name, url, host
+        self._report, self._with_agents = report, with_agents
+        made = (_Network(config, database, Place(name)) for database, config in networks.items())
+        self.networks = {network.name: network for network in made}
+        self._link = Link(self._connect)
+        self._written: Mapping[str, Service] = {}
+        self._leaving, self._said = False, ""
+        self._given: set[str] = set()
+        self._look_again = asyncio.Event()
+        self.cluster: Cluster | None = None
+        """As it was seen the last time; None: Postgres does not answer."""
+
+    async def run(self, *, stop: asyncio.Event | None = None, signals: bool = False) -> None:
+        """Own what is placed here until `stop` is set, or until a signal; then others get it.
+
+        Raises UserError for a cluster's database that cannot be used, or has another node of this
+        name.
+        """
+        stop = stop or asyncio.Event()
+        self._link.start()
+        try:
+            with stopping(stop, self._report, signals):
+                await self._look()
+                self._report(NodeUp(self.name, tuple(self.networks)))
+                async with asyncio.TaskGroup() as self._tasks:
+                    await self._until(stop.is_set)
+                    await self._leave()
+        finally:
+            await self._link.close()
+
+    # What there is ----------------------------------------------------------------------------
+
+    def _connect(self) -> Session:
+        session = cluster.connected_to_cluster(self._url, self.name)
+        try:
+            if not self._leaving:
+                cluster.enter(session, self.name)
+        except BaseException:
+            session.close()
+            raise
+        self._written = {}
+        return session
+
+    def _ask(self, session: Session) -> Cluster:
+        services = {network.name: network.service for network in self.networks.values()}
+        if services != self._written:
+            cluster.describe(session, self.name, self._host, services)
+            self._written = services
+        return cluster.look(session, end_silent=True)
+
+    async def _look(self) -> None:
+        """Raises `UserError` when it cannot be a node."""
+        try:
+            self.cluster, self._said = await self._link.run(self._ask), ""
+        except (StoreUnavailable, psycopg.Error) as error:
+            self.cluster = None
+            if not self._said:
+                self._said = str(error)
+                self._report(StandingBy(self._said))
+
+    async def _until(self, done: Callable[[], bool]) -> None:
+        """Follow what Postgres shows."""
+        while not done():
+            try:
+                await self._look()
+            except UserError as error:  # the name is taken: this one was cut off, and comes back
+                log.warning("the node is not in its cluster", why=str(error))
+                self.cluster = None
+            if self.cluster is not None:
+                self._follow(self.cluster)
+            self._look_again.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._look_again.wait()
+
+    # What comes of it -------------------------------------------------------------------------
+
+    def _follow(self, seen: Cluster) -> None:
+        self._given = {name for name in self._given if seen.owner_of(name) is None}
+        for network in self.networks.values():
+            owner = seen.owners.get(network.database)
+            chosen = seen.placed(network.name)
+            if chosen is None:
+                continue
+            if network.task is None and chosen == self.name and owner is None:
+                self._take(network, seen)
+            elif network.task is not None and chosen != self.name and seen.nodes[chosen].settled:
+                self._give(network, f"{chosen} is to own it")
+
+    def _take(self, network: _Network, seen: Cluster) -> None:
+        self._given.discard(network.name)
+        starting = sum(each.task is not None and not each.url for each in self.networks.values())
+        now = asyncio.get_running_loop().time()
+        if seen.nodes[self.name].settled and starting < MOST_MOVING and now >= network.not_before:
+            network.stop = asyncio.Event()
+            network.task = self._tasks.create_task(self._serve(network, network.stop))
+
+    def _give(self, network: _Network, reason: str) -> None:
+        """Let it go, in order if it serves."""
+        assert network.stop is not None
+        assert network.task is not None
+        if network.stop.is_set():
+            return
+        if not network.url:
+            network.stop.set()
+            network.task.cancel()
+        elif len(self._given) < MOST_MOVING:
+            self._given.add(network.name)
+            network.stop.set()
+            self._report(NetworkLeft(network.name, reason))
+
+    async def _serve(self, network: _Network, stop: asyncio.Event) -> None:
+        again_s = AGAIN_S
+        try:
+            await serve(
+                network.config,
+                partial(self._heard, network),
+                stop=stop,
+                with_agents=self._with_agents,
+                standby=True,
+                place=network.place,
+            )
+            again_s = 0.0
+        except* HubbubError as errors:
+            error = _first(errors)
+            self._report(NetworkLeft(network.name, str(error)))
+            if isinstance(error, UserError) and not network.url:
+                network.problem = str(error)
+        except* Exception as errors:  # one network must not take all others down with it
+            log.exception("network failed", network=network.name)
+            network.problem = f"it failed: {_first(errors)!r}"
+        finally:
+            network.task, network.url, network.place.metrics = None, "", None
+            network.not_before = asyncio.get_running_loop().time() + again_s
+            self._look_again.set()
+
+    def _heard(self, network: _Network, event: LifecycleEvent) -> None:
+        match event:
+            case NetworkUp(url=url):
+                network.url, network.problem = url, ""
+                self._report(NetworkTaken(network.name, url))
+                self._look_again.set()
+            case AgentStarted() | AgentDied() | AgentGivenUp() | AgentStuck() | AgentOutput():
+                names = tuple(f"{network.name}/{agent}" for agent in event.agents)
+                self._report(replace(event, agents=names))
+            case Stopping(reason):  # another hub has it
+                self._report(NetworkLeft(network.name, reason))
+
+    # The end ----------------------------------------------------------------------------------
+
+    async def _leave(self) -> None:
+        """Give all away to the nodes that stay, and wait for them; then end what is left."""
+        self._leaving = True
+        with suppress(TimeoutError, StoreUnavailable, psycopg.Error):
+            async with asyncio.timeout(LEAVE_WITHIN_S):
+                await self._link.run(cluster.leave, self.name)
+                await self._until(self._is_free)
+        running = [each for each in self.networks.values() if each.task is not None]
+        for network in running:
+            assert network.stop is not None
+            assert network.task is not None
+            network.stop.set()
+            if not network.url:
+                network.task.cancel()
+        await asyncio.gather(*(each.task for each in running if each.task), return_exceptions=True)
+        with suppress(TimeoutError, StoreUnavailable, psycopg.Error):
+            async with asyncio.timeout(1.0):
+                await self._link.run(cluster.forget, self.name)
+
+    def _is_free(self) -> bool:
+        """Whether nobody waits for anything of this node."""
+        running = [each for each in self.networks.values() if each.task is not None]
+        seen = self.cluster
+        return seen is None or all(seen.placed(network.name) is None for network in running)
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What a task group wrapped."""
+    found: BaseException = errors
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found

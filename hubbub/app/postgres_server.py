@@ -1,0 +1,108 @@
+"""A Postgres of one's own, for trying: Debian's, that of `pgserver`, or what is on the PATH."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+
+from hubbub.app.lifeline import end_with_parent
+from hubbub.errors import UserError
+
+__all__ = ["PostgresServer", "postgres_programs"]
+
+MISSING = (
+    "there is no Postgres on this machine: install one (Debian: apt install postgresql; or "
+    "pip install pgserver)"
+)
+MOST_SESSIONS = 500
+
+
+def postgres_programs() -> Path | None:
+    """The folder with `initdb` and `postgres`, the newest first; None: there is none."""
+    packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    spec, on_path = find_spec("pgserver"), shutil.which("initdb")
+    bundled = [Path(spec.origin).parent / "pginstall" / "bin"] if spec and spec.origin else []
+    folders = [*packaged, *([Path(on_path).resolve().parent] if on_path else []), *bundled]
+    return next((each for each in folders if (each / "initdb").exists()), None)
+
+
+class PostgresServer:
+    """A server on a socket in its own folder; nothing listens on the network."""
+
+    def __init__(self, folder: Path, *, tied: bool = False):
+        """Makes its database in `folder`; `tied`: it ends with the thread that starts it, however
+        that ends. Raises UserError if there is no Postgres here."""
+        programs = postgres_programs()
+        if programs is None:
+            raise UserError(MISSING)
+        self.programs, self.folder, self._tied = programs, folder, tied
+        self._process: subprocess.Popen[bytes] | None = None
+        # Postgres does not run as root.
+        self._user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+        if self._user is not None:
+            os.chown(folder, self._user, -1)
+        made = subprocess.run(
+            [programs / "initdb", "-D", folder / "data", "--auth=trust", "--username=hubbub",
+             "--encoding=UTF8", "--locale=C"],
+            check=False,
+            capture_output=True,
+            user=self._user,
+        )  # fmt: skip
+        if made.returncode:
+            raise UserError(f"{programs / 'initdb'} has failed: {made.stderr.decode().strip()}")
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://hubbub@/{database}?host={self.folder}"
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "it was started"
+        return self._process
+
+    def start(self) -> None:
+        """Start it and wait until it serves. Raises UserError if it ends instead."""
+        settings = (
+            "listen_addresses=",
+            f"unix_socket_directories={self.folder}",
+            f"max_connections={MOST_SESSIONS}",
+        )
+        options = [part for setting in settings for part in ("-c", setting)]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self.programs / "postgres", "-D", self.folder / "data", *options],
+                stdout=log,
+                stderr=log,
+                user=self._user,
+                start_new_session=True,  # Ctrl-C is for who started it
+                preexec_fn=end_with_parent if self._tied else None,
+            )
+        while not self.answers():
+            if self._process.poll() is not None:
+                raise UserError(f"Postgres does not start: {(self.folder / 'log').read_text()}")
+
+    def answers(self) -> bool:
+        """Whether it lets somebody in within seconds."""
+        try:
+            psycopg.connect(self.url(), connect_timeout=2).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def new_database(self, name: str) -> str:
+        """The URL of an empty database."""
+        with psycopg.connect(self.url(), autocommit=True) as db:
+            db.execute(f'CREATE DATABASE "{name}" STRATEGY file_copy'.encode())
+        return self.url(name)
+
+    def stop(self) -> None:
+        """End it, with all sessions that it has."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait()

@@ -1,0 +1,145 @@
+"""The cluster's database: its nodes, what they run, and what people wish of them.
+
+That a node lives, and who owns a network, is in no table: the server shows the sessions that hold
+the advisory locks, those of the hubs in the databases of their networks too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+import msgspec
+import psycopg
+
+from hubbub.config.paths import shown_store
+from hubbub.errors import UserError
+from hubbub.network.cluster.placement import Cluster, Node, Owner, Service
+from hubbub.network.store.postgres.database import HUB_LOCK, LEASE_S, SILENT, connected
+from hubbub.network.store.postgres.link import line_of
+from hubbub.network.store.postgres.session import Session
+
+__all__ = ["connected_to_cluster", "describe", "drain", "enter", "forget", "leave", "look", "move"]
+
+_NODE_LOCK = 0x4875624E
+"""With a node's name the advisory lock of its session."""
+SETTLED_S = 2.0
+"""Seconds after which a node has seen who else is there. When the server was away, all sessions
+begin anew, and those of the hubs must be back before anybody thinks that a network has no owner."""
+_PROGRAM = re.compile(r"hubbub node (\S+) ")
+_SCHEMA = """
+CREATE SCHEMA IF NOT EXISTS hubbub_cluster;
+CREATE TABLE IF NOT EXISTS hubbub_cluster.node
+    (name text PRIMARY KEY, host text NOT NULL, networks text NOT NULL);
+CREATE TABLE IF NOT EXISTS hubbub_cluster.move (network text PRIMARY KEY, node text NOT NULL);
+CREATE TABLE IF NOT EXISTS hubbub_cluster.drain (node text PRIMARY KEY);
+"""
+_HOLDERS = (
+    "SELECT pid, datname, application_name, classid = 0, "
+    f"clock_timestamp() - backend_start > make_interval(secs => ?), {SILENT} "
+    "FROM pg_locks JOIN pg_stat_activity USING (pid) "
+    "WHERE locktype = 'advisory' AND granted AND ("
+    "classid = 0 AND objid = ? AND objsubid = 1 AND datname = ANY(?) "
+    "OR classid = ? AND objsubid = 2 AND datname = current_database())"
+)
+_read_networks = msgspec.json.Decoder(dict[str, Service]).decode
+
+
+def connected_to_cluster(url: str, node: str = "") -> Session:
+    """A session in the cluster's database, whose schema is there then. Raises `StoreUnavailable`,
+    and `UserError` for a database that cannot be used."""
+    session = connected(url, node=node)
+    try:
+        with session.connection.transaction():
+            # Of several who begin at once, one makes the schema.
+            session.execute("SELECT pg_advisory_xact_lock(?)", (_NODE_LOCK,))
+            session.connection.execute(_SCHEMA.encode())
+    except psycopg.Error as error:
+        session.close()
+        text = f"{shown_store(url)} cannot be the cluster's database: {line_of(error)}"
+        raise UserError(text) from error
+    return session
+
+
+# A node -----------------------------------------------------------------------------------------
+
+
+def enter(session: Session, node: str) -> None:
+    """The session is that of a node from now on. Raises `UserError` if there is another one."""
+    lock = "SELECT pg_try_advisory_lock(?, hashtext(?))"
+    if not session.execute(lock, (_NODE_LOCK, node)).fetchone()[0]:
+        raise UserError(f"there is a node {node} already: give each node a --name of its own")
+
+
+def describe(session: Session, node: str, host: str, networks: Mapping[str, Service]) -> None:
+    """Write down what the node can run."""
+    session.execute(
+        "INSERT INTO hubbub_cluster.node VALUES (?, ?, ?) ON CONFLICT (name) "
+        "DO UPDATE SET host = excluded.host, networks = excluded.networks",
+        (node, host, msgspec.json.encode(networks).decode()),
+    )
+
+
+def leave(session: Session, node: str) -> None:
+    """Networks are placed at other nodes from now on."""
+    session.execute("SELECT pg_advisory_unlock(?, hashtext(?))", (_NODE_LOCK, node))
+
+
+def forget(session: Session, node: str) -> None:
+    """The node has ended in order."""
+    session.execute("DELETE FROM hubbub_cluster.node WHERE name = ?", (node,))
+
+
+# What there is ----------------------------------------------------------------------------------
+
+
+def look(session: Session, *, end_silent: bool = False) -> Cluster:
+    """The cluster as it is now. With `end_silent` sessions that have been silent for a lease are
+    ended, and with them what they own."""
+    rows = session.execute("SELECT name, host, networks FROM hubbub_cluster.node").fetchall()
+    told = {name: (host, _read_networks(text)) for name, host, text in rows}
+    databases = {each.database for _, networks in told.values() for each in networks.values()}
+    owners, there = _holders(session, databases, end_silent)
+    nodes = {
+        name: Node(name, host, networks, name in there, there.get(name, False))
+        for name, (host, networks) in told.items()
+    }
+    moves = session.execute("SELECT network, node FROM hubbub_cluster.move").fetchall()
+    drained = session.execute("SELECT node FROM hubbub_cluster.drain").fetchall()
+    return Cluster(nodes, owners, dict(moves), frozenset(name for (name,) in drained))
+
+
+def _holders(
+    session: Session, databases: Collection[str], end_silent: bool
+) -> tuple[dict[str, Owner], dict[str, bool]]:
+    """Owners by database, and the live nodes with whether they are settled."""
+    owners, there = dict[str, Owner](), dict[str, bool]()
+    parameters = (SETTLED_S, LEASE_S, HUB_LOCK, list(databases), _NODE_LOCK)
+    for row in session.execute(_HOLDERS, parameters).fetchall():
+        pid, database, program, is_hub, settled, silent = row
+        if silent and end_silent:
+            session.execute("SELECT pg_terminate_backend(?)", (pid,))
+        named = _PROGRAM.match(program)
+        node = named[1] if named else ""
+        if is_hub:
+            owners[database] = Owner(node, program)
+        elif not silent:
+            there[node] = settled
+    return owners, there
+
+
+# What people wish -------------------------------------------------------------------------------
+
+
+def move(session: Session, network: str, node: str | None) -> None:
+    """The network belongs to the node, when that can run it; None: to any."""
+    session.execute("DELETE FROM hubbub_cluster.move WHERE network = ?", (network,))
+    if node is not None:
+        session.execute("INSERT INTO hubbub_cluster.move VALUES (?, ?)", (network, node))
+
+
+def drain(session: Session, node: str, *, wanted: bool) -> None:
+    """Networks of the node belong to others, if there are any; or (not `wanted`) no more."""
+    session.execute("DELETE FROM hubbub_cluster.drain WHERE node = ?", (node,))
+    if wanted:
+        session.execute("INSERT INTO hubbub_cluster.drain VALUES (?)", (node,))

@@ -1,0 +1,91 @@
+"""Which node owns which network: the same answer for everybody, and little that moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.network.cluster.placement import Cluster, Node, Owner, Service
+
+NAMES = [f"net{n}" for n in range(40)]
+NODES = st.sets(st.sampled_from(["n1", "n2", "n3", "n4", "n5"]), min_size=1)
+
+
+def cluster(
+    nodes: Collection[str],
+    *,
+    networks: Collection[str] = NAMES,
+    problems: Mapping[tuple[str, str], str] | None = None,
+    moves: Mapping[str, str] | None = None,
+    drained: Collection[str] = (),
+    gone: Collection[str] = (),
+) -> Cluster:
+    found = problems or {}
+    made = {
+        node: Node(
+            node,
+            "",
+            {name: Service(name, 4820, found.get((node, name), "")) for name in networks},
+            node not in gone,
+            True,
+        )
+        for node in nodes
+    }
+    return Cluster(made, {}, moves or {}, drained)
+
+
+def places(seen: Cluster) -> Mapping[str, str | None]:
+    return {name: seen.placed(name) for name in NAMES}
+
+
+@given(NODES, st.data())
+def test_a_node_that_goes_moves_only_what_it_had(nodes: set[str], data: st.DataObject) -> None:
+    gone = data.draw(st.sampled_from(sorted(nodes)))
+    before, after = places(cluster(nodes)), places(cluster(nodes, gone=[gone]))
+    for name, node in before.items():
+        if node == gone:
+            assert after[name] in (nodes - {gone}) if len(nodes) > 1 else after[name] is None
+        else:
+            assert after[name] == node
+
+
+@given(NODES, NODES, st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["n1", "n2", "n9"])))
+def test_who_is_drained_has_nothing_unless_nobody_else_lives(
+    nodes: set[str], drained: set[str], moves: dict[str, str]
+) -> None:
+    for name, node in places(cluster(nodes, drained=drained, moves=moves)).items():
+        assert node in (nodes - drained or nodes)
+        if moves.get(name) in (nodes - drained or nodes):
+            assert node == moves[name]
+
+
+def test_networks_are_spread_evenly() -> None:
+    names = [f"net{n}" for n in range(1000)]
+    seen = cluster(["n1", "n2", "n3"], networks=names)
+    counts = Counter(seen.placed(name) for name in names)
+    assert all(280 < counts[node] < 390 for node in ("n1", "n2", "n3")), counts
+
+
+def test_a_node_that_could_not_run_a_network_comes_last_and_a_move_there_waits() -> None:
+    nodes, moves = ["n1", "n2"], {"net0": "n1"}
+    assert cluster(nodes, moves=moves).placed("net0") == "n1"
+    port = {("n1", "net0"): "the port is in use"}
+    assert cluster(nodes, moves=moves, problems=port).placed("net0") == "n2"
+    both = {**port, ("n2", "net0"): "the port is in use"}
+    assert cluster(nodes, moves=moves, problems=both).placed("net0") == "n1"
+
+
+def test_a_network_that_no_live_node_has_is_placed_nowhere() -> None:
+    assert cluster(["n1"]).placed("unknown") is None
+    assert cluster(["n1"], gone=["n1"]).placed("net0") is None
+
+
+def test_what_a_node_owns_is_what_postgres_shows() -> None:
+    seen = cluster(["n1", "n2"])
+    owners = {"net1": Owner("n2", "hubbub node n2 on b"), "net2": Owner("", "hubbub 7 on a")}
+    seen = Cluster(seen.nodes, owners, {}, ())
+    assert (seen.owned_by("n1"), seen.owned_by("n2")) == ([], ["net1"])
+    assert (seen.owner_of("net2"), seen.owner_of("net3")) == (owners["net2"], None)
