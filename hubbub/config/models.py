@@ -227,6 +227,11 @@ class NetworkFile(Section):
     bridges: dict[Id, BridgeConfig] = {}
     """To other chats, by name. A person there takes part as `NAME-PERSON`."""
 
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The people whom `humans` calls owners."""
+        return tuple(name for name, human in self.humans.items() if "owner" in human.roles)
+
     def bridge_of(self, participant: str) -> str | None:
         """The bridge that a participant of this name belongs to: it, or one of its people."""
         return next(

@@ -6,8 +6,7 @@ version -> token -> known, or new -> cursor -> snapshot at the cursor -> ready -
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable
 
 from pydantic import JsonValue
 
@@ -40,12 +39,9 @@ CARD_BYTES = 8 * 1024
 KINDS = {"agent": "an agent", "human": "a person", "service": "a service"}
 
 
-class Welcome(Protocol):
-    """Starts the stream of a session that has joined; `ready` is the frame."""
-
-    def __call__(
-        self, session: Session, caller: Caller, cursor: int, ready: bytes, *, behind: bool
-    ) -> None: ...
+Welcome = Callable[[Session, Caller, int, bytes, bool], None]
+"""Starts the stream of a session that has joined, after this position: with the `ready` frame, and
+whether anything was missed."""
 
 
 class Refused(OperationError):
@@ -66,6 +62,9 @@ class Refused(OperationError):
 
 class _WrongToken(Refused):
     """The answer waits, if there were many from the same address."""
+
+    def __init__(self, message: str):
+        super().__init__(ErrorCode.AUTH_FAILED, message, CloseCode.AUTH)
 
 
 class Admission:
@@ -217,11 +216,7 @@ class Admission:
             remedy = f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
             if name == OPERATOR:
                 remedy = "only commands of the user who runs the network have its token"
-            raise _WrongToken(
-                ErrorCode.AUTH_FAILED,
-                f"the token does not prove {name!r}; {remedy}",
-                CloseCode.AUTH,
-            )
+            raise _WrongToken(f"the token does not prove {name!r}; {remedy}")
         if name == OPERATOR and kind == "service":
             return True
         if not thread_ids.is_participant_id(name):
@@ -286,7 +281,7 @@ class Admission:
             ready = await self._snapshots.ready(caller, frame, cursor, head, resumed)
         if self._state.revocations[frame.participant] != revoked:
             raise Refused(ErrorCode.AUTH_FAILED, "the token was revoked", CloseCode.REVOKED)
-        self._welcome(session, caller, cursor, ready, behind=cursor < head)
+        self._welcome(session, caller, cursor, ready, cursor < head)
 
     def _bucket(self, participant: str) -> TokenBucket:
         """What the participant may ask, on all its sockets together."""
@@ -359,10 +354,11 @@ class Admission:
             f"{participant} has seen more of the log than there is: if an older copy of it was put "
             "back, messages are missing. Clients that have seen them start afresh."
         )
-        owners = [name for name, human in self._file.humans.items() if "owner" in human.roles]
         details: dict[str, JsonValue] = {"code": "log_shorter", "seen": seen, "end": end}
         once = f"log_shorter:{self._state.run}"
-        self._kernel.writes.notice(self._state.broadcast.id, text, details, once, to=owners)
+        self._kernel.writes.notice(
+            self._state.broadcast.id, text, details, once, to=self._file.owners
+        )
 
 
 def _turn_away(session: Session, error: Refused) -> None:

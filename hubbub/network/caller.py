@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hubbub.errors import OperationError
+from hubbub.mods.operation import forbidden
 from hubbub.network.limits import TokenBucket
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Kind, Permission
 
 __all__ = ["OPERATOR", "Caller"]
@@ -47,4 +46,4 @@ class Caller:
 
     def require_owner(self) -> None:
         if not self.owner:
-            raise OperationError(ErrorCode.FORBIDDEN, "only an owner of the network may do that")
+            raise forbidden("only an owner of the network may do that")

@@ -219,7 +219,7 @@ class Gateway:
         self.spawn(self.admission.join(session, frame))
 
     def _welcome(
-        self, session: Session, caller: Caller, cursor: int, ready: bytes, *, behind: bool
+        self, session: Session, caller: Caller, cursor: int, ready: bytes, behind: bool
     ) -> None:
         """The session has joined: from here on it is pushed to."""
         if session.state is SessionState.CLOSED:

@@ -41,7 +41,7 @@ from hubbub.network.routing import Router
 from hubbub.network.service import Registry, Service
 from hubbub.network.services.admin import AdminService
 from hubbub.network.services.agent_editor import AgentEditorService
-from hubbub.network.services.approvals.approvals import ApprovalService
+from hubbub.network.services.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.channels import ChannelService
 from hubbub.network.services.launcher import LauncherService
@@ -49,8 +49,8 @@ from hubbub.network.services.memory import MemoryService
 from hubbub.network.services.messages import MessageService
 from hubbub.network.services.participants import ParticipantService
 from hubbub.network.services.receipts import ReceiptService
-from hubbub.network.services.requests.requests import RequestService
-from hubbub.network.services.stops.stops import StopService
+from hubbub.network.services.requests import RequestService
+from hubbub.network.services.stops import StopService
 from hubbub.network.services.takeovers import TakeoverService
 from hubbub.network.services.threads import ThreadService
 from hubbub.network.services.trials import TrialService

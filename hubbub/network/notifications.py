@@ -17,14 +17,13 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from hubbub.clock import Clock
-from hubbub.errors import OperationError
+from hubbub.mods.operation import bad_request
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.fanout import Fanout
 from hubbub.network.session import Session
 from hubbub.network.state import NetworkState
 from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
 
 __all__ = ["HUB_SIGNALS", "Activities", "Activity", "Change", "Notifications"]
@@ -201,7 +200,7 @@ class Notifications:
             return
         if signal.type in HUB_SIGNALS:
             text = f"type: {signal.type} is for the hub to say"
-            session.error(OperationError(ErrorCode.BAD_REQUEST, text), None)
+            session.error(bad_request(text), None)
             return
         ahead = signal.type in AHEAD_OF_MESSAGES
         if ahead and self._pipeline.judges:

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 from hubbub.config.models import NetworkConfig
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
+from hubbub.mods.operation import bad_request, forbidden, too_large
 from hubbub.network.log import Entry
 from hubbub.network.state import NetworkState
 from hubbub.network.targets import HUB, check_readers, find_mentions, resolve_target
@@ -71,10 +72,7 @@ def cause_position(cause: str, speaker: str) -> tuple[int, str | None]:
     own, _, last = cause.rpartition("-")
     seq = parse_message_id(last) if own == speaker else None
     if seq is None:
-        raise OperationError(
-            ErrorCode.BAD_REQUEST,
-            f"cause: {cause[:100]!r} is neither a message (m42) nor a turn of yours",
-        )
+        raise bad_request(f"cause: {cause[:100]!r} is neither a message (m42) nor a turn of yours")
     return seq, cause
 
 
@@ -86,9 +84,7 @@ def own_turn(turn: str, speaker: str, head: int) -> int:
     """
     seq, named = cause_position(turn, speaker)
     if named is None or seq > head:
-        raise OperationError(
-            ErrorCode.BAD_REQUEST, f"{turn[:100]!r} is no turn of yours; the wake names it"
-        )
+        raise bad_request(f"{turn[:100]!r} is no turn of yours; the wake names it")
     return seq
 
 
@@ -154,7 +150,7 @@ class Router:
         if text is not content or text_representation is not None or len(text) > self._short:
             self.check_size(content, text_representation)
         if thread.type == "mod":
-            raise OperationError(ErrorCode.FORBIDDEN, "only the mod itself speaks in its thread")
+            raise forbidden("only the mod itself speaks in its thread")
         if HUB in thread.members:
             check_readers(thread.members, self._state)
         if speech.speak_as is not None or speech.mode is not None:
@@ -191,9 +187,7 @@ class Router:
         for name, value in (("text", content), ("text_representation", text_representation)):
             size = len(value.encode() if isinstance(value, str) else to_json(value))
             if size > limit:
-                raise OperationError(
-                    ErrorCode.TOO_LARGE, f"{name}: at most {limit} bytes, this has {size}"
-                )
+                raise too_large(f"{name}: at most {limit} bytes, this has {size}")
 
     def hop_limit(self, opened_by: SenderKind) -> int:
         """How many hops an interaction has that a sender of this kind opened."""
@@ -287,11 +281,9 @@ def _unstamped(given: NewAttachment) -> Attachment:
 def _check_person(kind: Kind, speech: Speech, spoken_by: str | None) -> None:
     """Raises `OperationError` for what only people may ask for."""
     if speech.speak_as is not None and spoken_by is None:
-        raise OperationError(ErrorCode.BAD_REQUEST, "speak_as: nobody can be spoken for by this")
+        raise bad_request("speak_as: nobody can be spoken for by this")
     if speech.mode is not None and kind != "human" and spoken_by is None:
-        raise OperationError(
-            ErrorCode.FORBIDDEN, "mode: only people say what becomes of a turn that runs"
-        )
+        raise forbidden("mode: only people say what becomes of a turn that runs")
 
 
 def _is_new_conversation(thread_id: str, speaker: str) -> bool:

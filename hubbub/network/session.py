@@ -15,6 +15,7 @@ from typing import Protocol
 
 from hubbub.config.models import Limits
 from hubbub.errors import LogDamaged, OperationError, StoreUnavailable
+from hubbub.mods.operation import bad_request, too_large
 from hubbub.network.caller import Caller
 from hubbub.network.log import Entry
 from hubbub.network.metrics import HubMetrics
@@ -211,7 +212,7 @@ class Session:
             return False
         if len(frame) > STRANGER_BYTES:
             text = f"before `ready` a frame has at most {STRANGER_BYTES} bytes, not {len(frame)}"
-            self._complain(OperationError(ErrorCode.TOO_LARGE, text), None)
+            self._complain(too_large(text), None)
             return False
         return True
 
@@ -236,7 +237,7 @@ class Session:
     def _acknowledge(self, seq: int) -> None:
         if seq > self.last:
             text = f"seq: {seq} was not sent on this stream, its last event is {self.last}"
-            self._complain(OperationError(ErrorCode.BAD_REQUEST, text), None)
+            self._complain(bad_request(text), None)
             return
         unacked = self._unacked
         if self.bad_frames and unacked and unacked[0] <= seq:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hubbub.network.running_turns import NO_LIVES, Lives
+from hubbub.protocol.messages import ReplyNeed
 
 __all__ = [
     "NO_PROMPTS",
@@ -209,7 +210,7 @@ class OpenWake(NamedTuple):
 
 class StoredWake(NamedTuple):
     reason: str
-    reply: str | None
+    reply: ReplyNeed | None
     turn: str | None
     state: str | None
     """`pending`, `running` or `ended`; None if it does not wake."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from hubbub.errors import OperationError
+from hubbub.mods.operation import bad_request, over_limit
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.wording import did_you_mean, shortened
@@ -63,14 +64,12 @@ def resolve_target(to: str | Sequence[str], me: str, directory: Directory) -> st
         others = to
     group = set(others) - {me}
     if not group:
-        raise OperationError(ErrorCode.BAD_REQUEST, "to: nobody sends messages to itself alone")
+        raise bad_request("to: nobody sends messages to itself alone")
     for other in sorted(group):
         _check_known(other, directory)
     if len(group) >= thread_ids.MAX_GROUP:
         limit = thread_ids.MAX_GROUP
-        raise OperationError(
-            ErrorCode.LIMIT, f"to: a group has at most {limit} participants; create a channel"
-        )
+        raise over_limit(f"to: a group has at most {limit} participants; create a channel")
     return thread_ids.direct(group | {me})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from hubbub.network.ports import DuplicateCids
 from hubbub.network.records import (
@@ -36,6 +37,7 @@ from hubbub.network.stored import (
     StoredMemory,
     StoredWake,
 )
+from hubbub.protocol.messages import ReplyNeed
 
 __all__ = ["ModelTurn", "StoreModel"]
 
@@ -208,7 +210,10 @@ class StoreModel:
         if row is None:
             return None
         taken = self.taken.get((participant, seq))
-        return StoredWake(*row[2:], turn_of(row), self._state(row) if row.reply else None, taken)
+        reply = cast("ReplyNeed | None", row.reply)
+        return StoredWake(
+            row.reason, reply, turn_of(row), self._state(row) if reply else None, taken
+        )
 
     def wakes(self, seqs: Iterable[int]) -> dict[tuple[int, str], StoredWake]:
         found = {

@@ -80,9 +80,8 @@ class Failures:
 def owners_of(kernel: Kernel) -> Sequence[str]:
     """The people who may do anything: those who are called owners, or, where everybody is one,
     the people who are connected."""
-    state, humans = kernel.state, kernel.file.humans
-    named = [name for name, each in humans.items() if "owner" in each.roles]
+    named = kernel.file.owners
     if named or kernel.config.auth != "open":
-        return [name for name in named if state.knows(name)]
+        return [name for name in named if kernel.state.knows(name)]
     people = kernel.fanout.sessions_of_people()
     return list(dict.fromkeys(s.participant for s in people if not s.observe))

@@ -141,14 +141,13 @@ class Mods(Service, Gate):
 
     async def admit(self) -> None:
         """Bring the mods' tables up. Raises `UserError`."""
-        kernel, humans = self.kernel, self.kernel.file.humans
-        named = [name for name, human in humans.items() if "owner" in human.roles]
+        kernel = self.kernel
         facts = NetworkFacts(
             name=kernel.config.name,
             epoch=kernel.state.epoch,
             clock=kernel.clock,
             steady=kernel.steady,
-            owners=None if kernel.config.auth == "open" else named,
+            owners=None if kernel.config.auth == "open" else kernel.file.owners,
             models=kernel.file.models,
             operations=self._registry.by_name,
             mods=self.pipeline.mods,

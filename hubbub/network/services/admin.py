@@ -10,7 +10,7 @@ from hubbub.errors import ModelError, OperationError, UserError
 from hubbub.mods.api import Mod
 from hubbub.mods.completions import Completions
 from hubbub.mods.loader import check_permissions, settings_of
-from hubbub.mods.operation import Commit, operation
+from hubbub.mods.operation import Commit, bad_request, forbidden, not_found, operation, over_limit
 from hubbub.network.auth import new_token, token_hash
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
@@ -59,10 +59,7 @@ class AdminService(Service):
     def add_token(self, call: Caller, args: TokenFor) -> Commit[Record]:
         """Make a token that proves a participant; it is shown this once, the hub keeps its hash."""
         if not thread_ids.is_participant_id(args.participant):
-            raise OperationError(
-                ErrorCode.BAD_REQUEST,
-                f"participant: nobody may be called {args.participant[:64]!r}",
-            )
+            raise bad_request(f"participant: nobody may be called {args.participant[:64]!r}")
         self._check_may_hand_out(call)
         token = new_token()
         added = TokenAdded(token_hash(token), args.participant)
@@ -102,9 +99,8 @@ class AdminService(Service):
         place, which nobody may take who has proved nothing.
         """
         if self.kernel.config.auth == "open" and call.participant != OPERATOR:
-            raise OperationError(
-                ErrorCode.FORBIDDEN,
-                "in an open network tokens are the operator's: `hubbub tokens add <participant>`",
+            raise forbidden(
+                "in an open network tokens are the operator's: `hubbub tokens add <participant>`"
             )
 
     @operation(permission="admin", tool=False)
@@ -142,7 +138,7 @@ class AdminService(Service):
             config = settings_of(type(mod), args.settings)
             check_permissions(mod, config)
         except UserError as error:
-            raise OperationError(ErrorCode.BAD_REQUEST, str(error)) from error
+            raise bad_request(str(error)) from error
         self._mods.configure(mod, config)
         return self._described(mod)
 
@@ -151,7 +147,7 @@ class AdminService(Service):
         if name in mods:
             return mods[name]
         hint = did_you_mean(name, mods, "; see list_mods")
-        raise OperationError(ErrorCode.NOT_FOUND, f"the network has no mod {name[:64]!r}{hint}")
+        raise not_found(f"the network has no mod {name[:64]!r}{hint}")
 
     def _described(self, mod: Mod) -> ModState:
         own = [op.name for op in self._registry.values() if op.mod == mod.name]
@@ -184,11 +180,10 @@ class AdminService(Service):
         an instruction. It has no tools; it costs what it costs."""
         known = self.kernel.file.models
         if args.model not in known:
-            text = f"model: there is no model {args.model!r}{nearest(args.model, known)}"
-            raise OperationError(ErrorCode.NOT_FOUND, text)
+            raise not_found(f"model: there is no model {args.model!r}{nearest(args.model, known)}")
         if self._asking[call.participant] >= MOST_AT_ONCE:
             text = f"{MOST_AT_ONCE} questions of yours are under way; wait for one of them"
-            raise OperationError(ErrorCode.LIMIT, text)
+            raise over_limit(text)
         system = [{"role": "system", "content": args.instruction}] if args.instruction else []
         said = [{"role": each.role, "content": each.text} for each in args.messages]
         began, steady = self.kernel.steady.now(), self.kernel.steady

@@ -19,7 +19,7 @@ from hubbub.config.units import parse_address
 from hubbub.errors import ModelError, OperationError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
 from hubbub.mods.completions import Completions
-from hubbub.mods.operation import Commit, operation
+from hubbub.mods.operation import Commit, conflict, forbidden, not_found, operation
 from hubbub.network.admission import Admission
 from hubbub.network.auth import new_token
 from hubbub.network.caller import Caller
@@ -214,8 +214,7 @@ class AgentEditorService(Service):
         versions = await self._versions(args.agent, fields)
         wanted = next((each.fields for each in versions if each.version == args.to), None)
         if wanted is None:
-            text = f"to: {args.agent} has no version {args.to}"
-            raise OperationError(ErrorCode.NOT_FOUND, text)
+            raise not_found(f"to: {args.agent} has no version {args.to}")
         return await self._change(call, args.agent, wanted)
 
     @operation(permission="admin", tool=False, output=AgentSaved)
@@ -315,7 +314,7 @@ class AgentEditorService(Service):
     def _files(self) -> AgentFiles:
         """Raises `OperationError` where no agents can be made."""
         if (why := self._refusal()) is not None or self.files is None:
-            raise OperationError(ErrorCode.FORBIDDEN, why or "")
+            raise forbidden(why or "")
         return self.files
 
     def _refusal(self) -> str | None:
@@ -397,8 +396,7 @@ def _current(files: AgentFiles, agent: str) -> AgentFields:
     """Raises `OperationError` for an agent that is not made here."""
     fields = _of_user(lambda: files.fields(agent)) if is_participant_id(agent) else None
     if fields is None:
-        text = f"there is no agent {agent[:64]!r} that can be changed here"
-        raise OperationError(ErrorCode.NOT_FOUND, text)
+        raise not_found(f"there is no agent {agent[:64]!r} that can be changed here")
     return fields
 
 
@@ -410,7 +408,7 @@ def _of_user(ask: Callable[[], R]) -> R:
     try:
         return ask()
     except UserError as error:
-        raise OperationError(ErrorCode.CONFLICT, str(error)) from None
+        raise conflict(str(error)) from None
 
 
 def _written(files: AgentFiles, agent: str, fields: AgentFields | None) -> Callable[[], None]:
@@ -431,7 +429,7 @@ def _record(agent: str, version: AgentVersion) -> Record:
 
 
 def _conflict(text: str) -> OperationError:
-    return OperationError(ErrorCode.CONFLICT, f"{text}; read it again")
+    return conflict(f"{text}; read it again")
 
 
 def _wrong(problem: AgentProblem) -> OperationError:

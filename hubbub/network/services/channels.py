@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from hubbub.errors import OperationError
-from hubbub.mods.operation import Commit, operation
+from hubbub.mods.operation import Commit, bad_request, forbidden, operation, over_limit
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.records import MemberLeft, Record, ThreadCreated
@@ -37,10 +37,7 @@ class ChannelService(Service):
         """Create a channel; you and the members you name join it at once."""
         state = self.state
         if not thread_ids.is_channel_name(args.name):
-            raise OperationError(
-                ErrorCode.BAD_REQUEST,
-                f"name: {args.name!r} reads like a thread's id; choose another",
-            )
+            raise bad_request(f"name: {args.name!r} reads like a thread's id; choose another")
         if args.name in state.channels or args.name in state.making:
             raise OperationError(
                 ErrorCode.CHANNEL_EXISTS, f"the channel {args.name!r} exists; use join_channel"
@@ -69,9 +66,8 @@ class ChannelService(Service):
             and call.participant not in members
             and not (own and channel.name in own.channels)
         ):
-            raise OperationError(
-                ErrorCode.FORBIDDEN,
-                f"the members of {channel.name!r} are named in the network's config; you are none",
+            raise forbidden(
+                f"the members of {channel.name!r} are named in the network's config; you are none"
             )
         since = self.kernel.log.head
         marks: Sequence[StoredMark] = ()
@@ -115,7 +111,7 @@ def new_channel(
     `OperationError` if there are as many as may be."""
     state, limit = kernel.state, kernel.limits.channels
     if len(state.channels) + len(state.making) >= limit:
-        raise OperationError(ErrorCode.LIMIT, f"a network has at most {limit} channels")
+        raise over_limit(f"a network has at most {limit} channels")
     state.making.add(name)
     thread = state.threads.ensure(thread_ids.channel(name))
 

@@ -7,7 +7,7 @@ from functools import partial
 from pydantic_core import to_json
 
 from hubbub.errors import OperationError
-from hubbub.mods.operation import Commit, operation
+from hubbub.mods.operation import Commit, operation, over_limit, too_large
 from hubbub.network.caller import Caller
 from hubbub.network.queries import MemoriesOf, MemoryValue
 from hubbub.network.records import Forgotten, Record, Remembered
@@ -36,14 +36,12 @@ class MemoryService(Service):
         stand. It replaces what the key held. Nobody else sees it."""
         value = to_json(args.value)
         if len(value) > MOST_BYTES:
-            text = (
+            raise too_large(
                 f"value: {len(value)} bytes of JSON, and at most {MOST_BYTES} are kept under a key"
             )
-            raise OperationError(ErrorCode.TOO_LARGE, text)
         keys = self.state.memories.of(call.participant)
         if args.key not in keys and len(keys) >= MOST_KEYS:
-            text = f"you remember {MOST_KEYS} keys, which is the most: forget one first"
-            raise OperationError(ErrorCode.LIMIT, text)
+            raise over_limit(f"you remember {MOST_KEYS} keys, which is the most: forget one first")
         return self._change(Remembered(call.participant, args.key, value.decode()))
 
     @operation(permission="write", output=Done)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import bad_request, forbidden, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import MentionsOf
@@ -68,10 +68,7 @@ class MessageService(Service):
         thread = self.state.threads.by_no(channel.scope)
         if not self.state.may_read(thread, who.id):
             is_none = "you are" if who.spoken_by is None else f"{who.id} is"
-            raise OperationError(
-                ErrorCode.FORBIDDEN,
-                f"{is_none} no member of {channel.name!r}; use join_channel first",
-            )
+            raise forbidden(f"{is_none} no member of {channel.name!r}; use join_channel first")
         return self.kernel.router.draft(who, thread, args.text, args)
 
     @operation(permission="write", output=SendResult)
@@ -124,10 +121,7 @@ def sender(call: Caller, args: Speech) -> Sender:
     if agent is None:
         return _sender(me, call.kind)
     if call.state.takeovers.holder(agent) != me:
-        raise OperationError(
-            ErrorCode.FORBIDDEN,
-            f"speak_as: you do not speak for {agent[:64]!r}; take it over first",
-        )
+        raise forbidden(f"speak_as: you do not speak for {agent[:64]!r}; take it over first")
     return Sender(agent, "agent", me)
 
 
@@ -151,9 +145,7 @@ async def stored_message(kernel: Kernel, message_id: str) -> Message | None:
     """The message, whoever may read it. Raises `OperationError` for what is no id."""
     seq = parse_message_id(message_id)
     if seq is None:
-        raise OperationError(
-            ErrorCode.BAD_REQUEST, f"{message_id[:64]!r} is no message id; they look like m42"
-        )
+        raise bad_request(f"{message_id[:64]!r} is no message id; they look like m42")
     body = await kernel.store.message(seq) if seq <= kernel.log.head else None
     return None if body is None else Message.model_validate_json(body)
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_interaction_id
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import bad_request, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import (
@@ -20,7 +20,7 @@ from hubbub.network.queries import (
 )
 from hubbub.network.service import Service
 from hubbub.network.services.messages import find_message
-from hubbub.network.services.requests.requests import RequestService
+from hubbub.network.services.requests import RequestService
 from hubbub.network.services.turns.turns import TurnService
 from hubbub.network.state import Known
 from hubbub.network.stored import StoredTurn, StoredWake
@@ -175,8 +175,7 @@ class ReceiptService(Service):
         and, for owners, who wrote the others to whom, and the turns that began with them all."""
         opened = parse_interaction_id(args.id)
         if opened is None:
-            text = f"{args.id!r} is no interaction id; they look like i42"
-            raise OperationError(ErrorCode.BAD_REQUEST, text)
+            raise bad_request(f"{args.id!r} is no interaction id; they look like i42")
         head = self.kernel.log.head
         await self._check_opened(args.id, opened)
         after = max(opened - 1, args.after or 0)
@@ -238,7 +237,7 @@ class ReceiptService(Service):
 def _explain(who: Known, message: Message, stored: StoredWake | None, *, received: bool) -> _Why:
     """Why a message woke a participant or did not, by its delivery row if there is one."""
     if stored is not None:
-        return _Why(Reason(stored.reason), reply_need(stored))
+        return _Why(Reason(stored.reason), stored.reply)
     if received and who.kind != "agent" and message.sender_id != who.id:
         return _Why(Reason.NOT_AN_AGENT, None)
     reason = explain_absence(
@@ -251,13 +250,6 @@ def _explain(who: Known, message: Message, stored: StoredWake | None, *, receive
         timer=message.timer_of is not None,
     )
     return _Why(reason, None)
-
-
-def reply_need(stored: StoredWake) -> ReplyNeed | None:
-    """What a wake asks for; None if the delivery wakes nobody."""
-    if stored.reply is None:
-        return None
-    return "required" if stored.reply == "required" else "optional"
 
 
 def _agents_first(known: Known) -> tuple[bool, str]:
@@ -336,7 +328,7 @@ def _told(seq: int, agent: str, wake: StoredWake) -> InteractionWake:
         message_id=f"m{seq}",
         agent=agent,
         reason=wake.reason,
-        reply=reply_need(wake) or "optional",
+        reply=wake.reply or "optional",
         turn=wake.taken or wake.turn or "",
         state=wake.state or "",
     )

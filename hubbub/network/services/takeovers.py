@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import forbidden, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
@@ -60,7 +60,7 @@ class TakeoverService(Service):
         reaches it you hear. What you say with `speak_as` is marked so. Taking over again renews the
         takeover."""
         if call.kind != "human":
-            raise OperationError(ErrorCode.FORBIDDEN, "only a person may speak for an agent")
+            raise forbidden("only a person may speak for an agent")
         if args.agent not in self.state.agents:
             raise OperationError(
                 ErrorCode.UNKNOWN_PARTICIPANT, f"agent: there is no agent {args.agent!r}"

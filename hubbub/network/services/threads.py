@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, takewhile
 
 from hubbub.errors import OperationError
-from hubbub.mods.operation import Commit, operation
+from hubbub.mods.operation import Commit, bad_request, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.records import Record
@@ -88,7 +88,7 @@ class ThreadService(Service):
         head = self.kernel.log.position(thread)
         if tseq > head:
             text = f"{field}: the last message of the thread has the position {head}, not {tseq}"
-            raise OperationError(ErrorCode.BAD_REQUEST, text)
+            raise bad_request(text)
         return thread
 
     def _wanted(self, call: Caller, thread: Thread) -> int:

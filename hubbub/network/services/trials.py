@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from hubbub.errors import OperationError
 from hubbub.ids import new_ulid
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import bad_request, operation, over_limit
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.service import Service
@@ -79,8 +79,7 @@ class LongCalls:
         if task is None:
             self._running = {key: each for key, each in self._running.items() if not each.done()}
             if sum(other == who for other, _ in self._running) >= self._most:
-                text = f"{self._most} of these are under way; wait for one of them"
-                raise OperationError(ErrorCode.LIMIT, text)
+                raise over_limit(f"{self._most} of these are under way; wait for one of them")
             task = self._running[key] = asyncio.create_task(run())
             task.add_done_callback(_seen)
         await asyncio.wait({task}, timeout=self.patience_s)
@@ -129,9 +128,7 @@ class TrialService(Service):
         trial = self._waiting.get(args.request)
         mine = trial is not None and trial.session.participant == call.participant
         if trial is None or not mine or trial.answer.done():
-            raise OperationError(
-                ErrorCode.BAD_REQUEST, "request: nobody waits for this answer of you"
-            )
+            raise bad_request("request: nobody waits for this answer of you")
         trial.answer.set_result(args)
         return Done()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.config.budgets import BreakerConfig
-from hubbub.network.services.stops.breaker import MOST_THREADS, Breaker
+from hubbub.network.services.stops import MOST_THREADS, Breaker
 
 
 def breaker(turns: int = 3, within: float = 60.0, **more: bool) -> Breaker:

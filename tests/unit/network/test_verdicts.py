@@ -7,10 +7,9 @@ import hashlib
 import pytest
 
 from hubbub.config.models import NetworkFile
-from hubbub.network.services.approvals.rules import (
+from hubbub.network.services.approval_rules import (
     approvers_of,
     arguments_hash,
-    owners_of,
 )
 from hubbub.network.wakes import Decision, Reason, decide_result
 
@@ -34,7 +33,7 @@ def test_who_decides_is_in_the_config() -> None:
     )
     found = [approvers_of(file, agent) for agent in ("own", "other", "stranger")]
     assert found == [("bob",), ("cat",), ("cat",)]
-    assert owners_of(file) == ("ann",)
+    assert file.owners == ("ann",)
     assert approvers_of(NetworkFile(), "x") == ()
 
 

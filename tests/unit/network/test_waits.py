@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
-from hubbub.network.services.requests.records import Wait, Waits
+from hubbub.network.services.waits import Wait, Waits
 
 NAMES = st.sampled_from("abcdef")
 ASKS = st.tuples(st.just("ask"), NAMES, NAMES)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from weakref import WeakValueDictionary
 
 from hubbub.errors import OperationError
+from hubbub.mods.operation import over_limit
 from hubbub.network.ports import Store
 from hubbub.network.queries import TurnById
 from hubbub.network.records import LedgerMoved, Record
@@ -188,8 +189,7 @@ class TurnAccounts:
         if before is not None:
             self._release(account, args.key)
         elif len(account.reservations) >= MOST_RESERVATIONS:
-            text = f"at most {MOST_RESERVATIONS} reservations of one turn"
-            raise OperationError(ErrorCode.LIMIT, text)
+            raise over_limit(f"at most {MOST_RESERVATIONS} reservations of one turn")
         try:
             self._check(account, args)
         except OperationError:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
-from hubbub.mods.operation import Commit, operation
+from hubbub.mods.operation import Commit, bad_request, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import LatestTurns, MissingParts, PromptsOf, TurnById
@@ -26,15 +26,14 @@ from hubbub.network.records import (
 from hubbub.network.routing import own_turn, unknown_turn
 from hubbub.network.running_turns import NO_LIVES, Lives, over
 from hubbub.network.service import Service
-from hubbub.network.services.approvals.approvals import ApprovalService
+from hubbub.network.services.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
-from hubbub.network.services.requests.requests import RequestService
-from hubbub.network.services.stops.stops import StopService
+from hubbub.network.services.requests import RequestService
+from hubbub.network.services.stops import StopService
 from hubbub.network.services.turns.ending import Ending, turn_record
 from hubbub.network.services.turns.notices import listed
 from hubbub.network.services.turns.unanswered import Silence, asker, silences, taken_up, unanswered
 from hubbub.network.stored import StoredTurn
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
     BeginTurn,
@@ -114,7 +113,7 @@ class TurnService(Service):
         own_turn(start.id, call.participant, self.kernel.log.head)
         seqs = self._positions(start.messages)
         if not seqs:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"start.messages: {_WOKEN_BY}")
+            raise bad_request(f"start.messages: {_WOKEN_BY}")
         parts = await self._parts(call.participant, args.prompt)
         account = await self._budgets.account(call, start.id)
         thread_id = self.state.threads.by_no(account.thread_no).id
@@ -160,7 +159,7 @@ class TurnService(Service):
         if others:
             missing = await self.store.read(MissingParts(agent, [_digests([o]) for o in others]))
             if missing:
-                raise OperationError(ErrorCode.BAD_REQUEST, _NO_TEXT)
+                raise bad_request(_NO_TEXT)
         return [PartStored(agent, _digests([id]), text) for id, text in texts.items()]
 
     def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Commit[Record]:
@@ -204,7 +203,7 @@ class TurnService(Service):
         own_turn(args.turn, call.participant, self.kernel.log.head)
         seqs = self._positions([steering.message for steering in args.step.steered])
         if seqs is None:
-            raise OperationError(ErrorCode.BAD_REQUEST, f"step.steered: {_WOKEN_BY}")
+            raise bad_request(f"step.steered: {_WOKEN_BY}")
         account = await self._budgets.account(call, args.turn)
         await self._check_goes_on(args.turn)
         made: list[Record] = [StepRecorded(args.turn, args.step.n, args.step.model_dump_json())]

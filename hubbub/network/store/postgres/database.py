@@ -96,8 +96,7 @@ def connected(url: str, *, reading: bool = False, node: str = "") -> Session:
                 sql.SQL("SET {} = {}").format(sql.Identifier(setting), sql.Literal(value))
             )
     except psycopg.Error as error:
-        text = f"{shown_store(url)} cannot be reached: {line_of(error)}"
-        raise StoreUnavailable(text) from error
+        raise StoreUnavailable(f"{shown_store(url)} cannot be reached: {line_of(error)}") from error
     return Session(connection)
 
 

@@ -91,8 +91,7 @@ class PostgresStore:
             return await self.reading.run(reads.state)
         except psycopg.Error as error:
             await self.close()
-            text = f"{self._name} cannot be used as a store: {line_of(error)}"
-            raise UserError(text) from error
+            raise UserError(f"{self._name} cannot be used as a store: {line_of(error)}") from error
         except BaseException:
             await self.close()
             raise

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.ids import message_id, parse_message_id
+from hubbub.mods.operation import over_limit
 from hubbub.network.log import Entry
 from hubbub.network.records import RequestKept
 from hubbub.protocol.codes import ErrorCode
@@ -114,9 +115,7 @@ class Waits:
         """The asker waits from now on. Raises `OperationError` if that would close a circle, or be
         one wait too many."""
         if len(self._of.get(wait.asker, ())) >= MOST_WAITS:
-            raise OperationError(
-                ErrorCode.LIMIT, f"you wait for {MOST_WAITS} answers already; see stop_waiting"
-            )
+            raise over_limit(f"you wait for {MOST_WAITS} answers already; see stop_waiting")
         path = self._path(wait.awaited, wait.asker)
         if path is not None:
             circle = [wait.asker, *path]

@@ -21,7 +21,7 @@ from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
-from hubbub.mods.operation import Commit, operation
+from hubbub.mods.operation import Commit, bad_request, forbidden, operation, over_limit
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import ApprovalById, LatestApprovals, TurnById, TurnsById
@@ -29,7 +29,7 @@ from hubbub.network.records import ApprovalKept, Record
 from hubbub.network.routing import cause_position
 from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
-from hubbub.network.services.approvals.rules import (
+from hubbub.network.services.approval_rules import (
     approval_id,
     approvers_of,
     arguments_hash,
@@ -39,7 +39,6 @@ from hubbub.network.services.approvals.rules import (
     may_decide,
     may_see,
     not_pending,
-    owners_of,
 )
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.session import Session
@@ -212,10 +211,9 @@ class ApprovalService(Service):
         decide about it."""
         approval = await self.visible(call, args.id)
         if args.hash is not None and not approval.hash.startswith(args.hash):
-            text = (
+            raise bad_request(
                 f"hash: approval {approval.id} is for other arguments than those you have looked at"
             )
-            raise OperationError(ErrorCode.BAD_REQUEST, text)
         final = approval.arguments if args.arguments is None else args.arguments
         if (
             args.arguments is not None
@@ -238,9 +236,7 @@ class ApprovalService(Service):
         once: whoever has died in the middle of the call does not run it again."""
         approval = await self.visible(call, args.id)
         if call.kind != "agent" or approval.agent != call.participant:
-            raise OperationError(
-                ErrorCode.FORBIDDEN, f"only {approval.agent} itself starts its calls"
-            )
+            raise forbidden(f"only {approval.agent} itself starts its calls")
         await self._ending.quiet()  # what is just being stopped may be its turn
         approval = await self.visible(call, args.id)
         self.state.turns.check(approval.turn)
@@ -289,8 +285,7 @@ class ApprovalService(Service):
     def ask(self, approval: Approval) -> Commit[Record]:
         """A new one, which `known` has said is not there yet. Raises `OperationError`."""
         if sum(each.agent == approval.agent for each in self.pending()) >= MOST_PENDING:
-            text = f"{MOST_PENDING} approvals of yours wait already"
-            raise OperationError(ErrorCode.LIMIT, text)
+            raise over_limit(f"{MOST_PENDING} approvals of yours wait already")
         approvers = approvers_of(self.kernel.file, approval.agent)
         asked = approval.model_copy(update={"approvers": approvers})
         return self._move(asked, asked)
@@ -306,7 +301,7 @@ class ApprovalService(Service):
         """A person's word about an approval that is just `known`. Raises `OperationError`."""
         if not may_decide(caller, approval):
             whom = ", ".join(approval.approvers) or "the owners"
-            raise OperationError(ErrorCode.FORBIDDEN, f"{whom} decide about this, and never agents")
+            raise forbidden(f"{whom} decide about this, and never agents")
         if approval.state == "pending" and self._has_passed(approval, self.kernel.steady.now()):
             self._timer.look()
             approval = approval.model_copy(update={"state": "expired"})
@@ -438,7 +433,7 @@ class ApprovalService(Service):
 
     def _announce(self, approval: Approval) -> None:
         """One notice where the turn works. It says nothing of the arguments: others read it too."""
-        whom = approval.approvers or owners_of(self.kernel.file)
+        whom = approval.approvers or self.kernel.file.owners
         who = " or ".join(whom) if whom else "an owner"
         text = f"{approval.agent} asks to run {approval.tool}. Needs approval by {who}."
         details: dict[str, JsonValue] = {

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
 from datetime import UTC, datetime
 from typing import cast
 
 from pydantic import JsonValue
 
+from hubbub.config.budgets import BreakerConfig
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
-from hubbub.mods.operation import operation
+from hubbub.mods.operation import bad_request, forbidden, operation
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import WakeOf
 from hubbub.network.records import StopLifted
 from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
-from hubbub.network.services.stops.breaker import Breaker
 from hubbub.network.services.threads import find_thread
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.services.turns.notices import Why
@@ -42,7 +43,7 @@ from hubbub.protocol.control import (
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.operations import Done
 
-__all__ = ["StopService"]
+__all__ = ["Breaker", "StopService"]
 
 log = get_logger(__name__)
 
@@ -278,14 +279,12 @@ class StopService(Service):
 
 def _check_person(call: Caller) -> None:
     if call.kind != "human" and call.participant != OPERATOR:
-        raise OperationError(ErrorCode.FORBIDDEN, "only people stop and resume what agents do")
+        raise forbidden("only people stop and resume what agents do")
 
 
 def _target(args: Stop | Resume) -> str:
     if args.target is None:
-        raise OperationError(
-            ErrorCode.BAD_REQUEST, f"target: which {args.scope}? Only `all` needs none"
-        )
+        raise bad_request(f"target: which {args.scope}? Only `all` needs none")
     return args.target
 
 
@@ -311,3 +310,36 @@ def _described(stop: StoredStop, turns: int = 0, wakes: int = 0) -> Stopped:
 
 def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+MOST_THREADS = 10_000
+"""Threads that are counted; the one in which a turn began longest ago is forgotten first."""
+
+
+class Breaker:
+    """Counts turns by thread in a sliding window."""
+
+    def __init__(self, config: BreakerConfig):
+        self._config = config
+        self._begun: OrderedDict[str, deque[tuple[float, str]]] = OrderedDict()
+
+    def count(self, thread_id: str, turn: str, now: float) -> int | None:
+        """Count a turn that is about to begin; tells how many that makes if it is one too many.
+
+        A turn counts once, however often it begins. Exactly `within` seconds ago no longer counts.
+        """
+        if not self._config.enabled:
+            return None
+        begun = self._begun.setdefault(thread_id, deque(maxlen=self._config.turns + 1))
+        self._begun.move_to_end(thread_id)
+        if len(self._begun) > MOST_THREADS:
+            self._begun.popitem(last=False)
+        while begun and begun[0][0] <= now - self._config.within:
+            begun.popleft()
+        if all(turn != counted for _, counted in begun):
+            begun.append((now, turn))
+        return len(begun) if len(begun) > self._config.turns else None
+
+    def forget(self, thread_id: str) -> None:
+        """Begin to count from nothing: the thread was released."""
+        self._begun.pop(thread_id, None)

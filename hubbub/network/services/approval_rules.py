@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from hubbub.config.models import NetworkFile
 from hubbub.errors import OperationError
+from hubbub.mods.operation import bad_request
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Approval, RequestApproval
@@ -24,7 +25,6 @@ __all__ = [
     "may_decide",
     "may_see",
     "not_pending",
-    "owners_of",
 ]
 
 MOST_WRONG = 5
@@ -42,11 +42,6 @@ def arguments_hash(arguments: Mapping[str, JsonValue]) -> str:
     """SHA-256 (hex) of arguments in canonical JSON: sorted keys, no spaces, UTF-8."""
     text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def owners_of(file: NetworkFile) -> tuple[str, ...]:
-    """The owners that the config names."""
-    return tuple(name for name, human in file.humans.items() if "owner" in human.roles)
 
 
 def approvers_of(file: NetworkFile, agent: str) -> tuple[str, ...]:
@@ -99,7 +94,7 @@ def check_same(before: Approval, args: RequestApproval, hash: str) -> None:
         before.hash != hash
     ):
         text = f"call: approval {before.id} was asked for with another tool or other arguments"
-        raise OperationError(ErrorCode.BAD_REQUEST, text)
+        raise bad_request(text)
 
 
 def check_arguments(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> None:
@@ -112,8 +107,7 @@ def check_arguments(schema: Mapping[str, JsonValue], arguments: Mapping[str, Jso
     try:
         found = Rules(schema).mistakes(dict(arguments))
     except (ValueError, TooMuchWork, Unresolvable, RecursionError) as error:
-        text = f"arguments: the tool's schema cannot be followed: {error}"
-        raise OperationError(ErrorCode.BAD_REQUEST, text) from error
+        raise bad_request(f"arguments: the tool's schema cannot be followed: {error}") from error
     if found:
         told = [f"{error.json_path}: {error.message[:200]}" for error in found[:MOST_WRONG]]
-        raise OperationError(ErrorCode.BAD_REQUEST, f"arguments: {'; '.join(told)}")
+        raise bad_request(f"arguments: {'; '.join(told)}")

@@ -21,7 +21,7 @@ from functools import partial
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import message_id, parse_message_id
 from hubbub.logs import get_logger
-from hubbub.mods.operation import Commit, operation
+from hubbub.mods.operation import Commit, bad_request, forbidden, operation, over_limit
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry, Outcome
@@ -32,7 +32,7 @@ from hubbub.network.routing import cause_position
 from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.messages import sender
-from hubbub.network.services.requests.records import (
+from hubbub.network.services.waits import (
     Wait,
     Waits,
     asked_by,
@@ -141,8 +141,7 @@ class RequestService(Service, Gate):
             text = f"to: there is no agent {args.to!r}{nearest(args.to, self.state.agents)}"
             raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
         if known.kind != "agent":
-            text = f"to: {args.to} is no agent; send a message instead"
-            raise OperationError(ErrorCode.BAD_REQUEST, text)
+            raise bad_request(f"to: {args.to} is no agent; send a message instead")
         thread = self.kernel.router.thread(args.to, who.id)
         deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
         draft = self.kernel.router.draft(who, thread, args.task, args)
@@ -156,8 +155,7 @@ class RequestService(Service, Gate):
         who = sender(call, args)
         request = await self._visible(call, args.request, who.id)
         if request.worker != who.id:
-            text = f"request {request.id} is {request.worker}'s to report"
-            raise OperationError(ErrorCode.FORBIDDEN, text)
+            raise forbidden(f"request {request.id} is {request.worker}'s to report")
         if request.state != "open":
             raise over(request.id, request)
         if args.cause is not None:
@@ -256,14 +254,12 @@ class RequestService(Service, Gate):
                 details={"interaction_id": entry.interaction, "hops": entry.hop_limit},
             )
         if sum(request.requester == asker for request in self._open.values()) >= MOST_OPEN:
-            text = f"{MOST_OPEN} requests of yours are open; see list_requests"
-            raise OperationError(ErrorCode.LIMIT, text)
+            raise over_limit(f"{MOST_OPEN} requests of yours are open; see list_requests")
 
     def _wait(self, entry: Entry) -> None:
         draft = entry.draft
         if draft.type != "direct" or len(draft.recipients) != 1:
-            text = "awaits: only direct messages to one participant are waited for"
-            raise OperationError(ErrorCode.BAD_REQUEST, text)
+            raise bad_request("awaits: only direct messages to one participant are waited for")
         self.waits.begin(entry, Wait(draft.sender_id, draft.recipients[0], entry.turn))
 
     def _rows(self, entry: Entry) -> Sequence[Record]:
