@@ -104,7 +104,7 @@ class Notifications:
             self._tell_work(participant, self._activities.clear(participant))
 
     def missed(self, participants: Sequence[str]) -> None:
-        """These have left while no hub could tell of it."""
+        """Those of these who are not here have left while no hub could tell of it."""
         for participant in filter(self._state.knows, participants):
             self._state.presence.missed(participant)
         self._presence_changed()

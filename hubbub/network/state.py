@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -50,6 +50,8 @@ class Presence:
         """Who is connected, with how many sockets."""
         self._told: set[str] = set()
         self._touched: set[str] = set()
+        self.changed: Callable[[list[str], list[str]], object] = lambda came, went: None
+        """Is told what `changes` has found."""
 
     def __contains__(self, participant: str) -> bool:
         return participant in self.online
@@ -72,9 +74,10 @@ class Presence:
         self._touched.add(participant)
 
     def missed(self, participant: str) -> None:
-        """It has left, and no hub has told of that."""
-        self._told.add(participant)
-        self._touched.add(participant)
+        """It was shown as connected; if it is not, it has left, and no hub has told of that."""
+        if participant not in self.online:
+            self._told.add(participant)
+            self._touched.add(participant)
 
     def changes(self) -> tuple[list[str], list[str]]:
         """Who came and who went since the last call. Who went and came back did neither."""
@@ -83,6 +86,7 @@ class Presence:
         self._told.update(came)
         self._told.difference_update(went)
         self._touched.clear()
+        self.changed(came, went)
         return came, went
 
 

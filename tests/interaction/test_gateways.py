@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hubbub.errors import UserError
+from hubbub.network.cluster import owner
 from hubbub.network.cluster.holder import SessionHolder
 from hubbub.network.cluster.uplink import Uplink
 from hubbub.testing.network import LocalNetwork
@@ -110,7 +111,10 @@ async def test_the_token_is_looked_at_again_with_each_owner() -> None:
         assert await bob.closed() == 4500
 
 
-async def test_who_leaves_while_there_is_no_owner_is_told_to_be_absent(gateway: Network) -> None:
+async def test_who_leaves_while_there_is_no_owner_is_told_to_be_absent(
+    gateway: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, "BACK_WITHIN_S", 0.1)
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     while "bob" not in str((await ann.signal("presence"))["data"]["online"]):
         pass

@@ -23,14 +23,15 @@ from hubbub.network.cluster.messages import (
     Answer,
     ClosedByOwner,
     Committed,
-    Departed,
     FromOwner,
     Gone,
     Greeting,
     Leaving,
     MemberChanged,
     Page,
+    PresenceChanged,
     ReadPage,
+    Shown,
     Silent,
     Started,
     Unreadable,
@@ -149,6 +150,9 @@ class OwnerLink:
                 self.greeted.set()
             case Leaving():
                 self._holder.leaving()
+            case PresenceChanged(online=online, offline=offline):
+                self._holder.shown.update(online)
+                self._holder.shown.difference_update(offline)
 
     async def read(
         self, session: HeldSession, after: int, upto: int, limit: int
@@ -213,7 +217,8 @@ class SessionHolder:
         self._numbers = 0
         self._link: OwnerLink | None = None
         self._greeting: Greeting | None = None
-        self._departed: dict[str, None] = {}
+        self.shown: set[str] = set()
+        """Whom owners have shown to all as present: the next one knows only who comes back."""
         self.draining = False
         self._settled = asyncio.Event()
         """Set when it drains and nothing waits for an answer."""
@@ -236,14 +241,10 @@ class SessionHolder:
     def detach(self, session: Session) -> None:
         assert isinstance(session, HeldSession)
         del self.sessions[session.no]
-        joined = bool(session.participant)
         self.audience.leave(session)
         self.settle()
         self.metrics.sessions = len(self.sessions)
-        if self._link is not None:
-            self.tell(Gone(session.no))
-        elif joined and not session.observe:
-            self._departed[session.participant] = None
+        self.tell(Gone(session.no))
 
     async def drain(self, after_s: float, within_s: float) -> None:
         """Send all peers away to come back, when what they have asked is answered."""
@@ -322,9 +323,8 @@ class SessionHolder:
                 session.close(CloseCode.DRAIN, "the network has other operations; come back")
             else:
                 link.send(session.rejoining(place, self._monotonic()))
-        if self._departed:
-            link.send(Departed(list(self._departed)))
-            self._departed.clear()
+        if self.shown:
+            link.send(Shown(list(self.shown)))
 
     def _adopt(self, limits: Limits) -> None:
         self.limits = limits

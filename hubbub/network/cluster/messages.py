@@ -23,7 +23,6 @@ __all__ = [
     "Asked",
     "ClosedByOwner",
     "Committed",
-    "Departed",
     "FromGateway",
     "FromOwner",
     "Gone",
@@ -32,7 +31,9 @@ __all__ = [
     "Leaving",
     "MemberChanged",
     "Page",
+    "PresenceChanged",
     "ReadPage",
+    "Shown",
     "Silent",
     "Started",
     "Unreadable",
@@ -94,8 +95,8 @@ class ReadPage(Struct, array_like=True, tag=5):
     limit: int
 
 
-class Departed(Struct, array_like=True, tag=6):
-    """Participants whose sockets ended while there was no owner that could have noticed."""
+class Shown(Struct, array_like=True, tag=6):
+    """Participants whom the last owner has shown as present, here or at other gateways."""
 
     participants: list[str]
 
@@ -106,7 +107,7 @@ class Silent(Struct, array_like=True, tag=7):
     participant: str
 
 
-FromGateway: TypeAlias = Alive | Joining | Asked | Acked | Gone | ReadPage | Departed | Silent
+FromGateway: TypeAlias = Alive | Joining | Asked | Acked | Gone | ReadPage | Shown | Silent
 
 
 # From the owner ---------------------------------------------------------------------------------
@@ -221,6 +222,13 @@ class Leaving(Struct, array_like=True, tag=10):
     """The owner stops: it answers what it has taken, and takes nothing more."""
 
 
+class PresenceChanged(Struct, array_like=True, tag=11):
+    """Everybody was shown that these have come, and those have gone."""
+
+    online: list[str]
+    offline: list[str]
+
+
 FromOwner: TypeAlias = (
     Alive
     | Greeting
@@ -233,6 +241,7 @@ FromOwner: TypeAlias = (
     | Page
     | Unreadable
     | Leaving
+    | PresenceChanged
 )
 
 encode = Encoder().encode

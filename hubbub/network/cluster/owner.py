@@ -22,7 +22,6 @@ from hubbub.network.cluster.messages import (
     Asked,
     ClosedByOwner,
     Committed,
-    Departed,
     FromGateway,
     Gone,
     Greeting,
@@ -30,7 +29,9 @@ from hubbub.network.cluster.messages import (
     Leaving,
     MemberChanged,
     Page,
+    PresenceChanged,
     ReadPage,
+    Shown,
     Silent,
     Started,
     Unreadable,
@@ -57,6 +58,9 @@ from hubbub.protocol.wire import SessionState
 
 __all__ = ["GatewayDoor", "RemoteSession"]
 
+BACK_WITHIN_S = 3.0
+"""Seconds in which the participants of other gateways are back when an owner has followed another:
+whoever is not, has gone with the last one."""
 SILENT_S = 10.0
 """Seconds after which a gateway that says nothing is given up, and its participants are absent."""
 
@@ -219,6 +223,7 @@ class GatewayLink:
 
     def opened(self) -> None:
         self.send(self._door.opened(self))
+        self.send(PresenceChanged(self._door.present(), []))
 
     def received(self, message: FromGateway) -> None:
         match message:
@@ -235,8 +240,8 @@ class GatewayLink:
                     session.lost()
             case ReadPage():
                 self._door.spawn(self._read(message))
-            case Departed(participants=participants):
-                self._door.departed(participants)
+            case Shown(participants=participants):
+                self._door.shown(participants)
             case Silent(participant=participant):
                 self._door.silent(participant)
 
@@ -295,6 +300,7 @@ class GatewayDoor:
         """`hear` has something told of each commit. Gateways are sent away at the end."""
         hear(self._committed)
         self._kernel.state.members.changed = self._member_changed
+        self._kernel.state.presence.changed = self._presence_changed
         self._gateway.leaving = self._leave
         self._kernel.metrics.gateways = lambda: sorted(link.name for link in self._links)
         try:
@@ -398,9 +404,13 @@ class GatewayDoor:
             participant, asked.kind, asked.after, asked.upto, asked.limit
         )
 
-    def departed(self, participants: Sequence[str]) -> None:
-        """These have gone while no hub could notice."""
-        self._kernel.notifications.missed(participants)
+    def shown(self, participants: Sequence[str]) -> None:
+        """A gateway's peers have been shown these as present, by this owner or the last one."""
+        missed = self._kernel.notifications.missed
+        asyncio.get_running_loop().call_later(BACK_WITHIN_S, missed, participants)
+
+    def present(self) -> list[str]:
+        return list(self._kernel.state.presence.online)
 
     # What gateways hear -------------------------------------------------------------------
 
@@ -418,6 +428,10 @@ class GatewayDoor:
     def _member_changed(self, participant: str, scope: int, joined: bool) -> None:
         for link in self._links:
             link.send(MemberChanged(participant, scope, joined))
+
+    def _presence_changed(self, came: list[str], went: list[str]) -> None:
+        for link in self._links:
+            link.send(PresenceChanged(came, went))
 
 
 def _committed(entry: Entry) -> Committed:
