@@ -41,8 +41,9 @@ __all__ = ["PostgresStore"]
 
 T = TypeVar("T")
 
-_CUT_OFF_S = 2 * LEASE_S
-"""Seconds without the server after which an owner that others stand by for gives up."""
+_CUT_OFF_S = LEASE_S
+"""Seconds without the server after which an owner that others stand by for gives up: by then it may
+have a successor, to which clients and gateways come when it is gone."""
 _BEAT_S = 1.0
 """An owner is heard at least so often."""
 _AGAIN_S = 0.2
