@@ -475,6 +475,7 @@ RELIABILITY = {
     "R-15": "Hubs that stand by are replaced one by one; nothing is lost or twice.",
     "R-16": "Sockets at gateways outlive the hub that owns the network; nothing is lost or twice.",
     "R-17": "A gateway that dies, stands still or stops is a reconnect, and nothing else.",
+    "R-18": "A Postgres that dies, or is out of reach, delays; budgets and approvals stay whole.",
 }
 
 TOOLS = {

@@ -23,6 +23,10 @@ class PostgresServer(postgres_server.PostgresServer):
     """One that a test does its worst to."""
 
     @property
+    def socket(self) -> Path:
+        return self._folder / ".s.PGSQL.5432"
+
+    @property
     def pid(self) -> int:
         return self.process.pid
 

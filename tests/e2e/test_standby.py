@@ -11,14 +11,14 @@ import socket
 import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from statistics import median
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
+from tests.e2e.support.cables import unix_cable
 from tests.e2e.support.hubs import NO_LIMIT, UNBOUND
 from tests.e2e.support.traffic import Ledger, read, write_one_by_one
 from tests.e2e.test_postgres import KINDS, STREAMS, check_against_postgres
@@ -27,8 +27,6 @@ from tests.postgres_server import PostgresServer, running_postgres
 
 FAULTS = int(os.environ.get("FAULTS", "3"))
 """Of each kind."""
-NAME = ".s.PGSQL.5432"
-"""Of a server's socket in its folder."""
 LEASES_S = 15.0
 """How long an owner stands still: three times as long as it takes to lose the store."""
 pytestmark = [pytest.mark.postgres, pytest.mark.timeout(FAULTS * 2 * WITHIN_S)]
@@ -152,48 +150,16 @@ async def test_an_owner_that_is_cut_off_from_postgres_leaves_its_clients_to_the_
     tmp_path: Path, server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
-    async with _cable(tmp_path, server) as (url, cut):
+    async with unix_cable(tmp_path / server.socket.name, server.socket) as cable:
+        url = f"postgresql://hubbub@/postgres?host={tmp_path}"
         owner = Node(_config(tmp_path / "cut-off.yaml", url))
         other = Node(_config(tmp_path / "network.yaml", server.url()))
         async with _under_load(server, owner, other) as ledger, asyncio.timeout(WITHIN_S):
             await ledger.more_acks(50)
-            cut.set()
+            cable.cut()
             await other.event("up")
             await owner.ends_with("is out of reach; start it again")
             await ledger.more_acks(20)
-
-
-@asynccontextmanager
-async def _cable(folder: Path, server: PostgresServer) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """A way to the server on which nothing moves any more, and nothing ends, once it is cut."""
-    cut = asyncio.Event()
-    far = Path(parse_qs(urlsplit(server.url()).query)["host"][0]) / NAME
-
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while (data := await reader.read(1 << 16)) and not cut.is_set():
-            writer.write(data)
-        if not cut.is_set():
-            writer.close()
-
-    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        ends.append(writer)
-        if not cut.is_set():
-            there = await asyncio.open_unix_connection(far)
-            ends.append(there[1])
-            pumps = (pump(reader, there[1]), pump(there[0], writer))
-            lines.extend(map(asyncio.ensure_future, pumps))
-
-    lines: list[asyncio.Future[None]] = []
-    ends: list[asyncio.StreamWriter] = []
-    async with await asyncio.start_unix_server(connect, folder / NAME):
-        yield f"postgresql://hubbub@/postgres?host={folder}", cut
-        for line in lines:
-            line.cancel()
-        await asyncio.gather(*lines, return_exceptions=True)
-        for end in ends:
-            end.transport.abort()
-            with suppress(OSError):
-                await end.wait_closed()
 
 
 @asynccontextmanager
