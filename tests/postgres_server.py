@@ -24,7 +24,7 @@ class PostgresServer(postgres_server.PostgresServer):
 
     @property
     def socket(self) -> Path:
-        return self._folder / ".s.PGSQL.5432"
+        return self.folder / ".s.PGSQL.5432"
 
     @property
     def pid(self) -> int:
