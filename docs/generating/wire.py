@@ -20,7 +20,6 @@ from hubbub.network.wakes import SENTENCES
 from hubbub.protocol import (
     admin,
     agents,
-    branches,
     codes,
     control,
     frames,
@@ -145,7 +144,7 @@ def operations_parts() -> dict[str, str]:
     tools = [op for op in declared if op.tool]
     others = [op for op in declared if not op.tool]
     given = [op.output for op in declared]
-    modules = (operations, memory, branches, control, spending, admin, agents)
+    modules = (operations, memory, control, spending, admin, agents)
     outputs = [m for module in modules for m in models_of(*given, module=module)]
     outputs = [model for model in outputs if model.__name__ not in ELSEWHERE]
     return {

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hubbub.errors import OperationError
-from hubbub.protocol.branches import Branch, Branched
+from hubbub.protocol.agents import Branch, Branched
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["Commands"]

@@ -18,7 +18,7 @@ from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import UserError
 from hubbub.ids import parse_interaction_id, parse_message_id
 from hubbub.people.text import visible
-from hubbub.protocol.branches import Branched
+from hubbub.protocol.agents import Branched
 from hubbub.protocol.frames import Cursor
 from hubbub.protocol.messages import Message
 

@@ -21,7 +21,7 @@ from hubbub.network.server import serve_hub
 from hubbub.network.services.turns.ending import turn_record
 from hubbub.network.store.branch import BranchStore
 from hubbub.network.store.place import parse_url
-from hubbub.protocol.branches import Branched, BranchedText, BranchSide, LackingResult
+from hubbub.protocol.agents import Branched, BranchedText, BranchSide, LackingResult
 from hubbub.protocol.messages import Message
 from hubbub.web.site import About, Site
 

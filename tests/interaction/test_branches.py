@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hubbub.errors import OperationError
-from hubbub.protocol.branches import Branch, Branched, BranchSide
+from hubbub.protocol.agents import Branch, Branched, BranchSide
 from tests.interaction.peers import Networks, config
 
 pytestmark = pytest.mark.behaviour("Q-13")

@@ -20,7 +20,7 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.queries import PendingWakes
 from hubbub.network.service import Service
-from hubbub.network.services.turns.unanswered import asker
+from hubbub.network.services.turns.notices import asker
 from hubbub.network.session import Session
 from hubbub.protocol.admin import (
     AgentLog,

@@ -19,8 +19,16 @@ from hubbub.network.service import Service
 from hubbub.network.services.turns.turns import TurnService
 from hubbub.network.session import Session
 from hubbub.network.stored import StoredTurn
-from hubbub.protocol.agents import Trial, TriedTurn, TryTurn, TurnTried
-from hubbub.protocol.branches import Branch, Branched, Case, MakeCase
+from hubbub.protocol.agents import (
+    Branch,
+    Branched,
+    Case,
+    MakeCase,
+    Trial,
+    TriedTurn,
+    TryTurn,
+    TurnTried,
+)
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.operations import Done, Input

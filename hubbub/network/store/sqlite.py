@@ -18,7 +18,7 @@ from hubbub.ids import new_ulid
 from hubbub.network import queries
 from hubbub.network.queries import Query
 from hubbub.network.records import Batch
-from hubbub.network.store import control, events, mods, reads, searches, turns
+from hubbub.network.store import control, events, mods, reads, searches
 from hubbub.network.store.checksums import check_end
 from hubbub.network.store.connection import Connect, Connection, connect, explained
 from hubbub.network.store.database import Database, transaction
@@ -45,11 +45,11 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
     queries.OpenWakes: reads.open_wakes,
     queries.WakeOf: reads.wake,
     queries.WakesAt: reads.wakes,
-    queries.TurnById: turns.turn,
-    queries.LatestTurns: turns.turns,
-    queries.TurnsById: turns.turns_called,
-    queries.PromptsOf: turns.prompts,
-    queries.MissingParts: turns.missing_parts,
+    queries.TurnById: reads.turn,
+    queries.LatestTurns: reads.turns,
+    queries.TurnsById: reads.turns_called,
+    queries.PromptsOf: reads.prompts,
+    queries.MissingParts: reads.missing_parts,
     queries.LedgerOf: control.ledger,
     queries.SpendingSince: control.spending,
     queries.SpentInTurnsSince: control.spent_in_turns,

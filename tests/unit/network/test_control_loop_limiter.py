@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hubbub.config.models import LoopLimitConfig
-from hubbub.network.services.budgets import loop_limiter as module
-from hubbub.network.services.budgets.loop_limiter import LoopLimiter
+from hubbub.network.services.budgets import policy as module
+from hubbub.network.services.budgets.policy import LoopLimiter
 
 
 def made(wakes: int = 3, within: float = 10.0) -> LoopLimiter:

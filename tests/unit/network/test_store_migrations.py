@@ -16,8 +16,7 @@ from hubbub.network.store.control import control_state
 from hubbub.network.store.events import events
 from hubbub.network.store.migrate import check_version, latest_version, migrate, scripts
 from hubbub.network.store.mods import bring_up
-from hubbub.network.store.reads import message, pending
-from hubbub.network.store.turns import missing_parts, prompts, turn
+from hubbub.network.store.reads import message, missing_parts, pending, prompts, turn
 from hubbub.protocol.turns import part_id
 
 NEXT = {1: scripts()[1], 2: "CREATE TABLE added (x); INSERT INTO added VALUES (7);"}

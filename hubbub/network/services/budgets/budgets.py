@@ -38,13 +38,17 @@ from hubbub.network.records import Record
 from hubbub.network.routing import cause_position, own_turn, unknown_turn
 from hubbub.network.service import Service
 from hubbub.network.services.budgets.account import BudgetAccount, TurnAccount
-from hubbub.network.services.budgets.accounts import BudgetAccounts, Opening
+from hubbub.network.services.budgets.accounts import BudgetAccounts, Opening, Unsaved
 from hubbub.network.services.budgets.daily import Daily, Reached
-from hubbub.network.services.budgets.loop_limiter import LoopLimiter
 from hubbub.network.services.budgets.notices import Notice, Notices
-from hubbub.network.services.budgets.policy import Policies, PolicyCheck, PolicyResult, may_loop
+from hubbub.network.services.budgets.policy import (
+    LoopLimiter,
+    Policies,
+    PolicyCheck,
+    PolicyResult,
+    may_loop,
+)
 from hubbub.network.services.budgets.turn_accounts import TurnAccounts
-from hubbub.network.services.budgets.unsaved import Unsaved
 from hubbub.network.services.threads import find_thread
 from hubbub.network.stored import SpentInTurns, StoredSpending
 from hubbub.network.trace_context import Ancestor

@@ -30,8 +30,7 @@ from hubbub.network.queries import (
 )
 from hubbub.network.records import Record, TurnBegun, TurnEnded
 from hubbub.network.running_turns import Ended
-from hubbub.network.services.turns.notices import Notices, Why
-from hubbub.network.services.turns.unanswered import unanswered
+from hubbub.network.services.turns.notices import Notices, Why, unanswered
 from hubbub.network.stored import NO_PROMPTS, PendingRow, Prompts, StoredEvent, StoredTurn
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codes import CloseCode

@@ -31,8 +31,14 @@ from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.requests import RequestService
 from hubbub.network.services.stops import StopService
 from hubbub.network.services.turns.ending import Ending, turn_record
-from hubbub.network.services.turns.notices import listed
-from hubbub.network.services.turns.unanswered import Silence, asker, silences, taken_up, unanswered
+from hubbub.network.services.turns.notices import (
+    Silence,
+    asker,
+    listed,
+    silences,
+    taken_up,
+    unanswered,
+)
 from hubbub.network.stored import StoredTurn
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
