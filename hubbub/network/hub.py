@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Self
 
@@ -116,7 +115,7 @@ class Hub:
 
     async def _start(self, stored: StoreState) -> None:
         kernel = self.kernel = self._kernel(stored)
-        services = self.services = Services.of(kernel, self._failures, stored)
+        services = self.services = Services(kernel, self._failures, stored)
         ending, mods = services.ending, services.mods
         registry = services.registry
         self.gateway = Gateway(kernel, registry, mods, ending, services.hooks)
@@ -256,72 +255,40 @@ class Hub:
         self._tasks.create_task(_guarded(work))
 
 
-@dataclass(frozen=True)
 class Services:
-    """The services of a hub. Each is given the kernel and the services that it uses."""
+    """The services of a hub, in the order in which they hear. Each is given the kernel and the
+    services that it uses."""
 
-    registry: Registry
-    """Their operations, and those of the mods."""
-    ending: Ending
-    stops: StopService
-    takeovers: TakeoverService
-    mods: Mods
-    completions: Completions
-    launcher: LauncherService
-    agent_editor: AgentEditorService
-    approvals: ApprovalService
-    requests: RequestService
-    budgets: BudgetService
-    turns: TurnService
-    trials: TrialService
-    messages: MessageService
-    participants: ParticipantService
-    threads: ThreadService
-    channels: ChannelService
-    receipts: ReceiptService
-    memory: MemoryService
-    admin: AdminService
-
-    @classmethod
-    def of(cls, kernel: Kernel, failures: Failures, stored: StoreState) -> Self:
-        registry, ending = Registry(), Ending(kernel)
+    def __init__(self, kernel: Kernel, failures: Failures, stored: StoreState):
+        registry, ending, completions = Registry(), Ending(kernel), Completions()
         stops, approvals = StopService(kernel, ending), ApprovalService(kernel, ending, stored)
         requests, budgets = RequestService(kernel, stored), BudgetService(kernel)
-        mods = Mods(kernel, failures, registry, approvals.parked)
-        turns = TurnService(
+        ending.heard = (budgets.turns.heard, approvals.heard, requests.heard)
+        self.registry, self.ending, self.completions = registry, ending, completions
+        self.stops = stops
+        self.takeovers = TakeoverService(kernel, ending)
+        self.mods = Mods(kernel, failures, registry, approvals.parked)
+        self.launcher = LauncherService(kernel)
+        self.agent_editor = AgentEditorService(
+            kernel, registry, self.launcher, budgets, completions
+        )
+        self.approvals, self.requests, self.budgets = approvals, requests, budgets
+        self.turns = TurnService(
             kernel, ending, budgets=budgets, stops=stops, approvals=approvals, requests=requests
         )
-        ending.heard = (budgets.turns.heard, approvals.heard, requests.heard)
-        launcher, completions = LauncherService(kernel), Completions()
-        made = cls(
-            registry=registry,
-            ending=ending,
-            stops=stops,
-            takeovers=TakeoverService(kernel, ending),
-            mods=mods,
-            completions=completions,
-            launcher=launcher,
-            agent_editor=AgentEditorService(kernel, registry, launcher, budgets, completions),
-            approvals=approvals,
-            requests=requests,
-            budgets=budgets,
-            turns=turns,
-            trials=TrialService(kernel, turns),
-            messages=MessageService(kernel),
-            participants=ParticipantService(kernel, registry),
-            threads=ThreadService(kernel),
-            channels=ChannelService(kernel),
-            receipts=ReceiptService(kernel, turns, requests),
-            memory=MemoryService(kernel),
-            admin=AdminService(kernel, mods, registry, completions),
-        )
-        for service in made:
+        self.trials = TrialService(kernel, self.turns)
+        self.messages = MessageService(kernel)
+        self.participants = ParticipantService(kernel, registry)
+        self.threads = ThreadService(kernel)
+        self.channels = ChannelService(kernel)
+        self.receipts = ReceiptService(kernel, self.turns, requests)
+        self.memory = MemoryService(kernel)
+        self.admin = AdminService(kernel, self.mods, registry, completions)
+        for service in self:
             registry.add(service.operations())
-        return made
 
     def __iter__(self) -> Iterator[Service]:
-        found = (getattr(self, field.name) for field in fields(self))
-        return (each for each in found if isinstance(each, Service))
+        return (each for each in vars(self).values() if isinstance(each, Service))
 
     @property
     def hooks(self) -> Sequence[Service]:

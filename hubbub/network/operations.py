@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import get_type_hints
-
 from hubbub.mods.operation import Operation
-from hubbub.network.hub import Services
+from hubbub.network import hub
 from hubbub.network.service import Service
 
 __all__ = ["CORE_OPERATIONS"]
 
 CORE_OPERATIONS: tuple[Operation, ...] = tuple(
     operation
-    for service in get_type_hints(Services).values()
-    if issubclass(service, Service)
-    for operation in service.declared()
+    for kind in vars(hub).values()
+    if isinstance(kind, type) and issubclass(kind, Service)
+    for operation in kind.declared()
 )
-"""The hub runs them bound to its services; docs and checks read them here."""
+"""Those of the services that the hub is made of; it runs them bound to itself. Docs and checks read
+them here."""

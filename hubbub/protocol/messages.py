@@ -203,6 +203,16 @@ class Message(Model):
     """When the hub accepted it, UTC."""
 
     @property
+    def by_person(self) -> bool:
+        """Whether a person says it, in its own name or for an agent."""
+        return self.sender_kind == "human" or self.spoken_by is not None
+
+    @property
+    def said_by(self) -> str:
+        """Who sent it, or on whose behalf."""
+        return self.spoken_by or self.sender_id
+
+    @property
     def is_notice(self) -> bool:
         """Whether the hub says by itself what agents, limits and people in charge have done: that
         is for people to read. What a timer says, how a request has ended and what mods tell are

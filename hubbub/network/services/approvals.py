@@ -138,6 +138,8 @@ class ApprovalService(Service):
             check_same(before, args, hash)
             return as_told(call, before)
         self.state.turns.check(args.turn)
+        if sum(each.agent == call.participant for each in self.pending()) >= MOST_PENDING:
+            raise over_limit(f"{MOST_PENDING} approvals of yours wait already")
         now = self.kernel.clock.now()
         asked = Approval(
             id=id,
@@ -151,11 +153,12 @@ class ApprovalService(Service):
             hash=hash,
             schema=args.schema_,
             reason=args.reason,
+            approvers=approvers_of(self.kernel.file, call.participant),
             asked_at=datetime.fromtimestamp(now, UTC),
             expires_at=datetime.fromtimestamp(now + self.kernel.config.approvals.expire, UTC),
             state="pending",
         )
-        return self.ask(asked)
+        return self._move(asked, asked)
 
     async def _running(self, call: Caller, turn: str) -> TurnStart:
         """The start of a turn of the caller's that runs. Raises `OperationError`."""
@@ -222,13 +225,13 @@ class ApprovalService(Service):
         ):
             await asyncio.to_thread(check_arguments, approval.schema_, args.arguments)
             approval = await self.visible(call, args.id)
-        return self.decide(call, approval, "approved", args.reason, final)
+        return self._decide(call, approval, "approved", args.reason, final)
 
     @operation(permission="write", tool=False, output=Approval)
     async def deny(self, call: Caller, args: Deny) -> Commit[Record]:
         """Refuse a tool call; its agent is told the reason. For people who may decide about it."""
         approval = await self.visible(call, args.id)
-        return self.decide(call, approval, "denied", args.reason)
+        return self._decide(call, approval, "denied", args.reason)
 
     @operation(permission="write", tool=False, output=Approval)
     async def start_approved(self, call: Caller, args: StartApproved) -> Commit[Record]:
@@ -240,7 +243,10 @@ class ApprovalService(Service):
         await self._ending.quiet()  # what is just being stopped may be its turn
         approval = await self.visible(call, args.id)
         self.state.turns.check(approval.turn)
-        return self.start(approval)
+        if approval.state != "approved" or approval.id in self._over:
+            raise not_pending(approval)
+        after = approval.model_copy(update={"state": "started", "started_at": self._now()})
+        return self._move(after, after)
 
     # Looking ------------------------------------------------------------------------------
 
@@ -282,15 +288,7 @@ class ApprovalService(Service):
 
     # What people and agents do ------------------------------------------------------------
 
-    def ask(self, approval: Approval) -> Commit[Record]:
-        """A new one, which `known` has said is not there yet. Raises `OperationError`."""
-        if sum(each.agent == approval.agent for each in self.pending()) >= MOST_PENDING:
-            raise over_limit(f"{MOST_PENDING} approvals of yours wait already")
-        approvers = approvers_of(self.kernel.file, approval.agent)
-        asked = approval.model_copy(update={"approvers": approvers})
-        return self._move(asked, asked)
-
-    def decide(
+    def _decide(
         self,
         caller: Caller,
         approval: Approval,
@@ -318,13 +316,6 @@ class ApprovalService(Service):
         }
         after = approval.model_copy(update=decided)
         return self._move(after, as_told(caller, after))
-
-    def start(self, approval: Approval) -> Commit[Record]:
-        """Its agent runs the call now. Raises `OperationError` unless it is approved and unused."""
-        if approval.state != "approved" or approval.id in self._over:
-            raise not_pending(approval)
-        after = approval.model_copy(update={"state": "started", "started_at": self._now()})
-        return self._move(after, after)
 
     def cancel_of(self, turns: Iterable[str]) -> None:
         """These turns are over: nothing that they asked for runs any more."""

@@ -20,7 +20,6 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.queries import PendingWakes
 from hubbub.network.service import Service
-from hubbub.network.services.turns.notices import asker
 from hubbub.network.session import Session
 from hubbub.protocol.admin import (
     AgentLog,
@@ -179,7 +178,7 @@ class LauncherService(Service):
                 message = Message.model_validate_json(row.body)
                 waiting[message.thread_id].append(message)
         for thread_id, messages in waiting.items():
-            ids, people = [m.id for m in messages], list(map(asker, messages))
+            ids, people = [m.id for m in messages], [m.said_by for m in messages]
             self._notice(agent, reason, thread_id, ids, messages[0].seq, people)
 
     def _notice(

@@ -135,12 +135,11 @@ class BudgetService(Service, Gate):
                 kept[seq][agent] = Reason(wake.reason)
         for seq, reasons in kept.items():
             message = Message.model_validate_json(await self.store.message(seq) or b"")
-            if message.sender_kind != "human" and message.spoken_by is None:
+            if not message.by_person:
                 continue
             said = {*message.mentions} if message.type == "broadcast" else {*reasons}
             owed = {agent: reason for agent, reason in reasons.items() if agent in said}
-            by = message.spoken_by or message.sender_id
-            self._notices.unheard(seq, message.thread_id, by, owed)
+            self._notices.unheard(seq, message.thread_id, message.said_by, owed)
 
     async def set_daily(self, agent: str, budget: DailyBudget | None) -> None:
         """What the agent may spend in a day from now on. Raises `StoreUnavailable`."""
@@ -226,7 +225,7 @@ class BudgetService(Service, Gate):
         timer_of = draft.timer_of if draft.purpose is not None else None
         if timer_of is not None:
             return timer_of, self.state.set_by_person(timer_of)
-        return draft.spoken_by or draft.sender_id, entry.by_person
+        return draft.said_by, entry.by_person
 
     def absent(self, participant: str, *, replaced: bool) -> None:
         """An agent that is gone asks for nothing any more."""

@@ -25,7 +25,6 @@ __all__ = [
     "Notices",
     "Silence",
     "Why",
-    "asker",
     "listed",
     "said_nothing_after",
     "silences",
@@ -151,7 +150,7 @@ class Notices:
         }
         # Ids may be long, a cid may not: the moment tells two stops of the same apart.
         once = f"{why.scope}:{why.at * 1000:.0f}:{thread.no}:{messages[:1]}:{why.target}"[:200]
-        people = dict.fromkeys(asker(message) for _, message in waits)
+        people = dict.fromkeys(message.said_by for _, message in waits)
         self._kernel.writes.notice(thread_id, text, details, once, to=people, unless=undone)
 
 
@@ -160,11 +159,6 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def asker(message: Message) -> str:
-    """The person who said it, in whoever's name."""
-    return message.spoken_by or message.sender_id
 
 
 async def unanswered(store: Store, stored: StoredTurn, *, finished: bool = False) -> list[Message]:
@@ -187,7 +181,7 @@ def _is_answer(sent: Message | None, to: Message) -> bool:
     if sent is None or sent.seq < to.seq:
         return False
     here = thread_ids.root(sent.thread_id) == thread_ids.root(to.thread_id)
-    return here or asker(to) in sent.recipients
+    return here or to.said_by in sent.recipients
 
 
 async def _awaits_reply(store: Store, stored: StoredTurn, id: str) -> Message | None:
@@ -233,7 +227,7 @@ async def silences(store: Store, stored: StoredTurn) -> list[Silence]:
 
 async def _silence(store: Store, message_id: str) -> Silence | None:
     message = await _message(store, message_id)
-    if message is None or not _by_person(message):
+    if message is None or not message.by_person:
         return None
     delivered = await store.read(WakesAt([message.seq]))
     wakes = [wake for wake in delivered.values() if wake.reply is not None]
@@ -256,10 +250,6 @@ def _is_over(wake: StoredWake) -> bool:
     return wake.reply == "optional" and wake.state == "ended" and wake.taken is not None
 
 
-def _by_person(message: Message) -> bool:
-    return message.sender_kind == "human" or message.spoken_by is not None
-
-
 async def _has_asked(store: Store, turn: StoredTurn) -> bool:
     """Whether the turn has asked a person to approve something."""
     approvals = map(
@@ -276,7 +266,7 @@ async def _goes_on(store: Store, message: Message, together: Iterable[str]) -> b
     for id in later:
         other = await _message(store, id)
         same = other is not None and other.thread_id == message.thread_id
-        if other is not None and same and asker(other) == asker(message):
+        if other is not None and same and other.said_by == message.said_by:
             return True
     return False
 

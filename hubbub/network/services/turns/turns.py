@@ -33,7 +33,6 @@ from hubbub.network.services.stops import StopService
 from hubbub.network.services.turns.ending import Ending, turn_record
 from hubbub.network.services.turns.notices import (
     Silence,
-    asker,
     listed,
     silences,
     taken_up,
@@ -290,7 +289,7 @@ class TurnService(Service):
                 "messages": [message.id for message in messages],
             }
             once = f"notice:{stored.id}:{messages[0].seq}"[:200]
-            people = dict.fromkeys(map(asker, messages))
+            people = dict.fromkeys(message.said_by for message in messages)
             self.kernel.writes.notice(thread_id, text, details, once, to=people)
         for silence in await silences(self.store, stored):
             self._tell_of_silence(silence)
@@ -316,7 +315,7 @@ class TurnService(Service):
             " ".join([text, *failed[:MOST_TOLD], *advice]),
             details,
             f"silence:{message.seq}",
-            to=[asker(message)],
+            to=[message.said_by],
         )
 
     @operation(tool=False)
