@@ -93,16 +93,19 @@ class Admission:
             **{name: ("service", Card()) for name in self._file.bridges},
         }
         records: list[Record] = []
-        if not state.broadcast.stored:
-            records.append(ThreadCreated(state.broadcast.no, state.broadcast.id))
-            state.broadcast.stored = True
+        for thread in (state.broadcast, *self._mods.threads()):
+            if not thread.stored:
+                records.append(ThreadCreated(thread.no, thread.id))
+                thread.stored = True
         new = self._file.channels.keys() - state.channels.keys()
         for name in sorted(new):
             records += self._new_channel(name, self._file.channels[name].description)
         for name, (kind, card) in cards.items():
             records += self._new_participant(name, kind, card)
         records += self._named_members(new)
-        records += self._mods.threads()
+        for thread in self._mods.threads():
+            for name in list(state.participants()):
+                records += self._enter(name, thread.no)
         if records:
             await self._kernel.log.write(*records)
 
@@ -142,17 +145,13 @@ class Admission:
                 continue
             members = state.participants() if channel.members == "all" else channel.members
             for member in list(members):
-                if state.members.since(member, scope) is None:
-                    yield from self._enter(member, scope)
+                yield from self._enter(member, scope)
         for agent in self._file.agents:
             yield from self._own_channels(agent)
 
     def _own_channels(self, agent: str) -> Iterable[Record]:
-        """Memberships that an agent's section asks for."""
         for channel in self._file.agents[agent].channels:
-            scope = self._state.channels[channel].scope
-            if self._state.members.since(agent, scope) is None:
-                yield from self._enter(agent, scope)
+            yield from self._enter(agent, self._state.channels[channel].scope)
 
     def _new_participant(self, name: str, kind: Kind, card: Card) -> Iterable[Record]:
         """Records and takes over a participant that is new or has changed."""
@@ -166,7 +165,7 @@ class Admission:
         if known is not None:
             return
         yield CursorMoved(name, head)
-        scopes = [state.broadcast.no, *self._mods.scopes()] + [
+        scopes = [state.broadcast.no, *(thread.no for thread in self._mods.threads())] + [
             state.channels[channel].scope
             for channel, config in self._file.channels.items()
             if config.members == "all"
@@ -175,8 +174,11 @@ class Admission:
             yield from self._enter(name, scope)
 
     def _enter(self, name: str, scope: int) -> Iterable[Record]:
-        """Let a participant into a scope. What was said there before counts as read."""
+        """Let a participant into a scope that it is not in. What was said there before counts as
+        read."""
         state, head = self._state, self._kernel.log.head
+        if state.members.since(name, scope) is not None:
+            return
         state.members.join(name, scope, head)
         yield StoredMember(name, scope, head)
         known = state.get(name)
@@ -293,7 +295,6 @@ class Admission:
         return found
 
     async def _register(self, frame: Identify) -> None:
-        """Make sure that the participant is stored. Raises `StoreUnavailable`."""
         name, state = frame.participant, self._state
         while (under_way := self._registering.get(name)) is not None:
             await under_way.wait()  # another socket of it came first; that may still fail

@@ -221,7 +221,6 @@ class Gateway:
     def _welcome(
         self, session: Session, caller: Caller, cursor: int, ready: bytes, behind: bool
     ) -> None:
-        """The session has joined: from here on it is pushed to."""
         if session.state is SessionState.CLOSED:
             return
         fanout = self._kernel.fanout

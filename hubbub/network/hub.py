@@ -182,7 +182,6 @@ class Hub:
             ) from error
 
     def _hearers(self) -> Hearers:
-        """Who hears what the log did, in this order."""
         kernel, services = self.kernel, self.services
         return Hearers(
             recorded=(kernel.queues.recorded, services.mods.recorded),
@@ -251,7 +250,6 @@ class Hub:
         self.kernel.queues.restore(agent, await self.store.read(OpenWakes(agent, head)))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something in the hub's task group."""
         self._tasks.create_task(_guarded(work))
 
 

@@ -415,7 +415,6 @@ class Log:
         return fresh, left
 
     def _now(self) -> str:
-        """The time as it stands in messages."""
         second, ms = divmod(int(self._clock.now() * 1000), 1000)
         if second != self._second[0]:
             moment = datetime.fromtimestamp(second, UTC)

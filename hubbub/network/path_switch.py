@@ -115,7 +115,6 @@ class PathSwitch(asyncio.Protocol):
 
     @property
     def _place(self) -> str:
-        """The first part of the path that is asked for."""
         words = self._head.split(b"\n", 1)[0].split(b" ")
         path = words[1].partition(b"?")[0].decode("latin-1") if len(words) == 3 else ""
         return "/" + path.lstrip("/").partition("/")[0]

@@ -250,7 +250,6 @@ class Session:
             self._catch_up()
 
     def _has_wakes(self, upto: int) -> bool:
-        """Whether this acknowledges wakes."""
         if not 0 < self._next_wake <= upto:
             return False
         self._next_wake = upto + 1 if self._last_wake > upto else 0

@@ -135,7 +135,6 @@ class Snapshots:
 
 @lru_cache(maxsize=512)  # the same for all hubs of a process
 def _operation_json(op: Operation) -> bytes:
-    """What `ready` tells of it."""
     return op.info().model_dump_json(exclude={"input_schema", "output_schema"}).encode()
 
 

@@ -267,7 +267,6 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
 
 
 def _rule(facts: Facts, policy: WakePolicy) -> Rule:
-    """The rule for a message that is not direct."""
     person = facts.sender_kind == "human"
     if facts.in_reply_thread:
         return _IN_REPLIES[person]

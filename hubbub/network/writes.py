@@ -150,7 +150,6 @@ class Writes:
         return any(gate.needs(cause) for gate in self.gates)
 
     async def _judge_later(self, entry: Entry, seq: int | None) -> None:
-        """Read what must be known first."""
         draft = entry.draft
         try:
             if self._asks(entry):
@@ -233,7 +232,6 @@ class Writes:
         return speaks and thread.is_reply and not thread.remembered
 
     async def _remember(self, thread: Thread) -> None:
-        """Find out which agent spoke last in a reply thread of an earlier run of the hub."""
         bodies = list(await self._store.thread_page(thread.no, None, RECALL))
         under = await self._store.message(int(thread.id.rpartition(".t")[2]))
         for body in [*([under] if under else []), *bodies]:

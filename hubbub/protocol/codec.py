@@ -209,8 +209,6 @@ class Decoder:
 
 
 class _Head(Struct):
-    """What kind of frame it is."""
-
     op: object = None
     name: object = None
 

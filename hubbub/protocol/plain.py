@@ -138,6 +138,5 @@ def _reader(speech: type[PlainSpeech]) -> tuple[Callable[[msgspec.Raw], PlainSpe
 
 
 def _colons(call: PlainCall, speech: PlainSpeech) -> int:
-    """How many colons the values of a call have."""
     texts = (call.ref, call.cid, *msgspec.structs.astuple(speech))
     return sum(text.count(":") for text in texts if text is not None)

@@ -24,8 +24,6 @@ SELDOM_S = 3600.0
 
 @dataclass(slots=True)
 class _Told:
-    """When owners were told of a failure last."""
-
     at: float
     wait: float = AGAIN_S
     since: int = 0

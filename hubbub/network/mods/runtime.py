@@ -26,11 +26,11 @@ from hubbub.network.mods.operations import ModOperations
 from hubbub.network.mods.port import Alarms, KernelPort
 from hubbub.network.policy import Gate
 from hubbub.network.queries import ModsWithTables
-from hubbub.network.records import ModRows, Record, ThreadCreated
+from hubbub.network.records import ModRows, Record
 from hubbub.network.service import Registry, Service
 from hubbub.network.session import Session
 from hubbub.network.store.backups import files_of
-from hubbub.network.stored import StoredMember
+from hubbub.network.threads import Thread
 from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -172,31 +172,10 @@ class Mods(Service, Gate):
                 mods=missing,
             )
 
-    def threads(self) -> Sequence[Record]:
+    def threads(self) -> Sequence[Thread]:
         """The mods' own threads, which everybody reads."""
-        records: list[Record] = []
-        state = self.state
-        for mod in self.pipeline.mods:
-            if type(mod).thread:
-                thread = state.threads.ensure(thread_ids.mod(mod.name))
-                if not thread.stored:
-                    thread.stored = True
-                    records.append(ThreadCreated(thread.no, thread.id))
-                for name in list(state.participants()):
-                    records += self.enter(name, thread.no)
-        return records
-
-    def scopes(self) -> Sequence[int]:
-        """The scopes that newcomers join with."""
         own = (mod.name for mod in self.pipeline.mods if type(mod).thread)
-        return [self.state.threads.ensure(thread_ids.mod(name)).no for name in own]
-
-    def enter(self, name: str, scope: int) -> Sequence[Record]:
-        state = self.state
-        if state.members.since(name, scope) is not None:
-            return ()
-        state.members.join(name, scope, self.kernel.log.head)
-        return [StoredMember(name, scope, self.kernel.log.head)]
+        return [self.state.threads.ensure(thread_ids.mod(name)) for name in own]
 
     async def start(self) -> None:
         """Start the mods in their order. Raises `UserError` for one that cannot."""

@@ -289,7 +289,6 @@ class AgentEditorService(Service):
         return Commit(records, answer, applied, released)
 
     async def _take_up(self, agent: str, config: AgentConfig | None) -> None:
-        """What was saved holds in the running network."""
         files, known = self._files(), self.kernel.file.agents
         before = known.pop(agent, None)
         if config is None:
@@ -372,7 +371,6 @@ class AgentEditorService(Service):
         return own and folder is not None and folder.tools is not None
 
     def _free(self, wanted: str) -> str:
-        """A name like this that nobody has."""
         name = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:32] or "agent"
         names = (name, *(f"{name}-{n}" for n in range(2, 1000)))
         free = (each for each in names if is_participant_id(each) and not self.state.knows(each))

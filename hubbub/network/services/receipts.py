@@ -101,7 +101,9 @@ class ReceiptService(Service):
         state = self.state
         thread = state.threads.ensure(message.thread_id)
         found = (state.get(name) for name in state.readers(thread, message.sender_id))
-        readers = sorted((known for known in found if known), key=_agents_first)
+        readers = sorted(
+            (known for known in found if known), key=lambda known: (known.kind != "agent", known.id)
+        )
         told = readers[:MOST_RECEIPTS]
         wakes = await self.store.read(WakesAt([message.seq]))
         turns = sorted({wake.taken for wake in wakes.values() if wake.taken})
@@ -224,7 +226,6 @@ class ReceiptService(Service):
     def _sorted(
         self, call: Caller, found: Iterable[tuple[int, bytes]]
     ) -> tuple[Sequence[Message], Sequence[bytes]]:
-        """The messages that the caller may read, and the bodies of the others."""
         messages, hidden = list[Message](), list[bytes]()
         for thread_no, body in found:
             if call.may_look(self.state.threads.by_no(thread_no)):
@@ -250,10 +251,6 @@ def _explain(who: Known, message: Message, stored: StoredWake | None, *, receive
         timer=message.timer_of is not None,
     )
     return _Why(reason, None)
-
-
-def _agents_first(known: Known) -> tuple[bool, str]:
-    return known.kind != "agent", known.id
 
 
 DECLINE = "decline"

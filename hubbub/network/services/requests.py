@@ -435,7 +435,6 @@ class RequestService(Service, Gate):
         self.kernel.writes.commit(Commit(records, ended, lambda: self._over(seq), released))
 
     def _said(self, seq: int, outcome: int | Exception) -> None:
-        """The word that ends a request is in the log, or why it is not."""
         self._saying.discard(seq)
         if isinstance(outcome, int) or seq not in self._lost:
             return

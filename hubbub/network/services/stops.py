@@ -225,7 +225,6 @@ class StopService(Service):
             self._tell(session)
 
     def _changed(self) -> None:
-        """Something was stopped or lifted, and that is durable."""
         for session in self.kernel.fanout.sessions_of_people():
             self._tell(session)
 

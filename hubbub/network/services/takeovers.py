@@ -149,7 +149,6 @@ class TakeoverService(Service):
             session.write(self._signal())
 
     def _changed(self) -> None:
-        """An agent was taken over or handed back, and that is durable."""
         signal = self._signal()
         for session in self.kernel.fanout.sessions_of_people():
             session.write(signal)

@@ -228,7 +228,6 @@ def _over(wake: StoredWake) -> StoredWake:
 
 
 def _beginning(db: sqlite3.Connection, at: int, name: str) -> _Beginning:
-    """Read what a branch at this position begins with."""
     if check_version(db, name) != latest_version():
         raise UserError(f"{name} has another schema than this program: start its hub once")
     with snapshot(db):

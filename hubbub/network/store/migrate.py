@@ -94,7 +94,6 @@ def _empty() -> bytes:
 
 
 def _run(db: sqlite3.Connection, steps: Mapping[int, str], version: int) -> None:
-    """Run the scripts that come after `version`."""
     db.create_function("entry_sum", 8, _first_sum, deterministic=True)
     db.create_function("renewed_sum", 9, _renewed_sum, deterministic=True)
     db.create_function("sum_for_reason", 13, _sum_for_reason, deterministic=True)

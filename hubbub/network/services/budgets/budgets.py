@@ -220,7 +220,6 @@ class BudgetService(Service, Gate):
         return judgement
 
     def _opener(self, entry: Entry) -> tuple[str, bool]:
-        """Who opens an interaction with the entry, and whether that is a person."""
         draft = entry.draft
         timer_of = draft.timer_of if draft.purpose is not None else None
         if timer_of is not None:
@@ -284,7 +283,6 @@ class BudgetService(Service, Gate):
             self._notices.limit(ledger, limit, self.steady())
 
     def _spent_up(self, reached: Reached, thread_no: int) -> None:
-        """A limit of the day has stood in the way of a question to a model."""
         thread = self.state.threads.by_no(thread_no)
         self._notices.day(reached, self.daily.day, thread)
 

@@ -251,7 +251,6 @@ def _is_over(wake: StoredWake) -> bool:
 
 
 async def _has_asked(store: Store, turn: StoredTurn) -> bool:
-    """Whether the turn has asked a person to approve something."""
     approvals = map(
         Approval.model_validate_json, await store.read(LatestApprovals(turn.agent, _LATELY))
     )

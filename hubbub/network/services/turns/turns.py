@@ -181,7 +181,6 @@ class TurnService(Service):
         return Commit([TurnLeft(args.turn, args.life)], Done())
 
     def _may_begin(self, call: Caller, turn: str, thread_id: str) -> None:
-        """Raises `OperationError` if nothing is to begin in the thread."""
         self.state.stops.refuse(call.participant, thread_id)
         if self.state.turns.get(turn) is None:
             self._stops.count(thread_id, turn)
@@ -391,13 +390,11 @@ def _begun(stored: StoredTurn) -> BeginTurnResult:
 
 
 def _no_answer(agent: str, end: TurnEnd) -> str:
-    """Why the agent's turn has brought no answer."""
     reason = f" ({_quoted(shortened(end.reason, MOST_REASON))})" if end.reason else ""
     return NO_ANSWER[end.outcome].format(agent=agent, reason=reason)
 
 
 def _digests(parts: Sequence[str]) -> bytes:
-    """As the store has them."""
     return bytes.fromhex("".join(parts))
 
 

@@ -160,7 +160,6 @@ class PostgresStore:
         await self.writing.close(self._mods.close)
 
     def _connect(self) -> Session:
-        """A session that may write."""
         session = connected(self._url, node=self._node)
         try:
             if self._fence is None:
