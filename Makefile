@@ -11,7 +11,7 @@ SEEDS ?= 1000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-npm test-bridges test-postgres test-frameworks soak test-websocket test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-npm test-bridges test-postgres test-cluster test-frameworks soak test-websocket test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test-bridges: $(VENV)/.installed-dev ## bridges with real servers of IRC and Mat
 
 test-postgres: $(VENV)/.installed-dev ## the store on a Postgres that the tests start
 	@sh scripts/test.sh $(BIN)/python $(JOBS) postgres
+
+test-cluster: $(VENV)/.installed-dev ## the hub's tests through gateways on Postgres, and three nodes under load
+	@sh scripts/test.sh $(BIN)/python $(JOBS) gateways cluster
 
 test-frameworks: .venv-frameworks/.installed .venv-crewai/.installed ## agents of other frameworks, with the real packages
 	@sh scripts/test.sh .venv-frameworks/bin/python $(JOBS) frameworks

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests, one part after the other: scripts/test.sh PYTHON JOBS PART...
-# PART is fast, slow, page, npm, bridges, postgres or frameworks; the times are those of two cores with nothing beside.
+# PART is fast, slow, page, npm, bridges, postgres, gateways, cluster or frameworks; the times are those of two cores with nothing beside.
 set -eu
 python=$1 jobs=$2
 shift 2
@@ -9,10 +9,11 @@ parts=$# part=0 began=$(date +%s)
 
 for name; do
     part=$((part + 1))
+    unset HUBBUB_TEST_GATEWAY HUBBUB_TEST_POSTGRES
     profile=fast prepare= warnings=error where=tests workers=$((jobs + 1)) # each waits for threads and processes half its time
     case $name in
-    fast) markers="not slow and not browser and not frameworks and not bridges and not postgres" what="what runs within one process" time="a minute" ;;
-    slow) markers="(slow or hypothesis) and not browser and not npm and not postgres" what="processes, and properties at length" time="2 minutes and a half" \
+    fast) markers="not slow and not browser and not frameworks and not bridges and not postgres and not cluster" what="what runs within one process" time="a minute" ;;
+    slow) markers="(slow or hypothesis) and not browser and not npm and not postgres and not cluster" what="processes, and properties at length" time="2 minutes and a half" \
         profile=full prepare=tests.interaction.nginx ;;
     page) markers=browser what="the page in Chromium" time="2 minutes and a half" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
@@ -22,15 +23,20 @@ for name; do
         prepare="tests.bridges.servers tests.bridges.homeserver" ;;
     postgres) markers=postgres what="the store on a real Postgres" time="3 minutes" workers=1 \
         prepare=tests.postgres_server ;;
+    gateways) markers="not slow and not hypothesis" what="what a hub promises, through gateways and on Postgres" time="3 minutes" \
+        prepare=tests.postgres_server where="tests/interaction/test_hub_*.py tests/interaction/test_gateways.py" \
+        HUBBUB_TEST_GATEWAY=1 HUBBUB_TEST_POSTGRES=1 && export HUBBUB_TEST_GATEWAY HUBBUB_TEST_POSTGRES ;;
+    cluster) markers=cluster what="three nodes that share networks" time="4 minutes" workers=1 \
+        prepare=tests.postgres_server ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
         warnings=ignore where=tests/frameworks ;; # theirs; not all that other tests import is there
-    *) echo "no such part: $name (fast, slow, page, npm, bridges, postgres, frameworks)" >&2 && exit 2 ;;
+    *) echo "no such part: $name (fast, slow, page, npm, bridges, postgres, gateways, cluster, frameworks)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"
     for each in $prepare; do "$python" -m "$each"; done # says what is missing, and how to get it
     status=0
     HYPOTHESIS_PROFILE=${HYPOTHESIS_PROFILE:-$profile} \
-        "$python" -m pytest -q -n "$workers" --dist worksteal -W "$warnings" -m "$markers" "$where" || status=$?
+        "$python" -m pytest -q -n "$workers" --dist worksteal -W "$warnings" -m "$markers" $where || status=$?
     if [ "$status" -ne 0 ]; then
         [ "$part" -eq "$parts" ] || printf '\nPart %s of %s failed; what comes after it was not run.\n' "$part" "$parts"
         exit "$status"

@@ -18,7 +18,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.examples import FULL
-from tests.interaction.peers import Network, Networks
+from tests.interaction.peers import GATEWAY, Network, Networks
 from tests.interaction.stores import MoodyStore
 
 # An environment that was made before psycopg belonged to it runs all other tests.
@@ -107,7 +107,7 @@ def _logging_as_it_was() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-@pytest.fixture(params=["memory", "sockets"])
+@pytest.fixture(params=["sockets"] if GATEWAY else ["memory", "sockets"])
 def networks(request: pytest.FixtureRequest) -> Networks:
     """Makes networks whose clients come through memory, and again over real sockets."""
     return Networks(sockets=request.param == "sockets")

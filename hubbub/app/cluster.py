@@ -78,6 +78,8 @@ def status(url: str) -> Status:
                   seen.owned_by(each.name))
         for each in sorted(seen.nodes.values(), key=lambda node: node.name)
     ]  # fmt: skip
+    away = sorted({*seen.drained} - {*seen.nodes})
+    nodes += [NodeState(name, "", live=False, drained=True, networks=[]) for name in away]
     return Status(nodes, [_network(seen, name) for name in names])
 
 
@@ -131,7 +133,8 @@ def drain(url: str, node: str, *, wanted: bool, wait: bool) -> None:
     """Have the node own nothing, or (not `wanted`) its share again. Returns when it is so, or with
     no `wait` at once. Raises UserError for what does not exist, or cannot be."""
     with _asking(url) as session:
-        _check("node", node, database.look(session).nodes)
+        seen = database.look(session)
+        _check("node", node, {*seen.nodes, *([] if wanted else seen.drained)})
         database.drain(session, node, wanted=wanted)
         if wanted and wait:
             _until(session, lambda seen: _is_empty(seen, node))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack
 
 from hubbub.app.lifecycle import GatewayUp, Report, StandingBy
+from hubbub.app.metrics import Figures, serve_metrics
 from hubbub.app.running import background, stopping
 from hubbub.clock import SystemClock
 from hubbub.network.cluster.holder import SessionHolder
 from hubbub.network.cluster.messages import Greeting
 from hubbub.network.cluster.serving import serve_gateway
 from hubbub.network.cluster.uplink import Uplink
+from hubbub.network.exposition import render
 from hubbub.network.server import parse_listen
 
-__all__ = ["hold"]
+__all__ = ["figures_of", "hold"]
 
 
 async def hold(
@@ -24,24 +27,28 @@ async def hold(
     report: Report,
     *,
     name: str = "",
-    stop: asyncio.Event | None = None,
+    metrics: str = "",
     signals: bool = False,
 ) -> None:
     """Hold sockets on `listen` for the network that one of the `hubs` (host:port) owns, as the
-    gateway of this name.
+    gateway of this name; what it counts is told on `metrics`, a host:port too.
 
-    Until `stop` is set, or until SIGINT, SIGTERM or SIGHUP if `signals`. Raises UserError for an
+    Until it is cancelled, or until SIGINT, SIGTERM or SIGHUP if `signals`. Raises UserError for an
     address that is wrong or taken, and if a hub refuses the gateway.
     """
-    stop = stop or asyncio.Event()
+    stop = asyncio.Event()
     with stopping(stop, report, signals):
-        async with asyncio.TaskGroup() as tasks:
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
 
             def spawn(work: Coroutine[object, object, None]) -> None:
                 tasks.create_task(work)
 
             holder = SessionHolder(SystemClock().monotonic, spawn)
             uplink = Uplink(holder, [parse_listen(hub) for hub in hubs], token, name)
+            figures = Figures(name, figures_of(holder, uplink))
+            await stack.enter_async_context(
+                serve_metrics(metrics, lambda: render(others=[figures]))
+            )
             report(StandingBy(f"looks for the hub that owns the network: {' or '.join(hubs)}"))
             greeting = await _first(uplink, stop)
             if greeting is not None:
@@ -63,3 +70,18 @@ async def _first(uplink: Uplink, stop: asyncio.Event) -> Greeting | None:
     finally:
         first.cancel()
         ended.cancel()
+
+
+def figures_of(
+    holder: SessionHolder, uplink: Uplink
+) -> Callable[[], Mapping[tuple[str, str], float]]:
+    """What a gateway counts, for `Figures`."""
+    counted = holder.metrics
+    return lambda: {
+        ("gateway_sessions", "Identified sockets"): counted.sessions,
+        ("gateway_entries_total", "Messages heard of from owners"): counted.passed_on,
+        ("gateway_deliveries_total", "Events pushed to sockets"): counted.deliveries,
+        ("gateway_bad_frames_total", "Frames refused"): counted.bad_frames,
+        ("gateway_linked", "Whether there is an owner"): uplink.link is not None,
+        ("gateway_owner_changes_total", "Links to owners, one after the other"): uplink.changes,
+    }

@@ -82,7 +82,7 @@ async def serve(
     site = _site(config)
     async with (
         hub,
-        _traced(hub),
+        _traced(hub, place),
         _doors(hub, config) as doors,
         serve_hub(hub, pages=site, doors=doors) as listening,
     ):
@@ -93,6 +93,7 @@ async def serve(
                 _watch(hub, report)
             else:
                 place.metrics = hub.kernel.metrics
+                place.metrics.labels = {"node": place.node, "network": config.file.network.name}
             async with background(asyncio.to_thread(site.prepare)):
                 life = secrets.token_hex(8)
                 agents = units(config, listening.url, tokens, life) if with_agents else []
@@ -145,7 +146,7 @@ async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
 
 
 @asynccontextmanager
-async def _traced(hub: Hub) -> AsyncIterator[None]:
+async def _traced(hub: Hub, place: Place | None) -> AsyncIterator[None]:
     """Within, its work is exported if the environment says where to. Raises UserError."""
     if not wants_traces(os.environ):
         yield
@@ -156,7 +157,7 @@ async def _traced(hub: Hub) -> AsyncIterator[None]:
         return
     from hubbub.app.traces import traced  # an extra
 
-    async with traced(hub):
+    async with traced(hub, place.node if place else ""):
         yield
 
 

@@ -31,12 +31,14 @@ from hubbub.app.lifecycle import (
     StandingBy,
     Stopping,
 )
+from hubbub.app.metrics import Figures, serve_metrics
 from hubbub.app.network import Place, serve
 from hubbub.app.running import stopping
 from hubbub.config.loader import LoadedConfig
 from hubbub.errors import HubbubError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
 from hubbub.network.cluster.placement import Cluster, Service
+from hubbub.network.exposition import render
 from hubbub.network.store.postgres import cluster
 from hubbub.network.store.postgres.link import Link
 from hubbub.network.store.postgres.session import Session
@@ -103,22 +105,28 @@ class Node:
         self._leaving, self._said = False, ""
         self._given: set[str] = set()
         self._look_again = asyncio.Event()
+        self._patient_until = 0.0
+        self._taken = self._left = 0
         self.cluster: Cluster | None = None
         """As it was seen the last time; None: Postgres does not answer."""
 
-    async def run(self, *, stop: asyncio.Event | None = None, signals: bool = False) -> None:
-        """Own what is placed here until `stop` is set, or until a signal; then others get it.
+    async def run(self, *, metrics: str = "", signals: bool = False) -> None:
+        """Own what is placed here until it is cancelled, or until a signal, after which others get
+        it. What it counts is told on `metrics` (host:port).
 
         Raises UserError for a cluster's database that cannot be used, or has another node of this
         name.
         """
-        stop = stop or asyncio.Event()
+        stop = asyncio.Event()
         self._link.start()
         try:
             with stopping(stop, self._report, signals):
                 await self._look()
                 self._report(NodeUp(self.name, tuple(self.networks)))
-                async with asyncio.TaskGroup() as self._tasks:
+                async with (
+                    serve_metrics(metrics, self.rendered),
+                    asyncio.TaskGroup() as self._tasks,
+                ):
                     await self._until(stop.is_set)
                     await self._leave()
         finally:
@@ -150,6 +158,8 @@ class Node:
             self.cluster, self._said = await self._link.run(self._ask), ""
         except (StoreUnavailable, psycopg.Error) as error:
             self.cluster = None
+            # What others own should be theirs again when the server is back.
+            self._patient_until = asyncio.get_running_loop().time() + cluster.LEASE_S
             if not self._said:
                 self._said = str(error)
                 self._report(StandingBy(self._said))
@@ -186,8 +196,10 @@ class Node:
     def _take(self, network: _Network, seen: Cluster) -> None:
         self._given.discard(network.name)
         starting = sum(each.task is not None and not each.url for each in self.networks.values())
-        now = asyncio.get_running_loop().time()
-        if seen.nodes[self.name].settled and starting < MOST_MOVING and now >= network.not_before:
+        not_before = max(network.not_before, self._patient_until)
+        if not seen.nodes[self.name].settled or starting >= MOST_MOVING:
+            return
+        if asyncio.get_running_loop().time() >= not_before:
             network.stop = asyncio.Event()
             network.task = self._tasks.create_task(self._serve(network, network.stop))
 
@@ -226,6 +238,7 @@ class Node:
             log.exception("network failed", network=network.name)
             network.problem = f"it failed: {_first(errors)!r}"
         finally:
+            self._left += bool(network.url)
             network.task, network.url, network.place.metrics = None, "", None
             network.not_before = asyncio.get_running_loop().time() + again_s
             self._look_again.set()
@@ -234,6 +247,7 @@ class Node:
         match event:
             case NetworkUp(url=url):
                 network.url, network.problem = url, ""
+                self._taken += 1
                 self._report(NetworkTaken(network.name, url))
                 self._look_again.set()
             case AgentStarted() | AgentDied() | AgentGivenUp() | AgentStuck() | AgentOutput():
@@ -241,6 +255,35 @@ class Node:
                 self._report(replace(event, agents=names))
             case Stopping(reason):  # another hub has it
                 self._report(NetworkLeft(network.name, reason))
+
+    # What it counts ---------------------------------------------------------------------------
+
+    def rendered(self) -> bytes:
+        """Its figures, and those of the hubs that run here, as Prometheus reads them."""
+        places = (each.place.metrics for each in self.networks.values())
+        figures = Figures(self.name, self._figures)
+        return render(*(each for each in places if each is not None), others=[figures])
+
+    def _figures(self) -> Mapping[tuple[str, str], float]:
+        seen = self.cluster or Cluster({}, {}, {}, ())
+        able = [
+            sum(node.live and name in node.networks for node in seen.nodes.values())
+            for name in self.networks
+        ]
+        nobody = sum(seen.owner_of(name) is None for name in self.networks)
+        return {
+            ("node_networks", "Networks that run here"): len(seen.owned_by(self.name)),
+            ("node_taken_total", "Networks taken, each time anew"): self._taken,
+            ("node_left_total", "Networks left, each time anew"): self._left,
+            ("node_postgres_up", "Whether the cluster's database answers"): bool(seen.nodes),
+            ("cluster_nodes", "Live nodes, as seen here"): sum(
+                node.live for node in seen.nodes.values()
+            ),
+            ("cluster_networks_without_owner", "Of the networks here"): nobody,
+            ("cluster_networks_without_standby", "With one live node, or none"): sum(
+                count < 2 for count in able
+            ),
+        }
 
     # The end ----------------------------------------------------------------------------------
 

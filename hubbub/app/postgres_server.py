@@ -98,7 +98,7 @@ class PostgresServer:
     def new_database(self, name: str) -> str:
         """The URL of an empty database."""
         with psycopg.connect(self.url(), autocommit=True) as db:
-            db.execute(f'CREATE DATABASE "{name}" STRATEGY file_copy'.encode())
+            db.execute(f'CREATE DATABASE "{name}"'.encode())
         return self.url(name)
 
     def stop(self) -> None:

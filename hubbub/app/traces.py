@@ -27,6 +27,7 @@ from threading import Thread
 from time import time_ns
 from typing import Final
 
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import Decision
@@ -55,12 +56,15 @@ Attributes = Mapping[str, AttributeValue | None]
 
 
 @asynccontextmanager
-async def traced(hub: Hub) -> AsyncIterator[None]:
-    """Within, what the hub commits is exported. Raises `UserError` for an exporter that is not
-    installed or that cannot be made.
+async def traced(hub: Hub, node: str = "") -> AsyncIterator[None]:
+    """Within, what the hub commits is exported; its resource says which `node` runs it, among
+    other networks. Raises `UserError` for an exporter that is not installed or that cannot be made.
     """
+    about = {"service.instance.id": node, "hubbub.network": hub.config.name} if node else {}
     processors = [BatchSpanProcessor(each) for each in _exporters(os.environ)]
-    traces = Traces(hub, TracerProvider(shutdown_on_exit=False), processors)
+    traces = Traces(
+        hub, TracerProvider(resource=Resource.create(about), shutdown_on_exit=False), processors
+    )
     traces.with_content = _wants_content(os.environ)
     hub.hear(traces.committed, traces.recorded)
     try:

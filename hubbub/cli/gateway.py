@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.output import JsonFlag
+from hubbub.cli.output import JsonFlag, MetricsOption
 
 __all__ = ["register"]
 
@@ -44,6 +44,7 @@ def gateway(
             show_default=False,
         ),
     ] = "",
+    metrics: MetricsOption = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Hold the connections of a network for whichever hub owns it, until Ctrl-C."""
@@ -61,4 +62,7 @@ def gateway(
         configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
         names = [hub.strip() for hub in hubs.split(",") if hub.strip()]
         report = shape(printer.write)
-        run_loop(hold(names, token, listen, report, name=name or listen, signals=True))
+        work = hold(
+            names, token, listen, report, name=name or listen, metrics=metrics, signals=True
+        )
+        run_loop(work)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.output import JsonFlag
+from hubbub.cli.output import JsonFlag, MetricsOption
 from hubbub.errors import UserError
 from hubbub.protocol.thread_ids import is_id
 
@@ -46,6 +46,7 @@ def node(
     agents: Annotated[
         bool, typer.Option("--agents/--no-agents", help="Whether to start the agents.")
     ] = True,
+    metrics: MetricsOption = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Own a share of many networks, beside other nodes, until Ctrl-C."""
@@ -71,6 +72,5 @@ def node(
     with Printer(sys.stderr, TerminalView.gap) as errors, Printer(sys.stdout, shape.gap) as printer:
         configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
         report = shape(printer.write)
-        run_loop(
-            Node(name, cluster, networks, report, host=listen, with_agents=agents).run(signals=True)
-        )
+        made = Node(name, cluster, networks, report, host=listen, with_agents=agents)
+        run_loop(made.run(metrics=metrics, signals=True))

@@ -23,6 +23,7 @@ __all__ = [
     "DEFAULT_CONFIG",
     "ConfigArgument",
     "JsonFlag",
+    "MetricsOption",
     "console",
     "counted",
     "emit_json",
@@ -35,6 +36,12 @@ __all__ = [
 DEFAULT_CONFIG = Path("hubbub.yaml")
 ConfigArgument = Annotated[
     Path, typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml")
+]
+MetricsOption = Annotated[
+    str,
+    typer.Option(
+        "--metrics", help="host:port on which Prometheus reads what it counts.", show_default=False
+    ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 _STYLES: dict[Tone, str] = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -18,54 +19,67 @@ from hubbub.network.metrics import COMMIT_BUCKETS, HubMetrics
 __all__ = ["Exposition", "render"]
 
 
-def render(metrics: HubMetrics) -> bytes:
-    """The text that Prometheus scrapes."""
+_COUNTERS: Sequence[tuple[str, str, Callable[[HubMetrics], float]]] = (
+    ("calls", "Operations asked for", lambda m: m.calls),
+    ("messages", "Messages in the log since the start", lambda m: m.messages),
+    ("deliveries", "Events pushed to sockets", lambda m: m.deliveries),
+    ("passed_on", "Messages that gateways were told of, once for each", lambda m: m.passed_on),
+    ("duplicates", "Writes repeated with a known cid", lambda m: m.duplicates),
+    ("bad_frames", "Frames refused", lambda m: m.bad_frames),
+    ("refused_writes", "Writes that the store could not keep", lambda m: m.refused),
+    ("tokens_in", "Prompt tokens reported by turns", lambda m: m.tokens_in),
+    ("tokens_out", "Completion tokens reported by turns", lambda m: m.tokens_out),
+)
+_GAUGES: Sequence[tuple[str, str, Callable[[HubMetrics], float]]] = (
+    ("sessions", "Identified sockets", lambda m: m.sessions),
+    ("gateways", "Gateways that are linked", lambda m: len(m.gateways())),
+    ("commit_queue", "Messages and changes waiting for a commit", lambda m: m.waiting()),
+)
+_BY_LABEL: Sequence[tuple[str, str, str, Callable[[HubMetrics], Mapping[str, int]]]] = (
+    ("wakes", "Wake decisions that start a turn", "reason", lambda m: m.wakes),
+    ("turns", "Turns that ended", "outcome", lambda m: m.turns),
+    ("mod_failures", "Failures of mods", "mod", lambda m: m.mod_failures),
+)
+
+
+def render(*hubs: HubMetrics, others: Sequence[Collector] = ()) -> bytes:
+    """The text that Prometheus scrapes. The hubs have labels of the same names."""
     registry = CollectorRegistry()
-    registry.register(Exposition(metrics))
+    for each in (*([Exposition(*hubs)] if hubs else []), *others):
+        registry.register(each)
     return generate_latest(registry)
 
 
 class Exposition(Collector):
-    """The families of a hub's metrics, as they are now."""
+    """The families of hubs' metrics, as they are now."""
 
-    def __init__(self, metrics: HubMetrics):
-        self._metrics = metrics
+    def __init__(self, *hubs: HubMetrics):
+        self._hubs, self._labels = hubs, tuple(hubs[0].labels)
 
     def collect(self) -> Iterator[Metric]:
-        m = self._metrics
-        yield GaugeMetricFamily("hubbub_sessions", "Identified sockets", m.sessions)
-        yield GaugeMetricFamily(
-            "hubbub_commit_queue", "Messages and changes waiting for a commit", m.waiting()
-        )
-        for name, text, value in (
-            ("calls", "Operations asked for", m.calls),
-            ("messages", "Messages in the log since the start", m.messages),
-            ("deliveries", "Events pushed to sockets", m.deliveries),
-            ("duplicates", "Writes repeated with a known cid", m.duplicates),
-            ("bad_frames", "Frames refused", m.bad_frames),
-            ("refused_writes", "Writes that the store could not keep", m.refused),
-            ("tokens_in", "Prompt tokens reported by turns", m.tokens_in),
-            ("tokens_out", "Completion tokens reported by turns", m.tokens_out),
-        ):
-            yield CounterMetricFamily(f"hubbub_{name}", text, value)
-        yield _labelled("wakes", "Wake decisions that start a turn", "reason", m.wakes)
-        yield _labelled("turns", "Turns that ended", "outcome", m.turns)
-        yield _labelled("mod_failures", "Failures of mods", "mod", m.mod_failures)
+        for name, text, value in _GAUGES:
+            gauge = GaugeMetricFamily(f"hubbub_{name}", text, labels=self._labels)
+            for hub in self._hubs:
+                gauge.add_metric([*hub.labels.values()], value(hub))
+            yield gauge
+        for name, text, value in _COUNTERS:
+            counter = CounterMetricFamily(f"hubbub_{name}", text, labels=self._labels)
+            for hub in self._hubs:
+                counter.add_metric([*hub.labels.values()], value(hub))
+            yield counter
+        for name, text, label, counts in _BY_LABEL:
+            counter = CounterMetricFamily(f"hubbub_{name}", text, labels=(*self._labels, label))
+            for hub in self._hubs:
+                for word, count in sorted(counts(hub).items()):
+                    counter.add_metric([*hub.labels.values(), word], count)
+            yield counter
         yield self._commits()
 
     def _commits(self) -> Metric:
-        total, buckets = 0, []
-        edges = (*map(str, COMMIT_BUCKETS), "+Inf")
-        for edge, count in zip(edges, self._metrics.commits, strict=True):
-            total += count
-            buckets.append((edge, float(total)))
-        return HistogramMetricFamily(
-            "hubbub_commit_seconds", "Time of one commit", buckets, self._metrics.commit_seconds
-        )
-
-
-def _labelled(name: str, text: str, label: str, counts: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(f"hubbub_{name}", text, labels=[label])
-    for value, count in sorted(counts.items()):
-        family.add_metric([value], count)
-    return family
+        labels, text = self._labels, "Time of one commit"
+        family = HistogramMetricFamily("hubbub_commit_seconds", text, labels=labels)
+        for hub in self._hubs:
+            sums = map(float, accumulate(hub.commits))
+            buckets = list(zip((*map(str, COMMIT_BUCKETS), "+Inf"), sums, strict=True))
+            family.add_metric([*hub.labels.values()], buckets, hub.commit_seconds)
+        return family

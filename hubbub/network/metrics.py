@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hubbub.protocol.turns import Step
 
@@ -22,6 +22,8 @@ class HubMetrics:
     """Counters of one hub."""
 
     def __init__(self) -> None:
+        self.labels: Mapping[str, str] = {}
+        """Of all that is shown: node and network, where one process has several hubs."""
         self.sessions = 0
         self.waiting: Callable[[], int] = lambda: 0
         """Tells how many messages and changes wait for a commit."""

@@ -256,7 +256,7 @@ FAULTS_AROUND: Sequence[Fault] = (
 )
 
 
-@pytest.mark.behaviour("R-18")
+@pytest.mark.behaviour("R-21")
 @pytest.mark.parametrize("fault", FAULTS_AROUND, ids=lambda fault: fault.__name__)
 async def test_what_becomes_of_postgres_or_of_the_way_to_it_is_a_delay_and_nothing_else(
     cluster: Cluster, fault: Fault

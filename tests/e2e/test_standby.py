@@ -199,7 +199,8 @@ async def test_a_hub_on_a_file_cannot_stand_by_and_says_what_can(
 ) -> None:
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
     config = tmp_path / "network.yaml"
-    config.write_text(json.dumps({"network": {"name": "test", "store": "sqlite:hub.db"}}))
+    network = {"name": "test", "store": "sqlite:hub.db", "listen": "127.0.0.1:0"}
+    config.write_text(json.dumps({"network": network}))
     process = await start("up", str(config), "--standby")
     async with asyncio.timeout(WITHIN_S):
         _, err = await process.communicate()

@@ -10,17 +10,19 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 from hubbub.client.transport import Wire
 from hubbub.clock import Clock
 from hubbub.config.models import NetworkFile
+from hubbub.config.paths import MEMORY_STORE
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.mods.api import Mod
 from hubbub.network.log import Entry
 from hubbub.network.ports import Store
 from hubbub.testing.network import LocalNetwork
+from tests.interaction.databases import empty_database
 
 __all__ = ["DEADLINE_S", "Frame", "Network", "Networks", "Peer", "config", "eventually", "soon"]
 
@@ -32,6 +34,8 @@ Frame = dict[str, Any]
 DEADLINE_S = 100.0
 GATEWAY = os.environ.get("HUBBUB_TEST_GATEWAY") == "1"
 """Whether all clients come through a gateway in front of the hub."""
+POSTGRES = os.environ.get("HUBBUB_TEST_POSTGRES") == "1"
+"""Whether networks whose test names no store are in Postgres."""
 
 
 @asynccontextmanager
@@ -65,18 +69,27 @@ class Networks:
         self,
         file: NetworkFile | None = None,
         *,
-        store: str | Store = "sqlite::memory:",
+        store: str | Store = MEMORY_STORE,
         mods: Sequence[Mod] = (),
         clock: Clock | None = None,
     ) -> AsyncIterator[Network]:
-        async with LocalNetwork(
-            file or config(),
-            store=store,
-            mods=mods,
-            sockets=self.sockets,
-            gateway=self.gateway,
-            clock=clock,
-        ) as local:
+        with ExitStack() as databases:
+            if POSTGRES and store == MEMORY_STORE:
+                store = databases.enter_context(empty_database())
+            local = LocalNetwork(
+                file or config(),
+                store=store,
+                mods=mods,
+                sockets=self.sockets,
+                gateway=self.gateway,
+                clock=clock,
+            )
+            async with self._watched(local) as network:
+                yield network
+
+    @asynccontextmanager
+    async def _watched(self, local: LocalNetwork) -> AsyncIterator[Network]:
+        async with local:
             network, uncaught = Network(local), list[str]()
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(lambda loop, context: uncaught.append(str(context)))
@@ -119,6 +132,12 @@ class Network:
     async def gone(self, participant: str) -> None:
         """The hub has noticed that the participant has no socket any more."""
         await eventually(lambda: participant not in self.hub.kernel.state.presence)
+
+    @property
+    def bad_frames(self) -> int:
+        """How many were refused, by the hub and by the gateway in front of it."""
+        uplink, refused = self.local.uplink, self.hub.kernel.metrics.bad_frames
+        return refused if uplink is None else refused + uplink.holder.metrics.bad_frames
 
     def fresh(self, *names: str) -> list[str]:
         """Names that no other test of this network has: `ann7`."""

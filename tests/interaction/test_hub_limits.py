@@ -120,7 +120,7 @@ async def test_who_sends_only_bad_frames_is_closed_unless_good_calls_make_up_for
         assert await ann.closed() == 4501
         assert ann.why == "too many bad frames"
         assert len([stray for stray in ann.strays if stray["op"] == "error"]) == 5
-        assert network.hub.kernel.metrics.bad_frames == 5
+        assert network.bad_frames == 5
         for _ in range(8):
             assert (await bob.ask("send_text_message", too="bob"))["code"] == "bad_request"
             assert (await bob.ask("list_channels"))["op"] == "result"

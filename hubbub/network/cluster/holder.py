@@ -21,6 +21,7 @@ from hubbub.network.cluster.link import MessageLink
 from hubbub.network.cluster.messages import (
     Acked,
     Answer,
+    Asked,
     ClosedByOwner,
     Committed,
     FromOwner,
@@ -177,9 +178,15 @@ class OwnerLink:
 
     def acknowledge(self, no: int, seq: int, *, wakes: bool) -> None:
         """Those of one pass of the loop leave together."""
-        before = self._acks.get(no)
-        self._acks[no] = (seq, wakes or (before is not None and before[1]))
+        before, woken = self._acks.get(no, (0, False))
+        self._acks[no] = (max(seq, before), wakes or woken)
         self._wire.touch()
+
+    def send_in_order(self, message: Asked | Gone) -> None:
+        """Send it after what its session has acknowledged before."""
+        if (ack := self._acks.pop(message.no, None)) is not None:
+            self.send(Acked(message.no, *ack))
+        self.send(message)
 
     def _send_acks(self) -> None:
         acks, self._acks = self._acks, {}
@@ -267,7 +274,11 @@ class SessionHolder:
     # What a session asks of its host ------------------------------------------------------
 
     def tell(self, message: object) -> None:
-        if self._link is not None:
+        if self._link is None:
+            return
+        if isinstance(message, Asked | Gone):
+            self._link.send_in_order(message)
+        else:
             self._link.send(message)
 
     def only_reads(self, operation: str) -> bool:
@@ -370,6 +381,7 @@ class SessionHolder:
     def committed(self, entry: Committed) -> None:
         """Offer an entry to every session that should have it."""
         self.head = max(self.head, entry.seq)
+        self.metrics.passed_on += 1
         audience, event = self.audience, SharedEvent(entry.seq, entry.tseq, entry.body)
         reached = entry.recipients if entry.scope < 0 else audience.members(entry.scope)
         for participant in reached:

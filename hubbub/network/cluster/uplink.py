@@ -30,7 +30,7 @@ class Uplink:
         self, holder: SessionHolder, hubs: Sequence[tuple[str, int]], token: str, name: str = ""
     ):
         """`hubs` are the addresses of all that may own the network; `name` is the gateway's."""
-        self._holder, self._hubs, self._token = holder, deque(hubs), token
+        self.holder, self._hubs, self._token = holder, deque(hubs), token
         self._name = name
         self.changes = 0
         """How often it was linked to an owner."""
@@ -79,7 +79,7 @@ class Uplink:
         self._refusal = ""
         host, port = self._hubs[0]
         wire = _Dialled(f"{host}:{port}", self._token, self._name)
-        link = OwnerLink(self._holder, wire)
+        link = OwnerLink(self.holder, wire)
         wire.end = link
         try:
             async with asyncio.timeout(WITHIN_S):

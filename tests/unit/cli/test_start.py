@@ -18,6 +18,8 @@ HEAVY = (
 ROOMS = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
 MODELS = ("jinja2", "openai", "rich", "tiktoken")
 """What only agents with a model need, and what shows things."""
+CLUSTER = ("psycopg", "hubbub.network.cluster", "hubbub.network.store.postgres", "hubbub.app.node")
+"""What only nodes and gateways need, and networks that are on Postgres."""
 LIGHT = ("hubbub.app.process",)
 """Of those rooms, what a command may load."""
 LOADED = """
@@ -88,15 +90,7 @@ def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
         ("hubbub.app.preflight", (*MODELS, "hubbub.agents", "hubbub.network", "hubbub.web")),
         (
             "hubbub.app.network",
-            (
-                *MODELS,
-                "hubbub.agents",
-                "hubbub.interop",
-                "hubbub.people",
-                "hubbub.network.cluster",
-                "hubbub.network.store.postgres",
-                "psycopg",
-            ),
+            (*MODELS, *CLUSTER, "hubbub.agents", "hubbub.interop", "hubbub.people"),
         ),
         ("hubbub.app.import_check", (*MODELS, "hubbub.agents", "hubbub.mods", "hubbub.network")),
         ("hubbub.cli.agent_process", ("asyncio", "typer", "pydantic", "hubbub.people")),

@@ -19,13 +19,22 @@ from hubbub.network.store.postgres.database import HUB_LOCK, LEASE_S, SILENT, co
 from hubbub.network.store.postgres.link import line_of
 from hubbub.network.store.postgres.session import Session
 
-__all__ = ["connected_to_cluster", "describe", "drain", "enter", "forget", "leave", "look", "move"]
+__all__ = [
+    "LEASE_S",
+    "connected_to_cluster",
+    "describe",
+    "drain",
+    "enter",
+    "forget",
+    "leave",
+    "look",
+    "move",
+]
 
 _NODE_LOCK = 0x4875624E
 """With a node's name the advisory lock of its session."""
 SETTLED_S = 2.0
-"""Seconds after which a node has seen who else is there. When the server was away, all sessions
-begin anew, and those of the hubs must be back before anybody thinks that a network has no owner."""
+"""Seconds after which a node has seen who else is there; those that begin together share."""
 _PROGRAM = re.compile(r"hubbub node (\S+) ")
 _SCHEMA = """
 CREATE SCHEMA IF NOT EXISTS hubbub_cluster;

@@ -1,0 +1,38 @@
+"""Empty databases of a Postgres that begins with the first and ends with the process."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from itertools import count
+
+from tests.postgres_server import PostgresServer, running_postgres
+
+__all__ = ["empty_database"]
+
+_FREE: list[str] = []
+"""URLs of those that nobody uses at present."""
+_NUMBERS = count(1)
+
+
+@cache
+def _server() -> PostgresServer:
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(running_postgres())
+
+
+@contextmanager
+def empty_database() -> Iterator[str]:
+    """The URL of a database without our schema."""
+    import psycopg  # only who asks for one needs it
+
+    url = _FREE.pop() if _FREE else _server().new_database(f"network{next(_NUMBERS)}")
+    with psycopg.connect(url) as db:
+        db.execute("DROP SCHEMA IF EXISTS hubbub CASCADE")
+    try:
+        yield url
+    finally:
+        _FREE.append(url)
