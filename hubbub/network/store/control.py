@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict
 
 from hubbub.network.store.database import Database, snapshot
 from hubbub.network.stored import (
     SpentInTurns,
     StoredLedger,
     StoredSpending,
-    StoredStop,
-    StoredTakeover,
 )
 
 __all__ = [
-    "ControlState",
     "approval",
     "approvals",
-    "control_state",
     "ledger",
     "request",
     "requests",
     "spending",
     "spent_in_turns",
 ]
-
-
-class ControlState(TypedDict):
-    """The fields of `StoreState` that are about control."""
-
-    stops: Sequence[StoredStop]
-    takeovers: Sequence[StoredTakeover]
-    approvals: Sequence[bytes]
-    requests: Sequence[bytes]
-    latest_day: str
 
 
 # SQLite uses the narrow index on unused approvals only where the words of its WHERE are repeated.
@@ -48,19 +33,6 @@ SELECT CAST(body AS BLOB) FROM approval WHERE no IN (
 """
 OPEN_REQUESTS_QUERY = "SELECT CAST(body AS BLOB) FROM request WHERE state = 'open' ORDER BY seq"
 LATEST_DAY_QUERY = "SELECT coalesce(max(day), '') FROM spending"
-
-
-def control_state(db: Database) -> ControlState:
-    """What a starting hub needs to know, inside the caller's snapshot."""
-    stops = db.execute("SELECT scope, target, by, reason, at, count FROM stop ORDER BY at")
-    takeovers = db.execute("SELECT agent, by, until FROM takeover ORDER BY agent")
-    return ControlState(
-        stops=[StoredStop._make(row) for row in stops],
-        takeovers=[StoredTakeover._make(row) for row in takeovers],
-        approvals=[body for (body,) in db.execute(OPEN_APPROVALS_QUERY)],
-        requests=[body for (body,) in db.execute(OPEN_REQUESTS_QUERY)],
-        latest_day=db.execute(LATEST_DAY_QUERY).fetchone()[0],
-    )
 
 
 # Accounts -------------------------------------------------------------------------------------

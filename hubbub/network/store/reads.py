@@ -15,8 +15,8 @@ from typing import Any
 from hubbub.errors import LogDamaged
 from hubbub.network.records import DIGEST
 from hubbub.network.running_turns import Lives
+from hubbub.network.store import control
 from hubbub.network.store.checksums import ENTRY, log_end, proven_body
-from hubbub.network.store.control import control_state
 from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.index import floor_of, indexed_upto
 from hubbub.network.stored import (
@@ -31,6 +31,8 @@ from hubbub.network.stored import (
     StoredMemory,
     StoredParticipant,
     StoredRun,
+    StoredStop,
+    StoredTakeover,
     StoredThread,
     StoredTurn,
     StoredWake,
@@ -79,33 +81,38 @@ def state(db: Database) -> StoreState:
         participants = db.execute(
             "SELECT id, kind, card, coalesce(cursor, 0) FROM participant "
             "LEFT JOIN progress ON participant = id ORDER BY id"
-        ).fetchall()
+        )
         threads = db.execute(
             f"SELECT no, id, coalesce({_LAST.format('tseq')}, 0), "
             f"coalesce({_LAST.format('seq')}, 0) FROM thread ORDER BY no"
-        ).fetchall()
-        channels = db.execute("SELECT name, description FROM channel ORDER BY name").fetchall()
+        )
+        channels = db.execute("SELECT name, description FROM channel ORDER BY name")
         members = db.execute(
             "SELECT participant, scope, since FROM member WHERE until = ? "
             "ORDER BY scope, participant",
             (_END,),
-        ).fetchall()
-        marks = db.execute("SELECT participant, thread_no, tseq FROM read_mark").fetchall()
-        keys = db.execute("SELECT participant, key FROM memory ORDER BY 1, 2").fetchall()
-        runs = db.execute("SELECT id, since FROM run ORDER BY no").fetchall()
-        control = control_state(db)
-    return StoreState(
-        epoch=epoch,
-        head=head,
-        participants=[StoredParticipant._make(row) for row in participants],
-        threads=[StoredThread._make(row) for row in threads],
-        channels=[StoredChannel._make(row) for row in channels],
-        members=[StoredMember._make(row) for row in members],
-        marks=[StoredMark._make(row) for row in marks],
-        keys=[StoredKey._make(row) for row in keys],
-        runs=[StoredRun._make(row) for row in runs],
-        **control,
-    )
+        )
+        marks = db.execute("SELECT participant, thread_no, tseq FROM read_mark")
+        keys = db.execute("SELECT participant, key FROM memory ORDER BY 1, 2")
+        runs = db.execute("SELECT id, since FROM run ORDER BY no")
+        stops = db.execute("SELECT scope, target, by, reason, at, count FROM stop ORDER BY at")
+        takeovers = db.execute("SELECT agent, by, until FROM takeover ORDER BY agent")
+        return StoreState(
+            epoch=epoch,
+            head=head,
+            participants=[StoredParticipant(*row) for row in participants],
+            threads=[StoredThread(*row) for row in threads],
+            channels=[StoredChannel(*row) for row in channels],
+            members=[StoredMember(*row) for row in members],
+            marks=[StoredMark(*row) for row in marks],
+            keys=[StoredKey(*row) for row in keys],
+            runs=[StoredRun(*row) for row in runs],
+            stops=[StoredStop(*row) for row in stops],
+            takeovers=[StoredTakeover(*row) for row in takeovers],
+            approvals=[body for (body,) in db.execute(control.OPEN_APPROVALS_QUERY)],
+            requests=[body for (body,) in db.execute(control.OPEN_REQUESTS_QUERY)],
+            latest_day=db.execute(control.LATEST_DAY_QUERY).fetchone()[0],
+        )
 
 
 TAILS_QUERY = (

@@ -6,50 +6,17 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
-from hubbub.network.records import (
-    ApprovalKept,
-    CallSettled,
-    CursorMoved,
-    Forgotten,
-    LedgerMoved,
-    MemberLeft,
-    ModRows,
-    ParticipantSeen,
-    PartStored,
-    Record,
-    Remembered,
-    RequestKept,
-    StepRecorded,
-    StopLifted,
-    TakeoverEnded,
-    ThreadCreated,
-    TokenAdded,
-    TokenRevoked,
-    TurnBegun,
-    TurnEnded,
-    TurnLeft,
-    TurnSent,
-    WakesSettled,
-    WakesTaken,
-)
+from hubbub.network import records, stored
 from hubbub.network.store.database import Database
 from hubbub.network.store.index import lift_floor, raise_floors
 from hubbub.network.store.mods import write_mod_rows
-from hubbub.network.stored import (
-    StoredChannel,
-    StoredMark,
-    StoredMember,
-    StoredSpending,
-    StoredStop,
-    StoredTakeover,
-)
 
 __all__ = ["RowsWriter", "write_records"]
 
 # A writer is called with records of the type it is registered for, and with no other: that is what
 # its Any stands for.
 Writer = Callable[[Database, Sequence[Any]], None]
-RowsWriter = Callable[[Any, Sequence[ModRows]], None]
+RowsWriter = Callable[[Any, Sequence[records.ModRows]], None]
 """Writes the rows of mods, or says in them why not."""
 
 _OPEN = 2**63 - 1
@@ -57,14 +24,14 @@ _OPEN = 2**63 - 1
 
 
 def write_records(
-    db: Database, records: Sequence[Record], write_mod_rows: RowsWriter = write_mod_rows
+    db: Database, rows: Sequence[records.Record], write_mod_rows: RowsWriter = write_mod_rows
 ) -> None:
     """Write records in their order; neighbours of one type go to the database together."""
-    for kind, group in groupby(records, type):
+    for kind, group in groupby(rows, type):
         alike = list[Any](group)
-        if kind is ModRows:
+        if kind is records.ModRows:
             write_mod_rows(db, alike)
-            write_records(db, [rows.settled for rows in alike if _settles(rows)])
+            write_records(db, [each.settled for each in alike if _settles(each)])
             continue
         writer = _WRITERS[kind]
         if isinstance(writer, str):  # once for each, with its fields as parameters
@@ -73,9 +40,9 @@ def write_records(
             writer(db, alike)
 
 
-def _cursors_moved(db: Database, records: Sequence[CursorMoved]) -> None:
+def _cursors_moved(db: Database, rows: Sequence[records.CursorMoved]) -> None:
     furthest: dict[str, int] = {}
-    for record in records:
+    for record in rows:
         furthest[record.participant] = max(record.seq, furthest.get(record.participant, 0))
     db.executemany(
         "INSERT INTO progress (participant, cursor) VALUES (?, ?) ON CONFLICT (participant) "
@@ -84,8 +51,8 @@ def _cursors_moved(db: Database, records: Sequence[CursorMoved]) -> None:
     )
 
 
-def _read_marked(db: Database, records: Sequence[StoredMark]) -> None:
-    last = {(record.participant, record.thread_no): record.tseq for record in records}
+def _read_marked(db: Database, rows: Sequence[stored.StoredMark]) -> None:
+    last = {(record.participant, record.thread_no): record.tseq for record in rows}
     db.executemany(
         "INSERT INTO read_mark (participant, thread_no, tseq) VALUES (?, ?, ?) "
         "ON CONFLICT (participant, thread_no) DO UPDATE SET tseq = excluded.tseq",
@@ -93,15 +60,15 @@ def _read_marked(db: Database, records: Sequence[StoredMark]) -> None:
     )
 
 
-def _wakes_settled(db: Database, records: Sequence[WakesSettled]) -> None:
+def _wakes_settled(db: Database, rows: Sequence[records.WakesSettled]) -> None:
     furthest: dict[str, int] = {}
-    for record in records:
+    for record in rows:
         furthest[record.participant] = max(record.upto, furthest.get(record.participant, 0))
     raise_floors(db, furthest.items())
 
 
-def _turns_begun(db: Database, records: Sequence[TurnBegun]) -> None:
-    for record in records:
+def _turns_begun(db: Database, rows: Sequence[records.TurnBegun]) -> None:
+    for record in rows:
         life, held, deaths, said = record.lives
         db.execute(
             "INSERT INTO turn (id, agent, started_at, start, life, held, deaths, said, "
@@ -119,8 +86,8 @@ def _turns_begun(db: Database, records: Sequence[TurnBegun]) -> None:
         _take_wakes(db, record.agent, record.seqs, record.id)
 
 
-def _wakes_taken(db: Database, records: Sequence[WakesTaken]) -> None:
-    for record in records:
+def _wakes_taken(db: Database, rows: Sequence[records.WakesTaken]) -> None:
+    for record in rows:
         _take_wakes(db, record.agent, record.seqs, record.turn)
 
 
@@ -132,8 +99,8 @@ def _take_wakes(db: Database, agent: str, seqs: Sequence[int], turn: str) -> Non
     )
 
 
-def _turns_ended(db: Database, records: Sequence[TurnEnded]) -> None:
-    for record in records:
+def _turns_ended(db: Database, rows: Sequence[records.TurnEnded]) -> None:
+    for record in rows:
         ended = db.execute(
             'UPDATE turn SET ended_at = ?, "end" = ? WHERE id = ? AND ended_at IS NULL '
             "RETURNING agent",
@@ -159,11 +126,11 @@ def _added(table: str, *key: str) -> str:
 _LEDGER = _added("ledger", "interaction")
 
 
-def _ledgers_moved(db: Database, records: Sequence[LedgerMoved]) -> None:
-    db.executemany(_LEDGER, [record[: 1 + len(_SUMS)] for record in records])
+def _ledgers_moved(db: Database, rows: Sequence[records.LedgerMoved]) -> None:
+    db.executemany(_LEDGER, [record[: 1 + len(_SUMS)] for record in rows])
     names = [
         (record.interaction, kind, name)
-        for record in records
+        for record in rows
         for kind, found in (("agent", record.agents), ("limit", record.reached))
         for name in found
     ]
@@ -175,78 +142,78 @@ def _ledgers_moved(db: Database, records: Sequence[LedgerMoved]) -> None:
         )
 
 
-def _settles(rows: ModRows) -> bool:
+def _settles(rows: records.ModRows) -> bool:
     return rows.refused is None and rows.settled is not None
 
 
-_WRITERS: dict[type[Record], str | Writer] = {
-    ParticipantSeen: (
+_WRITERS: dict[type[records.Record], str | Writer] = {
+    records.ParticipantSeen: (
         "INSERT INTO participant (id, kind, card) VALUES (?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, card = excluded.card"
     ),
-    ThreadCreated: "INSERT INTO thread (no, id) VALUES (?, ?)",
-    StoredChannel: "INSERT INTO channel (name, description) VALUES (?, ?)",
+    records.ThreadCreated: "INSERT INTO thread (no, id) VALUES (?, ?)",
+    stored.StoredChannel: "INSERT INTO channel (name, description) VALUES (?, ?)",
     # Admission twice keeps the first membership; joining again at the seq of an earlier joining
     # opens that one again.
-    StoredMember: (
+    stored.StoredMember: (
         "INSERT INTO member (participant, scope, since) SELECT ?1, ?2, ?3 "
         "WHERE NOT EXISTS (SELECT 1 FROM member "
         f"WHERE participant = ?1 AND scope = ?2 AND until = {_OPEN}) "
         f"ON CONFLICT (participant, scope, since) DO UPDATE SET until = {_OPEN}"
     ),
-    MemberLeft: (
+    records.MemberLeft: (
         f"UPDATE member SET until = ?3 WHERE participant = ?1 AND scope = ?2 AND until = {_OPEN}"
     ),
-    StoredMark: _read_marked,
-    Remembered: (
+    stored.StoredMark: _read_marked,
+    records.Remembered: (
         "INSERT INTO memory (participant, key, value) VALUES (?, ?, ?) "
         "ON CONFLICT (participant, key) DO UPDATE SET value = excluded.value"
     ),
-    Forgotten: "DELETE FROM memory WHERE participant = ? AND key = ?",
-    CursorMoved: _cursors_moved,
-    WakesSettled: _wakes_settled,
-    PartStored: (
+    records.Forgotten: "DELETE FROM memory WHERE participant = ? AND key = ?",
+    records.CursorMoved: _cursors_moved,
+    records.WakesSettled: _wakes_settled,
+    records.PartStored: (
         "INSERT INTO prompt_part (agent, digest, text) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
     ),
-    TurnBegun: _turns_begun,
-    WakesTaken: _wakes_taken,
-    StepRecorded: (
+    records.TurnBegun: _turns_begun,
+    records.WakesTaken: _wakes_taken,
+    records.StepRecorded: (
         "INSERT INTO turn_step (turn, n, step) VALUES (?, ?, ?) "
         "ON CONFLICT (turn, n) DO UPDATE SET step = excluded.step"
     ),
-    TurnSent: "INSERT INTO turn_sent (turn, seq) VALUES (?, ?) ON CONFLICT DO NOTHING",
-    TurnLeft: "UPDATE turn SET held = 0 WHERE id = ? AND life = ?",
-    TurnEnded: _turns_ended,
-    CallSettled: "INSERT INTO by_cid (sender, cid, digest, value) VALUES (?, ?, ?, ?)",
-    TokenAdded: (
+    records.TurnSent: "INSERT INTO turn_sent (turn, seq) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    records.TurnLeft: "UPDATE turn SET held = 0 WHERE id = ? AND life = ?",
+    records.TurnEnded: _turns_ended,
+    records.CallSettled: "INSERT INTO by_cid (sender, cid, digest, value) VALUES (?, ?, ?, ?)",
+    records.TokenAdded: (
         "INSERT INTO token (sha256, participant) VALUES (?, ?) "
         "ON CONFLICT (sha256) DO UPDATE SET participant = excluded.participant"
     ),
-    TokenRevoked: "DELETE FROM token WHERE participant = ?",
-    StoredStop: (
+    records.TokenRevoked: "DELETE FROM token WHERE participant = ?",
+    stored.StoredStop: (
         "INSERT INTO stop (scope, target, by, reason, at, count) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (scope, target) DO UPDATE SET by = excluded.by, reason = excluded.reason, "
         "at = excluded.at, count = excluded.count"
     ),
-    StopLifted: "DELETE FROM stop WHERE scope = ? AND target = ?",
-    StoredTakeover: (
+    records.StopLifted: "DELETE FROM stop WHERE scope = ? AND target = ?",
+    stored.StoredTakeover: (
         "INSERT INTO takeover (agent, by, until) VALUES (?, ?, ?) "
         "ON CONFLICT (agent) DO UPDATE SET by = excluded.by, until = excluded.until"
     ),
-    TakeoverEnded: "DELETE FROM takeover WHERE agent = ?",
+    records.TakeoverEnded: "DELETE FROM takeover WHERE agent = ?",
     # Under its id for good: asked again or decided, an approval keeps its place in the order.
-    ApprovalKept: (
+    records.ApprovalKept: (
         "INSERT INTO approval (id, agent, turn, state, expires_at, body) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, turn = excluded.turn, "
         "state = excluded.state, expires_at = excluded.expires_at, body = excluded.body"
     ),
-    RequestKept: (
+    records.RequestKept: (
         "INSERT INTO request (seq, requester, worker, state, deadline, body) "
         "VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (seq) DO UPDATE SET requester = excluded.requester, "
         "worker = excluded.worker, state = excluded.state, deadline = excluded.deadline, "
         "body = excluded.body"
     ),
-    LedgerMoved: _ledgers_moved,
-    StoredSpending: _added("spending", "day", "agent", "thread_no"),
+    records.LedgerMoved: _ledgers_moved,
+    stored.StoredSpending: _added("spending", "day", "agent", "thread_no"),
 }

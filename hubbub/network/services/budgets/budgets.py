@@ -44,7 +44,6 @@ from hubbub.network.services.budgets.notices import Notice, Notices
 from hubbub.network.services.budgets.policy import (
     LoopLimiter,
     Policies,
-    PolicyCheck,
     PolicyResult,
     may_loop,
 )
@@ -210,10 +209,9 @@ class BudgetService(Service, Gate):
             found = self.book.find(entry.interaction)
             assert found is not None, "loaded before"
             ledger = found
-        judgement = PolicyResult(ledger, thread.no, opens=opens)
         self.daily.today(now)
-        bench = PolicyCheck(self._judges, entry, judgement, now, self._monotonic())
-        bench.weigh_all(decisions)
+        judgement = PolicyResult(self._judges, entry, ledger, now, self._monotonic())
+        judgement.weigh_all(decisions)
         if not (judgement.moves or judgement.woken or judgement.kept):
             return None
         ledger.pins += 1

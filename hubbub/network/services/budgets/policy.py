@@ -29,7 +29,7 @@ from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.spending import LimitName
 
-__all__ = ["LoopLimiter", "Policies", "PolicyCheck", "PolicyResult", "may_loop"]
+__all__ = ["LoopLimiter", "Policies", "PolicyResult", "may_loop"]
 
 _REASONS: dict[LimitName, Reason] = {
     "hops": Reason.HOP_LIMIT,
@@ -53,29 +53,31 @@ def may_loop(entry: Entry, ledger: BudgetAccount | None) -> bool:
     return mark is None or (mark.kind == "task" and (ledger is None or not ledger.opened_by_person))
 
 
+class Policies(NamedTuple):
+    """Who is asked, in this order, whether a wake may be made; the interaction comes second."""
+
+    stops: StandingStops
+    daily: Daily
+    limiter: LoopLimiter
+    queues: Queues
+
+
 class PolicyResult:
-    """Of a message that moves an account, or that was kept from waking somebody."""
+    """One message before its judges: whether it moves an account, and whom it was kept from
+    waking."""
 
-    __slots__ = (
-        "breathless",
-        "counted",
-        "day",
-        "days",
-        "kept",
-        "last_word",
-        "ledger",
-        "opens",
-        "owed",
-        "reached",
-        "thread_no",
-        "woken",
-    )
-
-    def __init__(self, ledger: BudgetAccount, thread_no: int, *, opens: bool):
-        self.ledger = ledger
-        self.opens = opens
-        """Whether the message opens the interaction: its deliveries then tell whom it woke."""
-        self.thread_no = thread_no
+    def __init__(
+        self, judges: Policies, entry: Entry, ledger: BudgetAccount, now: float, monotonic: float
+    ):
+        self._judges, self._entry = judges, entry
+        self._draft, self._thread = entry.draft, entry.thread
+        mark = entry.draft.request
+        self._person, self._ends = entry.by_person, mark is not None and mark.kind != "task"
+        self._monotonic = monotonic
+        self._barrier = None if self._person else ledger.barrier(now)
+        """A limit that lets the message wake nobody at all."""
+        self.ledger, self.opens = ledger, entry.interaction is None
+        """`opens`: the message opens the interaction, and its deliveries then tell whom it woke."""
         self.woken: list[str] = []
         """Agents that the message wakes."""
         self.counted: list[str] = []
@@ -112,43 +114,13 @@ class PolicyResult:
             made.append(LedgerMoved(opened, len(counted), agents=agents, reached=reached))
         if self.day is not None:
             made += [
-                StoredSpending(self.day, agent, self.thread_no, wakes=1) for agent in self.woken
+                StoredSpending(self.day, agent, self._thread.no, wakes=1) for agent in self.woken
             ]
         return made
 
-
-class Policies(NamedTuple):
-    """Who is asked, in this order, whether a wake may be made; the interaction comes second."""
-
-    stops: StandingStops
-    daily: Daily
-    limiter: LoopLimiter
-    queues: Queues
-
-
-class PolicyCheck:
-    """One message before its judges."""
-
-    def __init__(
-        self,
-        judges: Policies,
-        entry: Entry,
-        judgement: PolicyResult,
-        now: float,
-        monotonic: float,
-    ):
-        self._judges, self._entry = judges, entry
-        self._draft, self._thread = entry.draft, entry.thread
-        self._judgement, self._ledger = judgement, judgement.ledger
-        mark = entry.draft.request
-        self._person, self._ends = entry.by_person, mark is not None and mark.kind != "task"
-        self._monotonic = monotonic
-        self._barrier = None if self._person else self._ledger.barrier(now)
-        """A limit that lets the message wake nobody at all."""
-
     def weigh_all(self, decisions: list[Decision]) -> None:
         """Temper the decisions, in place, and count what is left of them."""
-        if not (self._person or self._ends or self._judgement.opens):
+        if not (self._person or self._ends or self.opens):
             self._hear_speaker()
         for index, decision in enumerate(decisions):
             if decision.reply is not None:
@@ -157,13 +129,13 @@ class PolicyCheck:
                 self._reach("hops")
 
     def _reach(self, limit: LimitName) -> None:
-        if limit not in self._judgement.reached:
-            self._judgement.reached.append(limit)
+        if limit not in self.reached:
+            self.reached.append(limit)
 
     def _hear_speaker(self) -> None:
         """Who speaks in an interaction in which nothing woke it (an observer) is charged to it as
         if it had been woken: once, and for each word that it says to what it merely overhears."""
-        ledger, draft = self._ledger, self._draft
+        ledger, draft = self.ledger, self._draft
         speaker = draft.sender_id
         if draft.sender_kind == "system":
             return
@@ -185,10 +157,10 @@ class PolicyCheck:
     def _hear_last_word(self, speaker: str, limit: LimitName) -> None:
         """Past a limit an observer has one more word: whoever overhears that would answer it
         without being woken, and so without end. Raises `OperationError` for a second one."""
-        ledger = self._ledger
+        ledger = self.ledger
         if speaker not in ledger.last_words:
             ledger.last_words.add(speaker)
-            self._judgement.last_word = True
+            self.last_word = True
             self._reach(limit)
             return
         raise OperationError(
@@ -199,8 +171,8 @@ class PolicyCheck:
         )
 
     def _charge(self, agent: str) -> None:
-        self._ledger.wake(agent)
-        self._judgement.counted.append(agent)
+        self.ledger.wake(agent)
+        self.counted.append(agent)
 
     def _weigh(self, decision: Decision) -> Decision:
         agent, _, reply = decision
@@ -208,19 +180,19 @@ class PolicyCheck:
         if reason is None:
             self._count(agent)
             return decision
-        self._judgement.kept[agent] = reason
+        self.kept[agent] = reason
         if reply == "required":
-            self._judgement.owed.append(agent)
+            self.owed.append(agent)
         return Decision(agent, reason, None)
 
     def _count(self, agent: str) -> None:
         daily, thread_no = self._judges.daily, self._thread.no
         if not self._ends:
             self._charge(agent)
-        self._judgement.woken.append(agent)
+        self.woken.append(agent)
         daily.wake(agent, thread_no)
         if daily.limits_wakes:
-            self._judgement.day = daily.day
+            self.day = daily.day
         if self._person:
             self._judges.limiter.person(agent)
 
@@ -237,24 +209,24 @@ class PolicyCheck:
             return _REASONS[limit]
         spent = daily.refuses(agent, self._thread.no)
         if spent is not None:
-            self._judgement.days.append(spent)
+            self.days.append(spent)
             return spent.reason
-        if not may_loop(self._entry, self._ledger):
+        if not may_loop(self._entry, self.ledger):
             return None
-        sender, now, of = self._draft.sender_id, self._monotonic, self._ledger.of_person
+        sender, now, of = self._draft.sender_id, self._monotonic, self.ledger.of_person
         if limiter.wake(sender, agent, now, of):
             return None
         if limiter.tells(sender, agent, now, of):
-            self._judgement.breathless.append(agent)
+            self.breathless.append(agent)
         return Reason.LOOP_LIMIT
 
     def _limit(self, agent: str) -> LimitName | None:
         """The limit of the interaction that keeps the message from waking the agent."""
         if self._ends:
             return self._barrier
-        limit = self._barrier or self._ledger.refuses(agent)
-        most = self._ledger.limits.fan_out
-        if limit is None and most is not None and len(self._judgement.woken) >= most:
+        limit = self._barrier or self.ledger.refuses(agent)
+        most = self.ledger.limits.fan_out
+        if limit is None and most is not None and len(self.woken) >= most:
             return "fan_out"
         return limit
 
