@@ -10,8 +10,9 @@ import ast
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -23,10 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["Documented", "descriptions"]
 
 
+_SCHEMAS: dict[tuple[type[BaseModel], tuple[Any, ...], tuple[Any, ...]], dict[str, Any]] = {}
+
+
 class Documented(BaseModel):
     """A model that is built, and whose fields are described, when that is first needed."""
 
     model_config = ConfigDict(defer_build=True)
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **named: Any) -> dict[str, Any]:  # Any: as in pydantic
+        """As pydantic's, which is made once: it takes milliseconds, and roles ask for theirs with
+        each question."""
+        asked = (cls, args, tuple(named.items()))
+        if asked not in _SCHEMAS:
+            _SCHEMAS[asked] = super().model_json_schema(*args, **named)
+        return deepcopy(_SCHEMAS[asked])
 
     @classmethod
     def __get_pydantic_json_schema__(
