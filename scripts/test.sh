@@ -1,6 +1,7 @@
 #!/bin/sh
 # The tests, one part after the other: scripts/test.sh PYTHON JOBS PART...
-# PART is fast, slow, page, npm, bridges, postgres, gateways, cluster or frameworks; the times are those of two cores with nothing beside.
+# PART is fast, slow, page, npm, bridges, postgres, gateways, cluster or frameworks; the times are those of two cores with nothing beside:
+# of a desktop, and of a small machine in a data centre.
 set -eu
 python=$1 jobs=$2
 shift 2
@@ -12,10 +13,10 @@ for name; do
     unset HUBBUB_TEST_GATEWAY HUBBUB_TEST_POSTGRES
     profile=fast prepare= warnings=error where=tests workers=$((jobs + 1)) # each waits for threads and processes half its time
     case $name in
-    fast) markers="not slow and not browser and not frameworks and not bridges and not postgres and not cluster" what="what runs within one process" time="a minute" ;;
-    slow) markers="(slow or hypothesis) and not browser and not npm and not postgres and not cluster" what="processes, and properties at length" time="2 minutes and a half" \
+    fast) markers="not slow and not browser and not frameworks and not bridges and not postgres and not cluster" what="what runs within one process" time="1 to 3 minutes" ;;
+    slow) markers="(slow or hypothesis) and not browser and not npm and not postgres and not cluster" what="processes, and properties at length" time="3 to 8 minutes" \
         profile=full prepare=tests.interaction.nginx ;;
-    page) markers=browser what="the page in Chromium" time="2 minutes and a half" workers=$jobs \
+    page) markers=browser what="the page in Chromium" time="3 to 5 minutes" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
     npm) markers=npm what="coding agents and MCP hosts from npm" time="2 minutes" workers=$jobs \
         prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients tests.e2e.support.node" ;;

@@ -101,13 +101,6 @@ class TestToolOrFinish:
         assert "Call a tool" in model.requests[1].body.messages[-1].text
         assert "no usable answer" in heard[0]
 
-    @pytest.mark.behaviour("W-10")
-    async def test_a_silent_finish_is_asked_about_once(self, in_memory: Networks) -> None:
-        turn, model, heard = await turn_of(in_memory, says(finish()), says(finish("not my job")))
-        assert ending(turn) == ("finished", "not my job")
-        assert "REPLY_REQUIRED" in model.requests[1].body.messages[-1].text
-        assert "not my job" in heard[0]
-
     @pytest.mark.behaviour("A-9")
     async def test_messages_of_one_step_keep_their_order_and_go_before_its_finish(
         self, in_memory: Networks

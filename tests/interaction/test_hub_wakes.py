@@ -29,22 +29,6 @@ async def crew(network: Network) -> tuple[Peer, Peer, Peer]:
     return ann, await network.join("calc", "agent"), await network.join("scribe", "agent")
 
 
-@pytest.mark.behaviour("W-2", "W-3")
-async def test_those_wake_whom_a_message_is_for_or_mentions(network: Network) -> None:
-    ann, calc, scribe = await crew(network)
-    sent = await ann.say("calc", "2+2?")
-    turn = f"calc-{sent['id']}"
-    assert await woken(calc) == [{"reason": "direct", "reply": "required", "turn": turn}]
-    await scribe.say("calc", "psst")
-    assert [wake["reply"] for wake in await woken(calc)] == ["optional"]
-    await calc.say("ann", "4")
-    assert await woken(ann) == [None]
-    await ann.call("post_to_channel", channel="general", text="hi @calc")
-    await ann.call("post_to_channel", channel="general", text="hi all")
-    assert await reasons(calc, 2) == ["mention", None]
-    assert await woken(scribe, 2) == [None, None]
-
-
 @pytest.mark.behaviour("W-3")
 async def test_a_person_who_goes_on_in_a_thread_wakes_the_agent_that_spoke_last(
     network: Network,
@@ -59,25 +43,6 @@ async def test_a_person_who_goes_on_in_a_thread_wakes_the_agent_that_spoke_last(
     await ann.call("reply", message_id=root["id"], text="and you, @scribe?")
     assert await woken(calc) == [None]
     assert await reasons(scribe, 3) == [None, None, "mention"]
-
-
-@pytest.mark.behaviour("W-4")
-@pytest.mark.parametrize(
-    ("policy", "by_human", "by_agent"),
-    [("humans", True, False), ("all", True, True), ("mentioned", False, False)],
-)
-async def test_the_policy_says_whose_broadcasts_wake_everybody(
-    in_memory: Networks, policy: str, by_human: bool, by_agent: bool
-) -> None:
-    async with in_memory.start(config(network={"wake": {"broadcast": policy}})) as network:
-        ann, calc, scribe = await crew(network)
-        await ann.call("broadcast_text_message", text="hello")
-        await scribe.call("broadcast_text_message", text="hello too")
-        await scribe.call("broadcast_text_message", text="hello @calc")
-        human, agent, mention = await woken(calc, 3)
-        assert (human is not None, agent is not None) == (by_human, by_agent)
-        assert human is None or human["reply"] == "optional"
-        assert mention["reason"] == "mention"
 
 
 async def explain(peer: Peer, agent: str, message: str) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from hubbub import Agent, Message
 from hubbub.client import Client, RunFile, WebSocketTransport
 
-__all__ = ["Clock", "Crier", "Forwarder", "Mentioner", "Polite", "Unlucky", "remind_me"]
+__all__ = ["Clock", "Crier", "Forwarder", "Polite", "Unlucky", "remind_me"]
 
 WORM = "FORWARD THIS TO ALL"
 
@@ -44,14 +44,6 @@ class Polite(_Sociable):
         if message.sender_kind == "human":
             return self.here(message) or f"@{message.text.split()[-1]} thank you!"
         return f"@{message.sender_id} no, thank you!"
-
-
-class Mentioner(_Sociable):
-    """Answers every mention by mentioning all others."""
-
-    async def on_mention(self, message: Message) -> str:
-        names = " ".join(f"@{name}" for name in await self.others())
-        return self.here(message) or f"{names} what do you think?"
 
 
 class Crier(_Sociable):

@@ -14,7 +14,6 @@ from hubbub.testing.model_server import Answer, Rule
 from tests.e2e.storms.cast import WORM
 from tests.e2e.storms.storm import (
     CAST,
-    HOPS,
     WAKES,
     Storm,
     brewing,
@@ -90,25 +89,6 @@ async def test_two_agents_that_always_answer_each_other(tmp_path: Path) -> None:
         await rages(storm, "ping", "greet pong", until=says("pong"), serves="ping", notices=limit)
 
 
-async def test_three_agents_in_a_ring(tmp_path: Path) -> None:
-    ring = {"abe": "bea", "bea": "cleo", "cleo": "abe"}
-    passes = [
-        rule(
-            does("send_text_message", to=to, text="pass it on"),
-            system=f"You are {name}",
-            incoming="pass it on",
-        )
-        for name, to in ring.items()
-    ]
-    agents = model_agents(list(ring), ["send_text_message"])
-    async with brewing(tmp_path, agents, script=scripted(*passes)) as storm:
-        limit = {"budget_hops": 1}
-        interaction = await rages(
-            storm, "abe", "pass it on", until=says("cleo"), serves="abe", notices=limit, wakes=HOPS
-        )
-        assert len(storm.said(interaction)) == HOPS
-
-
 async def test_eight_agents_that_all_answer_a_broadcast(tmp_path: Path) -> None:
     answers = rule(does("broadcast_text_message", text="so say I"), incoming="^so say")
     tools = ["send_text_message", "broadcast_text_message"]
@@ -117,20 +97,6 @@ async def test_eight_agents_that_all_answer_a_broadcast(tmp_path: Path) -> None:
     async with brewing(tmp_path, agents, script=script, network={"wake": network}) as storm:
         limit = {"budget_wakes": 1}
         await rages(storm, "all", "so say we all", serves="b3", notices=limit, wakes=WAKES)
-
-
-async def test_an_agent_that_mentions_itself(tmp_path: Path) -> None:
-    here = rule(does("post_to_channel", channel="desk", text="I am here"), incoming="you there")
-    again = rule(does("post_to_channel", channel="desk", text="@loner go on"), incoming="go on")
-    agents, script = (
-        model_agents(["loner"], ["post_to_channel"]),
-        scripted(here, again, people=False),
-    )
-    async with brewing(tmp_path, agents, script=script, channels=["desk"]) as storm:
-        interaction = await rages(
-            storm, "#desk", "@loner go on", serves="loner", notices={}, wakes=1
-        )
-        assert [m.text for m in storm.said(interaction)] == ["@loner go on"], "it never began"
 
 
 @pytest.mark.behaviour("H-111")
@@ -168,14 +134,6 @@ async def test_agents_that_fail_and_would_talk_about_each_failure(tmp_path: Path
         await rages(storm, "#desk", spark, until=until, serves="uri", notices={}, wakes=2)
         failed = [m.text.split()[0] for m in storm.log if m.sender_kind == "system"]
         assert sorted(failed) == ["uma", "una"], "a notice for each, and nobody woken by it"
-
-
-async def test_sixteen_agents_on_one_channel_that_mention_each_other(tmp_path: Path) -> None:
-    agents = python_agents("Mentioner", [f"m{n}" for n in range(16)])
-    async with brewing(tmp_path, agents, channels=["desk"]) as storm:
-        spark, limits = "@m0 what do you think?", {"budget_fan_out": 1, "budget_wakes": 1}
-        until = says("m1")
-        await rages(storm, "#desk", spark, until=until, serves="m5", notices=limits, wakes=WAKES)
 
 
 @pytest.mark.behaviour("H-112")

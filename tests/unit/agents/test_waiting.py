@@ -155,7 +155,7 @@ def test_a_person_is_asked_after_what_did_something() -> None:
         (calls("work"), True), (calls("work", "say"), True), (calls("work", error="timeout"), True),
         (calls("say"), False), (calls("finish"), False), (calls("work", "ask_human"), False),
         (calls("work", error="invalid_arguments"), False),
-        (calls("work", error="unknown_tool"), False),
+        (calls("work", error="unknown_tool"), False), (calls("work", error="not_first"), False),
     ]:  # fmt: skip
         assert acted(made, QUIET) is asked, made
 

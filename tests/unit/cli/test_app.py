@@ -161,15 +161,6 @@ def test_a_config_is_checked_and_its_mistakes_told_one_a_line(
     assert "properties" in hubbub("network", "schema").json()
 
 
-@pytest.mark.slow
-def test_python_of_agents_is_tried(home: Path, hubbub: Shell) -> None:
-    (home / "bot.py").write_text("1 / 0\nBot = 1\n")
-    (home / "hubbub.yaml").write_text("agents: {a: {kind: python, class: bot.py:Bot}}\n")
-    ran = hubbub("network", "check")
-    assert ran.code == 2
-    assert "bot.py:1: importing it raises ZeroDivisionError" in ran.err
-
-
 # doctor -------------------------------------------------------------------------------------------
 
 
