@@ -303,7 +303,7 @@ class Node:
                 network.task.cancel()
         await asyncio.gather(*(each.task for each in running if each.task), return_exceptions=True)
         with suppress(TimeoutError, StoreUnavailable, psycopg.Error):
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(cluster.LEASE_S):
                 await self._link.run(cluster.forget, self.name)
 
     def _is_free(self) -> bool:

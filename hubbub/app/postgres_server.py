@@ -21,12 +21,13 @@ MISSING = (
     "there is no Postgres on this machine: install one (Debian: apt install postgresql; or "
     "pip install pgserver)"
 )
+DEBIAN = Path("/usr/lib/postgresql")
 MOST_SESSIONS = 500
 
 
 def postgres_programs() -> Path | None:
     """The folder with `initdb` and `postgres`, the newest first; None: there is none."""
-    packaged = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    packaged = sorted(DEBIAN.glob("*/bin"), reverse=True)
     spec, on_path = find_spec("pgserver"), shutil.which("initdb")
     bundled = [Path(spec.origin).parent / "pginstall" / "bin"] if spec and spec.origin else []
     folders = [*packaged, *([Path(on_path).resolve().parent] if on_path else []), *bundled]

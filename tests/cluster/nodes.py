@@ -9,8 +9,10 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import psycopg
+from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.app.cluster import Status, status
 from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
@@ -37,8 +39,11 @@ class Cluster:
         self.ports = dict(zip((f"net{n}" for n in range(count)), _free_ports(count), strict=True))
         for name, port in self.ports.items():
             self._write(name, port, server.new_database(name))
+        (port,) = _free_ports(1)
         self._nodes: dict[str, Up] = {}
         self._gateways: dict[str, Up] = {}
+        self.figures_at = {node: f"{host}:{port}" for node, host in HOSTS.items()}
+        """Where nodes and gateways tell what they count."""
 
     def _write(self, name: str, port: int, store: str) -> None:
         network = {
@@ -63,7 +68,8 @@ class Cluster:
 
     async def start(self, node: str) -> None:
         more = ("--name", node, "--listen", HOSTS[node], "--cluster", self.url, "--json")
-        self._nodes[node] = Up(await start("node", str(self._configs), *more))
+        figures = ("--metrics", self.figures_at[node])
+        self._nodes[node] = Up(await start("node", str(self._configs), *more, *figures))
 
     def process(self, node: str) -> Process:
         return self._nodes[node].process
@@ -80,7 +86,10 @@ class Cluster:
         """Start a gateway; its URL."""
         hubs = ",".join(self.addresses(network))
         more = ("--hubs", hubs, "--token", TOKEN, "--listen", "127.0.0.1:0", "--name", name)
-        self._gateways[name] = Up(await start("gateway", *more, "--json"))
+        (figures,) = _free_ports(1)
+        listen = f"127.0.0.1:{figures}"
+        self._gateways[name] = Up(await start("gateway", *more, "--metrics", listen, "--json"))
+        self.figures_at[name] = listen
         return str((await self._gateways[name].event("up"))["url"])
 
     async def stop(self) -> None:
@@ -96,6 +105,22 @@ class Cluster:
 
     async def status(self) -> Status:
         return await asyncio.to_thread(status, self.url)
+
+    async def figures(self, name: str) -> dict[tuple[str, ...], float]:
+        """What a node or a gateway counts: by name, node and network."""
+
+        def ask() -> str:
+            with urlopen(f"http://{self.figures_at[name]}/metrics") as answer:
+                return str(answer.read().decode())
+
+        def key(name: str, labels: Mapping[str, str]) -> tuple[str, ...]:
+            return name, *(labels[each] for each in ("node", "network") if each in labels)
+
+        return {
+            key(sample.name, sample.labels): sample.value
+            for family in text_string_to_metric_families(await asyncio.to_thread(ask))
+            for sample in family.samples
+        }
 
     async def until(self, holds: Callable[[Status], bool]) -> Status:
         """Ask for the cluster's state until it is as it should be."""

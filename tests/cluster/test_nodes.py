@@ -128,6 +128,16 @@ async def test_a_network_moves_under_load_and_sockets_at_gateways_stay_open(
                 await hubbub("cluster", "move", "net0", "--anywhere", "--cluster", cluster.url)
             await talk.check(cluster)
         assert talk.ledger.disconnects == 0
+        owner = owners(await cluster.status())["net0"]
+        assert owner is not None
+        counted, held = await cluster.figures(owner), await cluster.figures("g1")
+        assert counted["hubbub_gateways", owner, "net0"] == 2
+        assert counted["hubbub_passed_on_total", owner, "net0"] > 0
+        assert counted["hubbub_cluster_nodes", owner] == 3
+        assert counted["hubbub_cluster_networks_without_owner", owner] == 0
+        assert held["hubbub_gateway_linked", "g1"] == 1
+        assert held["hubbub_gateway_owner_changes_total", "g1"] >= 4
+        assert held["hubbub_gateway_entries_total", "g1"] > 0
         told = json.loads(await hubbub("cluster", "status", "--json", "--cluster", cluster.url))
         assert told["networks"][0]["gateways"] == ["g1", "g2"]
         assert told["networks"][0]["moved_to"] is None

@@ -13,8 +13,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from hubbub.app.traces import traced
 from hubbub.testing.model_server import ModelServer, load_script
+from hubbub.testing.network import LocalNetwork
 from tests.e2e.support.config_network import ROOT, run_here
+from tests.interaction.peers import config
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +30,15 @@ class Collector:
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.services: set[str] = set()
+        self.nodes: set[tuple[object, object]] = set()
+        """Names of nodes and of networks."""
         self.url = ""
 
     def take(self, body: bytes) -> None:
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
-            self.services.add(values(group.resource.attributes)["service.name"])
+            about = values(group.resource.attributes)
+            self.services.add(about["service.name"])
+            self.nodes.add((about.get("service.instance.id"), about.get("hubbub.network")))
             self.spans += [span for scope in group.scope_spans for span in scope.spans]
 
 
@@ -111,3 +118,16 @@ async def test_an_interaction_is_one_trace_of_messages_wakes_turns_model_calls_a
     assert all(span.start_time_unix_nano <= span.end_time_unix_nano for span in trace)
     said = {key for span in trace for key in values(span.attributes)}
     assert said & CONTENT == (CONTENT if with_content else set())
+
+
+async def test_spans_of_a_nodes_network_say_which_node_and_network_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with collecting() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        file = config(network={"name": "newsroom"})
+        async with LocalNetwork(file) as network, traced(network.hub, "n1"):
+            ann = await network.join("ann", "human")
+            await ann.call("broadcast_text_message", text="hello")
+    assert len(collector.spans) == 1
+    assert collector.nodes == {("n1", "newsroom")}

@@ -31,3 +31,24 @@ def test_what_was_counted_is_what_is_scraped() -> None:
     assert found["hubbub_wakes_total", "direct"] == 4
     assert found["hubbub_wakes_total", "mention"] == 1
     assert found["hubbub_turns_total", "finished"] == 2
+
+
+def test_hubs_of_one_process_are_told_apart_by_their_labels() -> None:
+    hubs = [HubMetrics(), HubMetrics()]
+    for n, hub in enumerate(hubs, 1):
+        hub.labels = {"node": "n1", "network": f"net{n}"}
+        hub.committed(10 * n, 0.003)
+        hub.wakes["direct"] = n
+        hub.passed_on = 5 * n
+    text = render(*hubs).decode()
+    assert text.count("# TYPE hubbub_messages_total counter") == 1, "one family"
+    found = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert found["hubbub_messages_total", "n1", "net1"] == 10
+    assert found["hubbub_messages_total", "n1", "net2"] == 20
+    assert found["hubbub_passed_on_total", "n1", "net2"] == 10
+    assert found["hubbub_wakes_total", "direct", "n1", "net2"] == 2
+    assert found["hubbub_commit_seconds_count", "n1", "net1"] == 1

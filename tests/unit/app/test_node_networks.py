@@ -1,0 +1,85 @@
+"""What a node is given: networks that must get along with each other, and with their cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hubbub.app import postgres_server
+from hubbub.app.node_networks import load_networks
+from hubbub.app.postgres_server import PostgresServer
+from hubbub.errors import UserError
+
+SERVER = "postgresql://hubbub@db.example.org"
+CLUSTER = f"{SERVER}/cluster"
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a network into the folder of all."""
+
+    def made(name: str, port: int, store: str | None = None, file: str | None = None) -> Path:
+        listen, place = f"127.0.0.1:{port}", store or f"{SERVER}/{name}"
+        network = {"name": name, "listen": listen, "store": place}
+        path = tmp_path / f"{file or name}.yaml"
+        path.write_text(json.dumps({"network": network}))
+        return path
+
+    return made
+
+
+def test_the_networks_of_a_folder_listen_at_their_ports_on_the_nodes_host(
+    write: Write, tmp_path: Path
+) -> None:
+    write("news", 4820)
+    write("shop", 4821)
+    found = load_networks([tmp_path], CLUSTER, "10.0.0.7")
+    told = {name: (each.file.network.name, str(each.address)) for name, each in found.items()}
+    assert told == {"news": ("news", "10.0.0.7:4820"), "shop": ("shop", "10.0.0.7:4821")}
+    (own,) = load_networks([tmp_path / "news.yaml"], CLUSTER).values()
+    assert str(own.address) == "127.0.0.1:4820"
+
+
+@pytest.mark.parametrize(
+    ("name", "port", "store", "told"),
+    [
+        ("shop", 4820, None, "news.yaml have the same port"),
+        ("news", 4821, f"{SERVER}/shop", "news.yaml have the same name"),
+        ("shop", 4821, f"{SERVER}/news", "news.yaml have the same store"),
+        ("shop", 4821, "sqlite:shop.db", "move it with `hubbub network migrate`"),
+        ("shop", 4821, "postgresql://hubbub@other/shop", "not on the cluster's server"),
+        ("shop", 4821, "postgresql://ann@db.example.org/shop", "not on the cluster's server"),
+    ],
+)
+def test_a_network_that_cannot_run_there_is_refused_by_name(
+    write: Write, tmp_path: Path, name: str, port: int, store: str | None, told: str
+) -> None:
+    write("news", 4820)
+    write(name, port, store, file="other")
+    with pytest.raises(UserError) as refused:
+        load_networks([tmp_path], CLUSTER)
+    assert "other.yaml" in str(refused.value)
+    assert told in str(refused.value)
+
+
+def test_what_is_no_cluster_and_no_folder_of_networks_is_said(write: Write, tmp_path: Path) -> None:
+    write("news", 4820)
+    for cluster in ("sqlite:cluster.db", "postgresql://hub bub@/cluster"):
+        with pytest.raises(UserError, match=r"the cluster: .* is no URL of Postgres"):
+            load_networks([tmp_path], cluster)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"there is no YAML file in .*empty"):
+        load_networks([tmp_path / "empty"], CLUSTER)
+
+
+def test_a_machine_without_postgres_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_server, "DEBIAN", tmp_path / "nowhere")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="there is no Postgres on this machine: install one"):
+        PostgresServer(tmp_path)
