@@ -29,7 +29,7 @@ from hubbub.network.wakes import Decision
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import Draft
 
-__all__ = ["Change", "Entry", "Hearers", "Log", "Outcome", "RowsOf", "Waiter", "settle"]
+__all__ = ["CallbackWaiter", "Change", "Entry", "Hearers", "Log", "RowsOf", "Waiter", "settle"]
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Waiter(Protocol):
     def failed(self, ref: str, error: Exception) -> None: ...
 
 
-class Outcome:
+class CallbackWaiter:
     """A waiter that calls `done` with the position of the message, or with why it has none."""
 
     def __init__(self, done: Callable[[int | Exception], None]):

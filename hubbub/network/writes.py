@@ -18,7 +18,7 @@ from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.causes import Causes
-from hubbub.network.log import Change, Entry, Log, Outcome, RowsOf, Waiter, settle
+from hubbub.network.log import CallbackWaiter, Change, Entry, Log, RowsOf, Waiter, settle
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.policy import Gate
 from hubbub.network.ports import Store
@@ -305,7 +305,7 @@ class Writes:
         if entry is None:
             return self._settling.get((sender, cid))
         over = asyncio.Event()
-        entry.also = (*entry.also, (Outcome(lambda outcome: over.set()), ""))
+        entry.also = (*entry.also, (CallbackWaiter(lambda outcome: over.set()), ""))
         return over
 
     # Other writes -------------------------------------------------------------------------
@@ -386,7 +386,7 @@ class Writes:
                 loop = asyncio.get_running_loop()
                 loop.call_later(AGAIN_S, self._again, draft, once, unless)
 
-        later = self.submit(Entry(draft, Outcome(done), cid=once, digest=0))
+        later = self.submit(Entry(draft, CallbackWaiter(done), cid=once, digest=0))
         if later is not None:
             self._spawn(later)
 

@@ -14,7 +14,7 @@ from hubbub.mods.host import Busy, Latest, Restored, Row, Said, Standing
 from hubbub.mods.operation import Calling, Statement, Value
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Entry, Outcome, settle
+from hubbub.network.log import CallbackWaiter, Entry, settle
 from hubbub.network.mods.failures import owners_of
 from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
@@ -43,7 +43,7 @@ async def restored(kernel: Kernel, call: Caller, messages: Sequence[Restored]) -
         position: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
             kernel.router.check_size(draft.content, draft.text_representation)
-            entry = Entry(draft, Outcome(partial(settle, position)), cid=once, digest=digest)
+            entry = Entry(draft, CallbackWaiter(partial(settle, position)), cid=once, digest=digest)
             await kernel.writes.restore(entry, interaction, hop)
         except OperationError as error:
             refused = error
@@ -183,7 +183,7 @@ class KernelPort:
     async def post(self, draft: Draft, once: str) -> int:
         self._check_thread(draft)
         position: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        waiter = Outcome(partial(settle, position))
+        waiter = CallbackWaiter(partial(settle, position))
         later = self._kernel.writes.submit(Entry(draft, waiter, cid=once, digest=0))
         if later is not None:
             await later

@@ -24,7 +24,7 @@ from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit, bad_request, forbidden, operation, over_limit
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Entry, Outcome
+from hubbub.network.log import CallbackWaiter, Entry
 from hubbub.network.policy import Gate
 from hubbub.network.queries import LatestRequests, RequestAt, TurnById, WakeOf
 from hubbub.network.records import Record
@@ -410,7 +410,9 @@ class RequestService(Service, Gate):
         draft = failure(request, outcome, why)
         self._saying.add(seq)
         try:
-            later = self.kernel.writes.submit(Entry(draft, Outcome(partial(self._said, seq))))
+            later = self.kernel.writes.submit(
+                Entry(draft, CallbackWaiter(partial(self._said, seq)))
+            )
         except OperationError as error:
             self._said(seq, error)
         except Exception as error:  # a mod may raise anything, and a commit must go on

@@ -117,11 +117,11 @@ class TurnAccounts:
 
     # Counting -----------------------------------------------------------------------------
 
-    def begin(self, account: TurnAccount) -> Charge | None:
-        """Count the turn; None: it is counted already."""
-        if account.begun:
-            return None
+    def begin(self, account: TurnAccount) -> Charge:
+        """Count the turn, once."""
         ledger = account.ledger
+        if account.begun:
+            return Charge(tuple, lambda: None, ledger)
         account.begun = True
         ledger.turns += 1
 

@@ -147,15 +147,14 @@ class TurnService(Service):
             return _begun(await self._stored(start.id))
 
         def records(head: int) -> Sequence[Record]:
-            return [*parts, begun, *(charge.records() if charge is not None else ())]
+            return [*parts, begun, *charge.records()]
 
         def applied() -> None:
             self.state.turns.begun(start.id, call.participant, thread_id, args.life)
-            if charge is not None:
-                charge.applied()
+            charge.applied()
 
         first = BeginTurnResult(attempts=1) if stored is None else answer
-        return Commit(records, first, applied, charge.released if charge is not None else None)
+        return Commit(records, first, applied, charge.released)
 
     async def _parts(self, agent: str, prompt: PromptParts) -> Sequence[PartStored]:
         """The parts that are to be stored. Raises `OperationError` if others are not."""
