@@ -120,7 +120,7 @@ class Hub:
         registry = services.registry
         self.gateway = Gateway(kernel, registry, mods, ending, services.hooks)
         services.agent_editor.admission = self.gateway.admission
-        self.readiness = Readiness(self.store, kernel.log, self.clock)
+        self.readiness = Readiness(kernel.log, self.clock)
         kernel.writes.gates = (services.requests, mods, services.budgets)
         kernel.log.hearers = self._hearers()
         kernel.fanout.parked = services.approvals.parked

@@ -9,7 +9,6 @@ from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.network.log import Entry, Log
-from hubbub.network.ports import Store
 from hubbub.network.records import Forgotten, Remembered
 
 __all__ = ["Readiness"]
@@ -27,18 +26,13 @@ _TRIAL = (Remembered("hub", "trial", f'"{"." * 16_000}"'), Forgotten("hub", "tri
 class Readiness:
     """Knows whether the log can be written, from what it did last, or by trying."""
 
-    def __init__(self, store: Store, log: Log, clock: Clock):
-        self._store, self._log, self._clock = store, log, clock
+    def __init__(self, log: Log, clock: Clock):
+        self._log, self._clock = log, clock
         self._refusal = ""
         """Why the store refused the last batch; empty since it has written one."""
         self._writable = True
         self._known_at = float("-inf")
         self._trying = asyncio.Lock()
-
-    @property
-    def problem(self) -> str:
-        """Why nothing can be written at present, in a sentence; empty: it can."""
-        return self._store.problem() or self._refusal
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """The store has just written something."""

@@ -19,6 +19,7 @@ from types import MethodType
 from hubbub.mods.operation import Operation
 from hubbub.network.kernel import Kernel
 from hubbub.network.session import Session
+from hubbub.network.timer import Timer
 
 __all__ = ["Registry", "Service"]
 
@@ -28,6 +29,7 @@ class Service:
 
     def __init__(self, kernel: Kernel):
         self.kernel, self.state, self.store = kernel, kernel.state, kernel.store
+        self.timer = Timer(kernel.steady, self.due)
 
     @classmethod
     def declared(cls) -> Sequence[Operation]:
@@ -45,9 +47,16 @@ class Service:
 
     def close(self) -> None:
         """The hub stops: start nothing more."""
+        self.timer.stop()
 
     def look(self) -> None:
         """Look at the time now: for clocks that are moved by hand."""
+        self.timer.look()
+
+    def due(self, now: float) -> float | None:
+        """A moment has come that `timer` was told of. Deals with all that is due; returns the next
+        moment, by the steady clock."""
+        return None
 
     def joined(self, session: Session) -> None:
         """The session is ready."""

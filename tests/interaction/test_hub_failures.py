@@ -59,13 +59,13 @@ async def test_a_database_deleted_under_the_hub_is_refused_in_words_and_logged_o
     async with in_memory.start(store=open_store(f"sqlite:{path}")) as network:
         ann, _ = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "kept")
-        assert network.hub.readiness.problem == ""
+        assert network.hub.store.problem() == ""
         path.unlink()
         for text in ("lost", "lost too"):
             error = await ann.ask("send_text_message", to="bob", text=text)
             assert error["code"] == "store_unavailable"
             assert f"{path} was deleted" in error["message"]
-        assert "was deleted" in network.hub.readiness.problem
+        assert "was deleted" in network.hub.store.problem()
         threads = await ann.call("read_thread", thread="direct_bob")
         assert [message["content"] for message in threads["messages"]] == ["kept"]
     assert capsys.readouterr().err.count("the store refuses to write") == 1

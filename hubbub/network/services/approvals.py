@@ -43,7 +43,6 @@ from hubbub.network.services.approval_rules import (
 from hubbub.network.services.turns.ending import Ending
 from hubbub.network.session import Session
 from hubbub.network.stored import StoreState
-from hubbub.network.timer import Timer
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import (
     Approval,
@@ -96,7 +95,6 @@ class ApprovalService(Service):
         """Those whose turn is over and that are not yet cancelled."""
         self._ends: dict[str, float] = {}
         """When those expire that wait for a person, by the steady clock."""
-        self._timer = Timer(kernel.steady, self._due)
         for body in stored.approvals:
             approval = Approval.model_validate_json(body)
             approvers = approvers_of(kernel.file, approval.agent)  # as the config says now
@@ -114,13 +112,6 @@ class ApprovalService(Service):
         for approval in held:
             if approval.state == "pending" and approval.id not in self._over:
                 self._announce(approval)
-
-    def close(self) -> None:
-        """Let none expire any more."""
-        self._timer.stop()
-
-    def look(self) -> None:
-        self._timer.look()
 
     # Operations ---------------------------------------------------------------------------
 
@@ -301,7 +292,7 @@ class ApprovalService(Service):
             whom = ", ".join(approval.approvers) or "the owners"
             raise forbidden(f"{whom} decide about this, and never agents")
         if approval.state == "pending" and self._has_passed(approval, self.kernel.steady.now()):
-            self._timer.look()
+            self.timer.look()
             approval = approval.model_copy(update={"state": "expired"})
         if approval.id in self._over:
             approval = approval.model_copy(update={"state": "cancelled"})
@@ -332,7 +323,7 @@ class ApprovalService(Service):
 
     # What becomes of it without anybody ---------------------------------------------------
 
-    def _due(self, now: float) -> float | None:
+    def due(self, now: float) -> float | None:
         for id in list(self._held):
             self._lapse(id, now)
         return min((self._ends[each.id] for each in self.pending()), default=None)
@@ -380,7 +371,7 @@ class ApprovalService(Service):
             elif self._held[after.id] is after:
                 self._lapse(after.id)
             else:  # the disk has refused it
-                self._timer.at(self.kernel.steady.now() + RETRY_S)
+                self.timer.at(self.kernel.steady.now() + RETRY_S)
 
         return Commit([_kept(after)], answer, applied, released)
 
@@ -392,7 +383,7 @@ class ApprovalService(Service):
         if approval.state == "pending" and approval.id not in self._ends:
             until, since = approval.expires_at.timestamp(), approval.asked_at.timestamp()
             self._ends[approval.id] = self.kernel.steady.moment(until, since)
-            self._timer.at(self._ends[approval.id])
+            self.timer.at(self._ends[approval.id])
 
     def _forget(self, id: str) -> None:
         self._held.pop(id, None)

@@ -44,7 +44,6 @@ from hubbub.network.services.waits import (
 )
 from hubbub.network.stored import StoreState
 from hubbub.network.targets import nearest
-from hubbub.network.timer import Timer
 from hubbub.network.wakes import SENTENCES, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import (
@@ -95,14 +94,13 @@ class RequestService(Service, Gate):
         """By worker: messages that ended requests of its own, and that no turn may have taken up.
         """
         self._restored = True
-        self._timer = Timer(kernel.steady, self._due)
         for body in stored.requests:
             self._keep(Request.model_validate_json(body))
 
     def begin(self) -> None:
         """Bring to an end what ended while the hub was down."""
         if self._open:
-            self._timer.at(min(self._ends.values()))
+            self.timer.at(min(self._ends.values()))
             self.kernel.spawn(self._restore())
 
     async def _restore(self) -> None:
@@ -121,13 +119,6 @@ class RequestService(Service, Gate):
             self._again()
             return
         self._restored = True
-
-    def close(self) -> None:
-        """End no more of them."""
-        self._timer.stop()
-
-    def look(self) -> None:
-        self._timer.look()
 
     # Operations ---------------------------------------------------------------------------
 
@@ -293,7 +284,7 @@ class RequestService(Service, Gate):
             self._over(position(mark.id))
             return
         request = asked_by(entry, mark, self.kernel.clock.now())
-        self._timer.at(self._keep(request))
+        self.timer.at(self._keep(request))
         for participant, reason, reply in entry.decisions:
             if participant == request.worker and reply is None:
                 self.fail(entry.seq, reason, f"it was not woken: {SENTENCES[reason]}")
@@ -385,7 +376,7 @@ class RequestService(Service, Gate):
             self._lost[seq] = (outcome, why)
             self._post(seq)
 
-    def _due(self, now: float) -> float | None:
+    def due(self, now: float) -> float | None:
         if not self._restored:
             self.kernel.spawn(self._restore())
         for seq in list(self._lost):
@@ -400,7 +391,7 @@ class RequestService(Service, Gate):
     def _again(self) -> None:
         """Look once more in a while at what is to be ended."""
         if self._lost or not self._restored:
-            self._timer.at(self.kernel.steady.now() + RETRY_S)
+            self.timer.at(self.kernel.steady.now() + RETRY_S)
 
     def _post(self, seq: int) -> None:
         """Say that the request has failed: this wakes who asked."""

@@ -18,7 +18,6 @@ from hubbub.network.services.turns.ending import Ending
 from hubbub.network.services.turns.notices import Why
 from hubbub.network.session import Session
 from hubbub.network.stored import StoredTakeover
-from hubbub.network.timer import Timer
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import HandBack, ListTakeovers, TakeOver, Takeover, Takeovers
 from hubbub.protocol.frames import Signal
@@ -35,7 +34,6 @@ class TakeoverService(Service):
     def __init__(self, kernel: Kernel, ending: Ending):
         super().__init__(kernel)
         self._ending, self._takeovers = ending, kernel.state.takeovers
-        self._timer = Timer(kernel.steady, self._due)
 
     def begin(self) -> None:
         """Takeovers that were read from the store go on, or end."""
@@ -44,13 +42,7 @@ class TakeoverService(Service):
     def _look_at_next(self) -> None:
         first = self._takeovers.next_end()
         if first is not None:
-            self._timer.at(first)
-
-    def close(self) -> None:
-        self._timer.stop()
-
-    def look(self) -> None:
-        self._timer.look()
+            self.timer.at(first)
 
     # Operations ---------------------------------------------------------------------------
 
@@ -122,7 +114,7 @@ class TakeoverService(Service):
             self._takeovers.drop(agent)
         self._changed()
 
-    def _due(self, now: float) -> float | None:
+    def due(self, now: float) -> float | None:
         if self._takeovers.expired():
             self.kernel.spawn(self._expire())
         return self._takeovers.next_end()
@@ -155,8 +147,7 @@ class TakeoverService(Service):
 
     def _signal(self) -> bytes:
         data = self._all().model_dump(mode="json")
-        signal = Signal(type="takeovers", sender="hub", data=data)
-        return signal.encoded()
+        return Signal(type="takeovers", sender="hub", data=data).encoded()
 
     def _all(self) -> Takeovers:
         return Takeovers(takeovers=tuple(map(_described, self._takeovers)))
@@ -174,8 +165,7 @@ class TakeoverService(Service):
             ):
                 continue
             data = {"agent": takeover.agent, "message": json.loads(entry.body)}
-            frame = Signal(type="overheard", sender="hub", data=data)
-            told = frame.encoded()
+            told = Signal(type="overheard", sender="hub", data=data).encoded()
             for session in self.kernel.fanout.of(takeover.by):
                 if session is not entry.waiter:
                     session.send_ephemeral(told)
