@@ -49,7 +49,7 @@ from hubbub.protocol.messages import (
 )
 from hubbub.protocol.operations import Speech
 
-__all__ = ["Router", "Sender", "cause_position", "own_turn", "unknown_turn"]
+__all__ = ["Router", "Sender", "cause_position", "own_turn", "unknown_interaction", "unknown_turn"]
 
 
 class Sender(NamedTuple):
@@ -86,6 +86,12 @@ def own_turn(turn: str, speaker: str, head: int) -> int:
     if named is None or seq > head:
         raise bad_request(f"{turn[:100]!r} is no turn of yours; the wake names it")
     return seq
+
+
+def unknown_interaction(interaction: str) -> OperationError:
+    """The error for an interaction that is not there, or not the caller's to see."""
+    text = f"there is no interaction {interaction} for you"
+    return OperationError(ErrorCode.UNKNOWN_INTERACTION, text)
 
 
 def unknown_turn(turn: str) -> OperationError:

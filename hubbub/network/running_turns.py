@@ -26,8 +26,6 @@ MOST_DEATHS = 3
 class Running(NamedTuple):
     agent: str
     thread_id: str
-    life: str | None
-    """The process that has begun it, if it has named itself."""
 
 
 class Ended(NamedTuple):
@@ -56,8 +54,8 @@ class RunningTurns:
         """Whose the turn is, if it has begun since the hub started and has not ended."""
         return self._running.get(turn)
 
-    def begun(self, turn: str, agent: str, thread_id: str, life: str | None = None) -> None:
-        self._running[turn] = Running(agent, thread_id, life)
+    def begun(self, turn: str, agent: str, thread_id: str) -> None:
+        self._running[turn] = Running(agent, thread_id)
         self._begins[agent] = self.begins(agent) + 1
 
     def begins(self, agent: str) -> int:

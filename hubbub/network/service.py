@@ -91,8 +91,5 @@ class Registry:
                 self.by_name[operation.name] = operation
         self.version += 1
 
-    def get(self, name: str) -> Operation | None:
-        return self.by_name.get(name)
-
     def values(self) -> Collection[Operation]:
         return self.by_name.values()

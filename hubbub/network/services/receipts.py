@@ -18,6 +18,7 @@ from hubbub.network.queries import (
     WakeOf,
     WakesAt,
 )
+from hubbub.network.routing import unknown_interaction
 from hubbub.network.service import Service
 from hubbub.network.services.messages import find_message
 from hubbub.network.services.requests import RequestService
@@ -185,7 +186,7 @@ class ReceiptService(Service):
         messages, hidden = self._sorted(call, stored.found)
         more = stored.upto < head
         if not messages and not (more or args.after or call.owner):
-            raise _unknown(args.id)  # none of it is the caller's
+            raise unknown_interaction(args.id)  # none of it is the caller's
         envelopes = [Envelope.model_validate_json(body) for body in hidden]
         seqs = [message.seq for message in messages] + [each.seq for each in envelopes]
         wakes = await self.store.read(WakesAt(seqs)) if seqs else {}
@@ -221,7 +222,7 @@ class ReceiptService(Service):
         """Raises `OperationError` unless the message at `opened` opened an interaction."""
         body = await self.store.message(opened) if opened <= self.kernel.log.head else None
         if body is None or Message.model_validate_json(body).interaction_id != interaction:
-            raise _unknown(interaction)
+            raise unknown_interaction(interaction)
 
     def _sorted(
         self, call: Caller, found: Iterable[tuple[int, bytes]]
@@ -311,12 +312,6 @@ def _declines(step: Step) -> bool:
     return any(
         call.name == DECLINE and call.result is not None and call.error is None
         for call in step.calls
-    )
-
-
-def _unknown(interaction: str) -> OperationError:
-    return OperationError(
-        ErrorCode.UNKNOWN_INTERACTION, f"there is no interaction {interaction} for you"
     )
 
 

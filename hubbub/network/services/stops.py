@@ -17,6 +17,7 @@ from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import WakeOf
 from hubbub.network.records import StopLifted
+from hubbub.network.routing import unknown_turn
 from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.threads import find_thread
@@ -181,7 +182,7 @@ class StopService(Service):
                 wake = await self.store.read(WakeOf(agent, seq))
                 taken = wake.taken if wake is not None else None
                 return agent, thread.id, taken or target
-        raise OperationError(ErrorCode.UNKNOWN_TURN, f"there is no turn {target[:100]!r} for you")
+        raise unknown_turn(target)
 
     async def _lift(self, scope: str, target: str) -> None:
         """Lift a stop, if there is one. Raises `StoreUnavailable`: then it holds."""

@@ -35,7 +35,7 @@ from hubbub.network.queries import (
     WakesAt,
 )
 from hubbub.network.records import Record
-from hubbub.network.routing import cause_position, own_turn, unknown_turn
+from hubbub.network.routing import cause_position, own_turn, unknown_interaction, unknown_turn
 from hubbub.network.service import Service
 from hubbub.network.services.budgets.account import BudgetAccount, TurnAccount
 from hubbub.network.services.budgets.accounts import BudgetAccounts, Opening, Unsaved
@@ -356,8 +356,7 @@ class BudgetService(Service, Gate):
         it, and owners."""
         ledger = await self.book.load(args.interaction)
         if ledger is None or not self._takes_part(call, ledger):
-            text = f"there is no interaction {args.interaction} for you"
-            raise OperationError(ErrorCode.UNKNOWN_INTERACTION, text)
+            raise unknown_interaction(args.interaction)
         active, began, last = await self._course(call, ledger)
         age = self.steady() - ledger.opened_at if active else last - began
         return BudgetState(

@@ -150,7 +150,7 @@ class TurnService(Service):
             return [*parts, begun, *charge.records()]
 
         def applied() -> None:
-            self.state.turns.begun(start.id, call.participant, thread_id, args.life)
+            self.state.turns.begun(start.id, call.participant, thread_id)
             charge.applied()
 
         first = BeginTurnResult(attempts=1) if stored is None else answer
