@@ -201,6 +201,23 @@ async def test_a_poll_ends_at_its_deadline_once_also_while_the_hub_is_down(tmp_p
         assert (await said_by_hub(network, ann, 3))[2]["content"]["poll"] == more
 
 
+@pytest.mark.behaviour("M-158")
+async def test_a_vote_at_the_same_time_as_the_end_is_counted_or_refused() -> None:
+    async with workplace(polls(), "ann", "bot", "dot", "olga") as (network, ann, *others):
+        for n in (1, 2):
+            id = await create(ann)
+            posted = [(each, await each.post("close_poll", poll=id)) for each in (ann, others[2])]
+            posted += [(each, await each.post("vote", poll=id, options=[2])) for each in others[:2]]
+            frames = await asyncio.gather(*(each.answer(ref) for each, ref in posted))
+            counted = sum(frame["op"] == "result" for frame in frames[2:])
+            assert {f["code"] for f in frames[2:] if f["op"] == "error"} <= {"conflict"}
+            assert [frame["op"] for frame in frames[:2]] == ["result"] * 2
+            assert await votes(ann, id) == [0, counted, 0]
+            told = await said_by_hub(network, ann, n)
+            assert len(told) == n
+            assert told[-1]["content"]["votes"]["Soup"] == counted
+
+
 @pytest.mark.behaviour("M-159")
 async def test_a_result_that_the_disk_refused_is_told_later() -> None:
     clock, store = HandClock(), MoodyStore()
