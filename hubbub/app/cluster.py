@@ -38,6 +38,8 @@ class NetworkState(Struct, frozen=True):
     name: str
     owner: str | None
     """A node, or how a hub calls itself that no node runs; None: nobody owns it."""
+    serves: bool
+    """Whether its owner listens already, and still."""
     address: str | None
     """Where its owner listens; None: only the config says."""
     placed: str | None
@@ -95,6 +97,7 @@ def _network(seen: Cluster, name: str) -> NetworkState:
     return NetworkState(
         name,
         (owner.node or owner.program) if owner is not None else None,
+        seen.serves(name),
         f"{node.host}:{service.port}" if node and node.host and service else None,
         seen.placed(name),
         seen.moves.get(name),
@@ -126,7 +129,7 @@ def _is_there(seen: Cluster, network: str, node: str | None) -> bool:
         if seen.nodes[node].live:
             why = seen.nodes[node].networks[network].problem or "it is drained"
         raise UserError(f"{network} goes to {node} when that can have it, and now {why}")
-    return owner is not None and owner.node == placed
+    return owner is not None and owner.node == placed and seen.serves(network)
 
 
 def drain(url: str, node: str, *, wanted: bool, wait: bool) -> None:
@@ -137,7 +140,8 @@ def drain(url: str, node: str, *, wanted: bool, wait: bool) -> None:
         _check("node", node, {*seen.nodes, *([] if wanted else seen.drained)})
         database.drain(session, node, wanted=wanted)
         if wanted and wait:
-            _until(session, lambda seen: _is_empty(seen, node))
+            owned = seen.owned_by(node)
+            _until(session, lambda seen: _is_empty(seen, node) and all(map(seen.serves, owned)))
 
 
 def _is_empty(seen: Cluster, node: str) -> bool:

@@ -78,7 +78,13 @@ class _Network:
     @property
     def service(self) -> Service:
         gateways = self.place.metrics.gateways() if self.place.metrics else ()
-        return Service(self.database, self.config.address.port, self.problem, tuple(gateways))
+        return Service(
+            self.database,
+            self.config.address.port,
+            listening=bool(self.url and self.stop is not None and not self.stop.is_set()),
+            problem=self.problem,
+            gateways=tuple(gateways),
+        )
 
 
 class Node:
@@ -157,21 +163,24 @@ class Node:
         try:
             self.cluster, self._said = await self._link.run(self._ask), ""
         except (StoreUnavailable, psycopg.Error) as error:
-            self.cluster = None
-            # What others own should be theirs again when the server is back.
-            self._patient_until = asyncio.get_running_loop().time() + cluster.LEASE_S
-            if not self._said:
-                self._said = str(error)
-                self._report(StandingBy(self._said))
+            self._blind(error)
+
+    def _blind(self, why: Exception) -> None:
+        """It does not see the cluster, and changes nothing."""
+        self.cluster = None
+        # What others own should be theirs again when the server is back.
+        self._patient_until = asyncio.get_running_loop().time() + cluster.LEASE_S
+        if not self._said:
+            self._said = str(why)
+            self._report(StandingBy(self._said))
 
     async def _until(self, done: Callable[[], bool]) -> None:
         """Follow what Postgres shows."""
         while not done():
             try:
                 await self._look()
-            except UserError as error:  # the name is taken: this one was cut off, and comes back
-                log.warning("the node is not in its cluster", why=str(error))
-                self.cluster = None
+            except UserError as error:  # its session before has not ended yet
+                self._blind(error)
             if self.cluster is not None:
                 self._follow(self.cluster)
             self._look_again.clear()
@@ -182,7 +191,7 @@ class Node:
     # What comes of it -------------------------------------------------------------------------
 
     def _follow(self, seen: Cluster) -> None:
-        self._given = {name for name in self._given if seen.owner_of(name) is None}
+        self._given = {name for name in self._given if self._is_on_its_way(name, seen)}
         for network in self.networks.values():
             owner = seen.owners.get(network.database)
             chosen = seen.placed(network.name)
@@ -192,6 +201,10 @@ class Node:
                 self._take(network, seen)
             elif network.task is not None and chosen != self.name and seen.nodes[chosen].settled:
                 self._give(network, f"{chosen} is to own it")
+
+    def _is_on_its_way(self, name: str, seen: Cluster) -> bool:
+        owner = seen.owner_of(name)
+        return owner is None or owner.node == self.name
 
     def _take(self, network: _Network, seen: Cluster) -> None:
         self._given.discard(network.name)

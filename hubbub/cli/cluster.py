@@ -61,6 +61,8 @@ def _network_row(network: NetworkState) -> tuple[str, ...]:
     notes = [f"{node} cannot run it: {why}" for node, why in network.problems.items()]
     if network.moved_to is not None:
         notes.insert(0, f"moved to {network.moved_to}")
+    if network.owner is not None and not network.serves:
+        notes.insert(0, "does not listen yet")
     if network.placed != network.owner:
         notes.insert(0, f"goes to {network.placed}" if network.placed else "no node can run it")
     address, gateways = network.address or "", _few(network.gateways)

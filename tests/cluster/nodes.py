@@ -130,12 +130,12 @@ class Cluster:
         return seen
 
     async def settled(self) -> Status:
-        """Each network is owned by the node that should own it, and every node lives."""
+        """Each network is served by the node that should own it, and every node lives."""
         return await self.until(
             lambda seen: (
                 sum(node.live for node in seen.nodes) == len(HOSTS)
                 and len(seen.networks) == len(self.ports)
-                and all(each.owner == each.placed for each in seen.networks)
+                and all(each.serves and each.owner == each.placed for each in seen.networks)
             )
         )
 

@@ -19,6 +19,8 @@ class Service(Struct, frozen=True):
 
     database: str
     port: int
+    listening: bool = False
+    """Whether its hub listens there."""
     problem: str = ""
     """Why it could not be started there the last time."""
     gateways: tuple[str, ...] = ()
@@ -81,6 +83,13 @@ class Cluster(Struct, frozen=True):
             if (service := node.networks.get(network)) is not None
         }
         return next((self.owners[each] for each in databases if each in self.owners), None)
+
+    def serves(self, network: str) -> bool:
+        """Whether somebody owns it and listens, as far as is known."""
+        owner = self.owner_of(network)
+        node = self.nodes.get(owner.node) if owner is not None else None
+        service = node.networks.get(network) if node is not None else None
+        return owner is not None and (service is None or service.listening)
 
     def owned_by(self, node: str) -> list[str]:
         """The networks that the node owns now."""

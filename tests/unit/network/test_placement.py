@@ -28,7 +28,7 @@ def cluster(
         node: Node(
             node,
             "",
-            {name: Service(name, 4820, found.get((node, name), "")) for name in networks},
+            {name: Service(name, 4820, problem=found.get((node, name), "")) for name in networks},
             node not in gone,
             True,
         )
@@ -89,3 +89,4 @@ def test_what_a_node_owns_is_what_postgres_shows() -> None:
     seen = Cluster(seen.nodes, owners, {}, ())
     assert (seen.owned_by("n1"), seen.owned_by("n2")) == ([], ["net1"])
     assert (seen.owner_of("net2"), seen.owner_of("net3")) == (owners["net2"], None)
+    assert [seen.serves(name) for name in ("net1", "net2", "net3")] == [False, True, False]
