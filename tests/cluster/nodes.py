@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.app.cluster import Status, status
 from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
+from hubbub.errors import ConnectionLost
 from tests.e2e.support.hubs import NO_LIMIT, UNBOUND
 from tests.e2e.support.traffic import Ledger, Stream, read
 from tests.e2e.test_up import Up, start
@@ -157,8 +158,9 @@ class Cluster:
 class Talk:
     """Ann and bob in one network, who write down each message that was confirmed or has come."""
 
-    def __init__(self, network: str, urls: Sequence[str]):
-        self.network, self._urls = network, urls
+    def __init__(self, network: str, ann: Sequence[str], bob: Sequence[str]):
+        """The URLs by which each of them comes."""
+        self.network, self._urls = network, {"ann": ann, "bob": bob}
         self.ledger = Ledger()
         self.streams = [Stream("ann", "bob"), Stream("bob", "general")]
         self._clients: dict[str, Client] = {}
@@ -167,10 +169,8 @@ class Talk:
     @asynccontextmanager
     async def joined(self) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
-            for name in ("ann", "bob"):
-                transport = WebSocketTransport(*self._urls)
-                client = Client(transport, name, "human", options=PATIENT)
-                self._clients[name] = await stack.enter_async_context(client)
+            for name, urls in self._urls.items():
+                self._clients[name] = await stack.enter_async_context(_client(name, urls))
             readers = [
                 tasks.create_task(read(each, self.ledger)) for each in self._clients.values()
             ]
@@ -200,6 +200,21 @@ class Talk:
         self.ledger.check_readers(self.streams, list(self._clients))
         assert self.ledger.fresh_starts == 0, "every client resumed where it was"
         cluster.check_log(self.network, self.ledger, self.streams)
+
+
+@asynccontextmanager
+async def _client(name: str, urls: Sequence[str]) -> AsyncIterator[Client]:
+    """A client that has come in: the first connection it does not try again by itself."""
+    async with AsyncExitStack() as stack:
+        async with asyncio.timeout(WITHIN_S):
+            while True:
+                client = Client(WebSocketTransport(*urls), name, "human", options=PATIENT)
+                try:
+                    await stack.enter_async_context(client)
+                except ConnectionLost:
+                    continue
+                break
+        yield client
 
 
 def _free_ports(count: int) -> Iterable[int]:
