@@ -29,6 +29,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import VERSION, Identify
 from hubbub.protocol.messages import Card, Kind
+from hubbub.protocol.wire import SessionState
 
 __all__ = ["Admission", "Refused"]
 
@@ -36,6 +37,9 @@ log = get_logger(__name__)
 
 CARD_BYTES = 8 * 1024
 """Of a card as JSON: everybody is told everybody's."""
+AT_ONCE = 16
+"""Of those who come in the same moment so many are let in at a time, the first ones first. Else all
+would wait for as long as the last one does, and of many at once most give up and come again."""
 KINDS = {"agent": "an agent", "human": "a person", "service": "a service"}
 
 
@@ -81,6 +85,7 @@ class Admission:
         """Participants whose first or changed entry is on its way to the store."""
         self._said_shorter = False
         self._wrong_tokens = WrongTokens()
+        self._doors = asyncio.Semaphore(AT_ONCE)
 
     # What the YAML says exists ------------------------------------------------------------
 
@@ -234,6 +239,11 @@ class Admission:
 
     async def join(self, session: Session, frame: Identify) -> None:
         """Answer `identify` with `ready` and start the stream, or refuse and close."""
+        async with self._doors:
+            if session.state is not SessionState.CLOSED:  # else it has not waited so long
+                await self._answer(session, frame)
+
+    async def _answer(self, session: Session, frame: Identify) -> None:
         try:
             await self._join(session, frame)
         except _WrongToken as error:

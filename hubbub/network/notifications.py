@@ -52,8 +52,9 @@ may change or reject messages."""
 
 SIGNAL = 0.2
 """What a signal costs of the rate limit: four streamed texts shall leave room for calls."""
-PRESENCE_AFTER_S = 0.05
-"""Comings and goings gather this long, so that a thousand joins are a handful of signals."""
+PRESENCE_AFTER_S, PRESENCE_EACH_S = 0.05, 0.0001
+"""Comings and goings gather this long, and so much longer for each session that is told of them:
+that a thousand joins are a handful of signals, and telling takes a twentieth of a processor."""
 DELIVERED_AFTER_S = 1.0
 """Seconds between two signals about cursors."""
 CHANNEL_AFTER_S = 0.1
@@ -112,7 +113,8 @@ class Notifications:
     def _presence_changed(self) -> None:
         if self._presence_timer is None and not self._stopped:
             loop = asyncio.get_running_loop()
-            self._presence_timer = loop.call_later(PRESENCE_AFTER_S, self._tell_presence)
+            after = PRESENCE_AFTER_S + PRESENCE_EACH_S * len(self._fanout)
+            self._presence_timer = loop.call_later(after, self._tell_presence)
 
     def _tell_presence(self) -> None:
         self._presence_timer = None

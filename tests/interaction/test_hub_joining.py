@@ -12,9 +12,11 @@ from hubbub.client import snapshot
 from hubbub.config.loader import load
 from hubbub.config.models import HumanConfig, NetworkConfig
 from hubbub.mods.loader import load_mods
+from hubbub.network.admission import AT_ONCE
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.frames import VERSION, Hello, Ready
-from tests.interaction.peers import Network, Networks, Peer, config
+from tests.interaction.peers import Network, Networks, Peer, config, eventually
+from tests.interaction.stores import MoodyStore
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
@@ -228,3 +230,22 @@ async def test_an_agent_that_starts_at_the_head_still_has_its_wakes(in_memory: N
         sent = await (await network.join("ann")).say("bot", "wake up")
         bot = await network.join("bot", "agent", turns=True, latest=True)
         assert [wake["message"]["id"] for wake in bot.ready["pending"]] == [sent["id"]]
+
+
+@pytest.mark.behaviour("P-1")
+async def test_of_many_who_come_at_once_the_first_are_let_in_first_and_who_has_gone_is_not(
+    network: Network, moody: MoodyStore
+) -> None:
+    moody.reads.clear()
+    peers = [await network.attach() for _ in range(AT_ONCE + 5)]
+    before = moody.asked
+    for n, peer in enumerate(peers):
+        identify = {"participant": f"p{n}", "kind": "human", "version": VERSION}
+        await peer.send(op="identify", **identify)
+    await peers[-1].close()
+    await eventually(lambda: moody.asked - before == AT_ONCE)
+    moody.reads.set()
+    for peer in peers[:-1]:
+        await peer.expect("ready")
+    knows = network.hub.kernel.state.knows
+    assert [knows(f"p{n}") for n in range(len(peers))] == [True] * (AT_ONCE + 4) + [False]
