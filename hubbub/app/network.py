@@ -71,11 +71,16 @@ async def serve(
     """
     stop = stop or asyncio.Event()
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def lose(why: str) -> None:
+        lost.set_result(why)
+        hub.gateway.leaving()  # before it refuses what gateways can ask of the next owner
+
     mods = load_mods(config.file.mods, config.file.network.allow_mods)
     store = open_store(
         config.file.network.store,
         waiting=(lambda reason: report(StandingBy(reason))) if standby else None,
-        lost=lost.set_result,
+        lost=lose,
         node=place.node if place else "",
     )
     hub = Hub(config.file, store, mods=mods)

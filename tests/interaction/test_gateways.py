@@ -73,6 +73,23 @@ async def test_a_call_that_was_not_answered_is_asked_again_and_done_once(
     assert await bob.take_texts(1) == ["once"]
 
 
+async def test_what_an_owner_without_its_store_was_asked_is_asked_of_the_next(
+    gateway: Network, moody: MoodyStore
+) -> None:
+    ann, bob = await gateway.join("ann"), await gateway.join("bob")
+    moody.gate.clear()
+    ref = await ann.post("send_text_message", to="bob", text="once")
+    await taken(gateway)
+    gateway.hub.gateway.leaving()
+    moody.failing = 1
+    moody.gate.set()
+    await ann.signal("moving")
+    await eventually(lambda: moody.failing == 0)
+    await cut(gateway)
+    assert (await ann.answer(ref))["op"] == "result"
+    assert await bob.take_texts(1) == ["once"]
+
+
 async def test_a_call_that_refuses_a_cid_is_not_repeated(
     gateway: Network, moody: MoodyStore
 ) -> None:

@@ -92,7 +92,8 @@ class RemoteSession(Session):
         self._link.send(Answer(self.no, ref, encode_result(ref, value, duplicate=duplicate)))
 
     def error(self, error: OperationError, ref: str | None) -> None:
-        if error.code != ErrorCode.DRAINING:  # then the next owner is asked
+        left = self._link.leaving and error.code == ErrorCode.STORE_UNAVAILABLE
+        if not left and error.code != ErrorCode.DRAINING:  # else the next owner is asked
             self._link.send(Answer(self.no, ref or "", encode_error(error, ref)))
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
@@ -162,13 +163,14 @@ class GatewayLink:
         self._sessions: dict[int, RemoteSession] = {}
         self._participants: Counter[str] = Counter()
         self._observers: set[int] = set()
+        self._left = False
         self._frame, self._nos, self._ephemeral = b"", list[int](), False
         """One frame for many, gathered: who is told of presence is everybody."""
 
     # Out ----------------------------------------------------------------------------------
 
     def write(self, no: int, frame: bytes, *, ephemeral: bool) -> None:
-        if self._door.draining:
+        if self.leaving:
             return  # "come back", which this gateway's peers need not
         if frame is self._frame and ephemeral == self._ephemeral:
             self._nos.append(no)
@@ -187,7 +189,7 @@ class GatewayLink:
             self.send(Write(nos, frame, True))
 
     def closed(self, no: int, code: int, reason: str) -> None:
-        if not self._door.draining:
+        if not self.leaving:
             self.send(ClosedByOwner(no, code, reason))
 
     def started(self, session: RemoteSession, cursor: int, ready: bytes, *, behind: bool) -> None:
@@ -256,7 +258,8 @@ class GatewayLink:
         except LogDamaged as error:
             self.send(Unreadable(asked.id, str(error), error.seq))
         except StoreUnavailable as error:
-            self.send(Unreadable(asked.id, str(error)))
+            if not self.leaving:
+                self.send(Unreadable(asked.id, str(error)))
         else:
             self.send(Page(asked.id, list(page)))
 
@@ -273,8 +276,14 @@ class GatewayLink:
         for session in list(self._sessions.values()):
             session.lost()
 
+    @property
+    def leaving(self) -> bool:
+        """Whether the owner stops, so that what it cannot do is the next one's."""
+        return self._left or self._door.draining
+
     def leave(self) -> None:
-        """The owner stops."""
+        """The owner stops, or has lost its store."""
+        self._left = True
         self._send_gathered()
         self.send(Leaving())
 
