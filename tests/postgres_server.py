@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
+
 from hubbub.app import postgres_server
 from hubbub.app.postgres_server import MISSING, postgres_programs
 
@@ -42,8 +44,21 @@ class PostgresServer(postgres_server.PostgresServer):
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the server and to all its processes."""
-        for pid in [self.pid, *self._children()]:
+        for pid in self.processes():
             os.kill(pid, number)
+
+    def processes(self) -> list[int]:
+        """Ids of the server's process and of all that it has started."""
+        return [self.pid, *self._children()]
+
+    def backends_of(self, url: str) -> list[int]:
+        """Ids of the processes of a database's sessions."""
+        with psycopg.connect(self.url()) as db:
+            found = db.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = %s",
+                (psycopg.conninfo.conninfo_to_dict(url)["dbname"],),
+            )
+            return [pid for (pid,) in found]
 
     def dump(self) -> bytes:
         """What `pg_dump` writes of the database."""

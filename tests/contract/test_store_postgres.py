@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,6 +36,7 @@ from hubbub.network.stored import Settled
 from hubbub.testing.store_contract import DurableStoreContract
 from hubbub.testing.store_rows import direct, message, opened, seqs, wake, write
 from tests.postgres_server import PostgresServer, running_postgres
+from tests.unit.network.test_store_damage import SENT, fill_log, served
 
 pytestmark = pytest.mark.postgres
 
@@ -149,6 +151,25 @@ async def test_a_changed_byte_in_the_log_is_found_and_not_shown(url: str) -> Non
         db.execute("DELETE FROM hubbub.message WHERE seq = 3")
     with pytest.raises(LogDamaged, match="written up to m3 and lacks m3"):
         await open_store(url).open()
+
+
+@pytest.mark.behaviour("S-17")
+async def test_of_single_bits_that_flip_in_the_log_none_is_served(url: str) -> None:
+    await fill_log(url)
+    chance, shown = random.Random(94), []
+    async with opened(store := open_store(url)):
+        with psycopg.connect(url, autocommit=True) as db:
+            for seq in chance.sample(sorted(SENT), 8):
+                flipped = bytearray(SENT[seq])
+                flipped[chance.randrange(len(flipped))] ^= 1 << chance.randrange(8)
+                change = "UPDATE hubbub.message SET body = %s WHERE seq = %s"
+                db.execute(change, (bytes(flipped), seq))
+                with pytest.raises(LogDamaged, match=f"m{seq} "):
+                    await store.message(seq)
+                shown += [(seq, each) for each in await served(store)]
+                db.execute(change, (SENT[seq], seq))
+        assert not shown
+        assert await store.message(1) == SENT[1]
 
 
 async def test_tokens_are_added_while_a_hub_runs(url: str) -> None:

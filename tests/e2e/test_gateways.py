@@ -127,7 +127,10 @@ class Cluster:
     async def moved(self) -> None:
         """The owner has ended: start it again, to stand by."""
         self.owner, self.other = self.other, self.owner
-        await self.other.start(until="standing_by")
+        while await self.other.start(until="standing_by") == "up":
+            # Its owner was not heard of in time, as happens on a machine that does much else.
+            await self.owner.process.communicate()
+            self.owner, self.other = self.other, self.owner
 
     def fence(self) -> int:
         """The number of the owner, which grows with each."""

@@ -53,10 +53,12 @@ class Node:
         assert self._up is not None
         return self._up.process
 
-    async def start(self, *, until: str) -> None:
+    async def start(self, *, until: str) -> str:
+        """Returns `until`, or `up` if that came first."""
         more = ("--no-agents", "--json", "--standby", "--listen", self.address)
         self._up = Up(await start("up", str(self._config), *more))
-        await self.event(until)
+        told = await self._up.until(lambda line: line["event"] in (until, "up"))
+        return str(told["event"])
 
     async def event(self, name: str) -> None:
         assert self._up is not None

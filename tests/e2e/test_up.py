@@ -41,7 +41,9 @@ class Up:
                 self.lines.append(line)
                 if condition(line):
                     return line
-        raise AssertionError(f"it ended with {await self.process.wait()} after {self.lines}")
+        _, err = await self.process.communicate()
+        ended = f"it ended with {self.process.returncode} after {self.lines}"
+        raise AssertionError(f"{ended}: {(err or b'').decode()}")
 
     async def event(self, name: str) -> Line:
         return await self.until(lambda line: line["event"] == name)
