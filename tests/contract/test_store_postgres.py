@@ -156,20 +156,19 @@ async def test_a_changed_byte_in_the_log_is_found_and_not_shown(url: str) -> Non
 @pytest.mark.behaviour("S-17")
 async def test_of_single_bits_that_flip_in_the_log_none_is_served(url: str) -> None:
     await fill_log(url)
-    chance, shown = random.Random(94), []
+    chance = random.Random(94)
+    damaged = chance.sample(sorted(SENT), 8)
     async with opened(store := open_store(url)):
         with psycopg.connect(url, autocommit=True) as db:
-            for seq in chance.sample(sorted(SENT), 8):
+            for seq in damaged:
                 flipped = bytearray(SENT[seq])
                 flipped[chance.randrange(len(flipped))] ^= 1 << chance.randrange(8)
                 change = "UPDATE hubbub.message SET body = %s WHERE seq = %s"
                 db.execute(change, (bytes(flipped), seq))
-                with pytest.raises(LogDamaged, match=f"m{seq} "):
-                    await store.message(seq)
-                shown += [(seq, each) for each in await served(store)]
-                db.execute(change, (SENT[seq], seq))
-        assert not shown
-        assert await store.message(1) == SENT[1]
+        for seq in damaged:
+            with pytest.raises(LogDamaged, match=f"m{seq} "):
+                await store.message(seq)
+        assert await served(store) == []
 
 
 async def test_tokens_are_added_while_a_hub_runs(url: str) -> None:
