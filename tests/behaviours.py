@@ -587,6 +587,7 @@ CHARGE: dict[str, str] = {
     "H-54": "Requests survive restarts and refusing disks, and wake who asked once all the same.",
     "H-55": "A question that would close a circle of waits is refused, and the circle is named.",
     "H-56": "A wait ends with an answer, by giving it up, with its turn, or when its asker goes.",
+    "H-57": "A worker asks back: the reply of who asked goes on with it, and a stop ends it.",
     "H-60": "Before each question to a model the agent reserves its cost, and the step settles it.",
     "H-61": "A turn whose budget is used up ends without asking, and who waits is told.",
     "H-62": "A model is told what is left when that is little, and its step says so.",
@@ -685,6 +686,8 @@ INTEROP = {
     "I-38": "Threads, edits and deletions pass a bridge as far as the other chat has them.",
     "I-39": "A bridge to another chat is a class; what is wrong with it is told before the start.",
     "I-40": "An agent elsewhere takes turns by A2A; it is sent only what it is to answer.",
+    "I-43": "An agent asked by A2A may ask back; a message with the task's id goes on with it.",
+    "I-44": "A task of A2A and its notifications go on in a hub that was killed.",
     "I-10": "What a coding agent lacks on a machine is told before a network starts.",
 }
 

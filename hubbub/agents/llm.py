@@ -205,9 +205,9 @@ class LlmBackend(AgentBackend):
         """Where delegated work comes back: the plan with the message that is waiting for the
         answer.
         """
-        back = next((m for m in plan.incoming if _ends_request(m)), None)
+        back = next((m for m in plan.incoming if m.request and m.request.ends), None)
         try:
-            while back is not None and back.request is not None and _ends_request(back):
+            while back is not None and back.request is not None and back.request.ends:
                 task = await self._message(back.request.id)
                 back = await self._message((task.cause_id or "").rpartition("-")[2])
         except OperationError:
@@ -317,10 +317,6 @@ def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> s
     return f"{closing}\n\nYour answer is JSON that fits this schema: {output.schema_text}".strip()
 
 
-def _ends_request(message: Message) -> bool:
-    return message.request is not None and message.request.kind != "task"
-
-
 def _structured(plan: TurnPlan) -> bool:
     """Whether an incoming message may carry more than text."""
     return any(isinstance(message.content, dict) for message in plan.incoming)
@@ -336,8 +332,8 @@ def _needed(plan: TurnPlan) -> Sequence[str]:
     """Tools offered only because of the incoming messages, or of the request that waits for the
     answer.
     """
-    asked = (m.request for m in (*plan.incoming, plan.handed_on) if m is not None)
-    return ("report",) if any(r is not None and r.kind == "task" for r in asked) else ()
+    about = (*plan.incoming, plan.handed_on)
+    return ("report",) if any(m is not None and m.task is not None for m in about) else ()
 
 
 class RolloutBackend(AgentBackend):

@@ -30,7 +30,7 @@ _COPIES = 1000
 
 
 class AnswerTool:
-    """Answers whoever woke the agent, or reports what a request has led to.
+    """Answers whoever woke the agent, or reports what a request has led to, or asks back about it.
 
     Files that the turn has changed are attached: copied into the network where it keeps files, so
     that others can read what is meant, else as links into the workspace.
@@ -45,6 +45,7 @@ class AnswerTool:
             "properties": {
                 "text": {"type": "string"},
                 "request": {"type": "string"},
+                "status": {"type": "string"},
                 "files": {"type": "array", "items": {"type": "string"}},
                 "links": {"type": "array", "items": {"type": "object"}},
             },
@@ -77,7 +78,7 @@ class AnswerTool:
         name = "send_text_message"
         if (request := arguments.get("request")) is not None:
             name = "report"
-            told |= {"request": request, "status": "result"}
+            told |= {"request": request, "status": arguments.get("status", "result")}
         else:
             told["to"] = site.thread_id
         try:

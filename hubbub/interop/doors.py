@@ -32,7 +32,13 @@ async def open_doors(hub: Hub, host: str, cards: Mapping[str, Card]) -> AsyncIte
         if network.a2a is not None:
             from hubbub.interop.a2a import door as a2a  # an extra
 
+            askers = {
+                name: gateway.admission.lend(name)
+                for name in hub.kernel.state.memories.owners(a2a.PUSH_KEY)
+            }
             asked = (network.a2a, cards, gateway.attach, gateway.admission.owner_of)
-            other = await stack.enter_async_context(a2a.A2aDoor(*asked, host, network.hosts))
+            other = await stack.enter_async_context(
+                a2a.A2aDoor(*asked, host, network.hosts, askers)
+            )
             doors[a2a.PATH] = doors[a2a.WELL_KNOWN] = other.protocol
         yield doors

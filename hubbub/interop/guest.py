@@ -94,6 +94,8 @@ class GuestTurn:
         self.steps: list[Step] = []
         self.links: list[JsonValue] = []
         """Files elsewhere that the answer links, as attachments of a message."""
+        self.asks_back = False
+        """Whether the answer is a question, without which there is no result."""
         self.stopped: End | None = None
         self._work: asyncio.Task[str] | None = None
         self._written = 0.0
@@ -233,6 +235,8 @@ class GuestTurn:
         said: dict[str, JsonValue] = {"text": cut(text, self._place.text_bytes)}
         if self._task is not None:
             said["request"] = self._task
+            if self.asks_back:
+                said["status"] = "question"
         if self.links:
             said["links"] = self.links
         call = ToolCallRecord(id=f"{ANSWER}_{len(self.steps)}", name=ANSWER, arguments=said)
@@ -250,8 +254,7 @@ class GuestTurn:
     @property
     def _task(self) -> str | None:
         """The request that the turn works on."""
-        tasks = (m.id for m in self.plan.incoming if m.request and m.request.kind == "task")
-        return next(tasks, None)
+        return next((m.task for m in self.plan.incoming if m.task), None)
 
     def _has_spoken(self) -> bool:
         """Whether it has said something in the turn's own thread already, by a tool."""

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from hubbub.config.models import AgentConfig, HumanConfig
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
-from hubbub.network.auth import LONGEST_S, WrongTokens, proves, token_hash
+from hubbub.network.auth import LONGEST_S, WrongTokens, new_token, proves, token_hash
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.limits import TokenBucket
@@ -80,6 +80,7 @@ class Admission:
         self._config, self._file = kernel.config, kernel.file
         self._mods, self._snapshots, self._welcome = mods, snapshots, welcome
         self._launched: dict[str, list[str]] = {}
+        self._lent: dict[str, list[str]] = {}
         self._buckets: dict[str, TokenBucket] = {}
         self._registering: dict[str, asyncio.Event] = {}
         """Participants whose first or changed entry is on its way to the store."""
@@ -198,6 +199,13 @@ class Admission:
         """Let `token` prove the participant until the hub stops; nothing is stored."""
         self._launched.setdefault(participant, []).append(token_hash(token))
 
+    def lend(self, participant: str) -> str:
+        """A token for a part of the hub itself that speaks for the participant, until the hub stops
+        or the participant's tokens are revoked. It does not make others need one."""
+        token = new_token()
+        self._lent.setdefault(participant, []).append(token_hash(token))
+        return token
+
     async def owner_of(self, token: str) -> tuple[str, Kind] | None:
         """Whom `token` proves, and what they are; None: nobody. Raises `StoreUnavailable`."""
         mine = token_hash(token)
@@ -219,7 +227,8 @@ class Admission:
         proven = bridge or name
         hashes = self._launched.get(proven, []) + list(await self._store.read(TokenHashes(proven)))
         open_to_all = self._config.auth == "open" and bridge is None
-        if (hashes or not open_to_all) and not proves(frame.token, hashes):
+        lent = self._lent.get(name, []) if not self._state.revocations[name] else []
+        if (hashes or not open_to_all) and not proves(frame.token, [*hashes, *lent]):
             remedy = f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
             if name == OPERATOR:
                 remedy = "only commands of the user who runs the network have its token"

@@ -245,6 +245,7 @@ class Hub:
         """Learn what waits at agents since before the start; beside all else: it may be much."""
         for agent in agents:
             await self.kernel.until_readable(partial(self._restore_queue, agent, head))
+        await self.kernel.until_readable(self.services.requests.restore)
 
     async def _restore_queue(self, agent: str, head: int) -> None:
         self.kernel.queues.restore(agent, await self.store.read(OpenWakes(agent, head)))

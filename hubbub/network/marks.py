@@ -87,3 +87,8 @@ class MemoryKeys(_Announced[str, bool]):
         known = dict(self._stored.get(participant, {}))
         known |= {key: of[-1] for (who, key), of in self._announced.items() if who == participant}
         return {key for key, there in known.items() if there}
+
+    def owners(self, prefix: str) -> list[str]:
+        """Who has a stored key that begins like this."""
+        every = self._stored.items()
+        return [who for who, keys in every if any(key.startswith(prefix) for key in keys)]

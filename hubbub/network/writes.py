@@ -125,7 +125,7 @@ class Writes:
         draft, cause, seq = entry.draft, None, None
         if draft.cause_id is not None:
             seq, entry.turn = cause_position(draft.cause_id, draft.sender_id)
-            if isinstance(draft.purpose, RequestMark) and draft.purpose.id:
+            if isinstance(draft.purpose, RequestMark) and draft.purpose.ends:
                 # What ends a request is a word about that, by whatever way the worker came to it.
                 seq = parse_message_id(draft.purpose.id) or seq
             cause = self.causes.recent(seq)

@@ -75,6 +75,8 @@ def marks(message: Message) -> str:
                 found.append(f"[task{by}]")
             case "result":
                 found.append(f"[result of {one_line(request.id)}]")
+            case "question" | "reply":
+                found.append(f"[{request.kind} about {one_line(request.id)}]")
             case "failed":
                 why = f": {one_line(request.outcome)}" if request.outcome else ""
                 found.append(f"[{one_line(request.id)} failed{why}]")

@@ -257,9 +257,9 @@ class Delegate(Speech):
 class Report(Speech):
     request: Annotated[str, Field(min_length=1, max_length=64)]
     """The request's id: that of the message which asked (m42)."""
-    status: Literal["result", "failed"]
+    status: Literal["result", "failed", "question"]
     text: Text
-    """The result, or what went wrong."""
+    """The result, what went wrong, or what you must know to go on."""
 
 
 class ListRequests(Input):
@@ -285,6 +285,10 @@ class Request(Model):
     """Of a failed one: a code such as `timeout`, `stopped`, `no_report`, `reported`."""
     answer: str | None = None
     """Id of the message that ended it."""
+    question: str | None = None
+    """Id of the message by which the worker has last asked back."""
+    reply: str | None = None
+    """Id of the requester's message that replies to it; None: the worker waits for that."""
 
 
 class Requests(Model):

@@ -137,15 +137,21 @@ DEFAULT_DEADLINE_S: float = 600
 
 
 class RequestMark(Model):
-    """What a message means for a request: it asks, or ends what was asked."""
+    """What a message means for a request: it asks, or ends what was asked. Between the two the
+    worker may ask back (`question`), and who has asked replies."""
 
     id: str
     """The request: the id of the message that asked; empty in that message itself."""
-    kind: Literal["task", "result", "failed"]
+    kind: Literal["task", "question", "reply", "result", "failed"]
     outcome: str = ""
     """Of a failed one: a code such as `timeout`, `stopped`, `no_report`, `reported`."""
     deadline: AwareDatetime | None = None
     """Of a task."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether the request is over by it."""
+        return self.kind in ("result", "failed")
 
 
 class Message(Model):
@@ -185,7 +191,7 @@ class Message(Model):
     outside: bool = False
     """Whether it carries content from outside the network, whose author is not a participant."""
     request: RequestMark | None = None
-    """Of messages that ask for work, or end such a request."""
+    """Of messages that ask for work, ask back or reply about it, or end such a request."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
     """What a person wishes for a turn that runs in the thread."""
     amends: Amendment | None = None
@@ -221,6 +227,13 @@ class Message(Model):
         if self.sender_kind != "system" or self.timer_of is not None or self.request is not None:
             return False
         return not (isinstance(self.content, dict) and "mod" in self.content)
+
+    @property
+    def task(self) -> str | None:
+        """The request that its reader is to work on because of it: the id to report with."""
+        if self.request is None or self.request.kind not in ("task", "reply"):
+            return None
+        return self.request.id or self.id
 
     @property
     def text(self) -> str:

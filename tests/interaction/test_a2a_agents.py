@@ -41,6 +41,8 @@ class Clerk(Agent):
                 raise
         if message.text == "fail":
             raise ValueError("I cannot")
+        if message.text == "paint":
+            return f"painted {(await self.ask(message, 'Which colour?', timeout=3600)).text}"
         return f"done: {message.text}"
 
 
@@ -67,6 +69,11 @@ class Here:
 
     async def said(self, text: str, *, to: str = "far") -> None:
         await self.ann.call("send_text_message", to=to, text=text)
+
+    async def kind(self) -> tuple[str, str]:
+        """What the next message to the person means for a request, and its text."""
+        answer = await self.answer()
+        return (answer.request.kind if answer.request is not None else ""), answer.text
 
     async def answer(self) -> Message:
         """What is said to the person next."""
@@ -201,6 +208,17 @@ async def test_a_question_of_it_is_the_answer_and_what_is_said_next_goes_on_with
             "https://files.example.org/a.pdf",
         )
         assert (heard[1]["taskId"], heard[1]["contextId"]) == ("t1", "c1")
+
+
+@pytest.mark.behaviour("I-43")
+async def test_a_question_of_it_keeps_a_request_of_this_network_open_until_the_reply() -> None:
+    async with soon(), elsewhere(Clerk()) as (far, url), here(url) as net, net.process():
+        await net.ann.call("delegate", to="far", task="paint")
+        assert await net.kind() == ("question", "Which colour?")
+        await net.said("red")
+        assert await net.kind() == ("result", "painted red")
+        there = (await requests(far)).requests
+        assert [each.state for each in there] == ["result"]
 
 
 def failing(method: str, params: Mapping[str, Any]) -> Any:

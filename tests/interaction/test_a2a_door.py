@@ -36,7 +36,7 @@ from hubbub import Agent, LlmAgent, Message, Network, tool
 from hubbub.config.models import A2aConfig, DailyBudgets
 from hubbub.protocol.control import Approvals
 from hubbub.protocol.operations import ThreadPage
-from tests.interaction.agent_rig import call, playing, says
+from tests.interaction.agent_rig import call, finish, playing, says
 from tests.interaction.peers import soon
 
 BINDINGS = ("JSONRPC", "HTTP+JSON")
@@ -49,7 +49,7 @@ async def paint(colour: str) -> str:
 
 
 class Echo(Agent):
-    """Repeats what it is asked for; `wait` never ends, `fail` fails."""
+    """Repeats what it is asked for; `wait` never ends, `fail` fails, `paint` needs a colour."""
 
     def __init__(self) -> None:
         self.waits = asyncio.Event()
@@ -60,6 +60,9 @@ class Echo(Agent):
             await asyncio.get_running_loop().create_future()
         if message.text == "fail":
             raise ValueError("I cannot")
+        if message.text == "paint":
+            colour = await self.ask(message, "Which colour?", timeout=3600)
+            return f"painted {colour.text}"
         return f"done: {message.text}"
 
 
@@ -74,7 +77,7 @@ class Door:
         self, binding: str = "JSONRPC", key: str = "ann", **more: Any
     ) -> AsyncIterator[A2aClient]:
         headers = {"authorization": f"Bearer {key}"}
-        async with httpx.AsyncClient(headers=headers, trust_env=False) as http:
+        async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=None) as http:
             config = ClientConfig(httpx_client=http, supported_protocol_bindings=[binding], **more)
             made = await ClientFactory(config).create_from_url(f"{self.url}/a2a/echo")
             yield made
@@ -91,6 +94,27 @@ def asks(text: str, id: str = "one", *, wait: bool = True, **more: Any) -> SendM
     message = A2aMessage(message_id=id, role=Role.ROLE_USER, parts=[Part(text=text)], **more)
     config = SendMessageConfiguration(return_immediately=not wait)
     return SendMessageRequest(message=message, configuration=config)
+
+
+@asynccontextmanager
+async def notified(
+    answers: asyncio.Event | None = None,
+) -> AsyncIterator[tuple[str, asyncio.Queue[bytes]]]:
+    """An address, and the requests that come to it: head in small letters and body. They are
+    answered at once, or as soon as it `answers`."""
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        size = next(line for line in head.lower().split(b"\r\n") if b"content-length" in line)
+        heard.put_nowait(head.lower() + await reader.readexactly(int(size.split(b":")[1])))
+        if answers is not None:
+            await answers.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(receive, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", heard
 
 
 async def sent(client: A2aClient, asked: SendMessageRequest) -> Task:
@@ -171,6 +195,56 @@ async def test_who_leaves_a_stream_ends_no_task_and_a_hub_that_comes_back_knows_
         assert (await ann.get_task(GetTaskRequest(id=task.id))).id == task.id
 
 
+@pytest.mark.behaviour("I-43")
+@pytest.mark.parametrize("binding", BINDINGS)
+async def test_an_agent_asks_back_and_a_message_with_the_task_goes_on_with_it(binding: str) -> None:
+    async with door() as there, soon(), there.client(binding, streaming=False) as ann:
+        asked = await sent(ann, asks("paint"))
+        assert asked.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+        assert asked.status.message.parts[0].text == "Which colour?"
+        async with there.client(binding) as other:
+            follows = other.subscribe(SubscribeToTaskRequest(id=asked.id))
+            assert (await anext(follows)).task.status.state == asked.status.state
+            done = await sent(ann, asks("red", "two", task_id=asked.id))
+            assert done.status.state == TaskState.TASK_STATE_COMPLETED
+            assert (done.id, done.artifacts[0].parts[0].text) == (asked.id, "painted red")
+            events = [event async for event in follows]
+            states = [e.status_update.status.state for e in events if e.HasField("status_update")]
+            assert states == [TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED]
+            again = [event async for event in other.send_message(asks("paint", "three"))]
+        assert again[-1].status_update.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+        id = again[0].task.id
+        known = await ann.get_task(GetTaskRequest(id=asked.id))
+        said = [(Role.Name(m.role), m.parts[0].text) for m in known.history]
+        assert [text for _, text in said] == ["paint", "Which colour?", "red"]
+        assert said[1][0] == "ROLE_AGENT"
+        cancelled = await ann.cancel_task(CancelTaskRequest(id=id))
+        assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
+
+
+@pytest.mark.behaviour("I-43")
+async def test_a_model_asks_back_in_one_turn_and_reports_in_the_next(tmp_path: Path) -> None:
+    question = {"request": "m1", "status": "question", "text": "Which colour?"}
+    report = {"request": "m1", "status": "result", "text": "It is red."}
+    answers = [says(call("report", **each), finish()) for each in (question, report)]
+    async with playing(*answers) as model, soon():
+        painter = LlmAgent("echo", model="m", base_url=model.base_url, retries=0)
+        kept: dict[str, Any] = {"store": "sqlite:log.db", "folder": tmp_path}
+        settings = A2aConfig(agents=["echo"])
+        async with Network(painter, a2a=settings, **kept) as net:
+            there = Door(net, Echo(), await net.serve(page=False))
+            async with there.client(streaming=False) as ann:
+                asked = await sent(ann, asks("paint it"))
+                assert asked.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+        async with Network(painter, a2a=settings, **kept) as net:  # the hub came back meanwhile
+            there = Door(net, Echo(), await net.serve(page=False))
+            async with there.client(streaming=False) as ann:
+                task = await ann.get_task(GetTaskRequest(id=asked.id))
+                assert task.status.message.parts[0].text == "Which colour?"
+                done = await sent(ann, asks("red", "two", task_id=asked.id))
+                assert done.artifacts[0].parts[0].text == "It is red."
+
+
 @pytest.mark.behaviour("I-30")
 async def test_tasks_of_one_asker_end_in_order_and_one_beyond_a_budget_fails_with_the_reason() -> (
     None
@@ -214,28 +288,16 @@ async def test_a_stream_says_that_a_task_waits_for_an_approval_and_goes_on_after
 
 @pytest.mark.behaviour("I-32")
 async def test_notifications_go_to_allowed_addresses_only_and_tell_the_end() -> None:
-    heard: asyncio.Queue[bytes] = asyncio.Queue()
-
-    async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        size = next(line for line in head.lower().split(b"\r\n") if b"content-length" in line)
-        heard.put_nowait(head.lower() + await reader.readexactly(int(size.split(b":")[1])))
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(receive, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with server, door() as there, soon(), there.client(streaming=False) as ann:
+    async with notified() as (url, heard), door() as there, soon(), there.client() as ann:
         asked = asks("sum")
-        config = TaskPushNotificationConfig(url=f"http://127.0.0.1:{port}/", token="t0")
-        for url in (
+        config = TaskPushNotificationConfig(url=url, token="t0")
+        for wrong in (
             "http://localhost:1/",
             "http://10.0.0.1/",
             f"http://{'a' * 70}.org",
             "file:///x",
         ):
-            config_ = TaskPushNotificationConfig(url=url)
+            config_ = TaskPushNotificationConfig(url=wrong)
             asked.configuration.task_push_notification_config.CopyFrom(config_)
             with pytest.raises(InvalidParamsError):
                 await sent(ann, asked)

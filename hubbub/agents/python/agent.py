@@ -7,6 +7,7 @@ class Echo(Agent):
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -102,8 +103,9 @@ class Agent:
     def on_request(self, message: Message) -> Handled:
         """A task delegated by another agent: the return value is reported as its result.
 
-        An exception ends the request as failed. For an agent that does not define it, tasks are
-        treated as direct messages, and the return value of that handler is the result.
+        An exception ends the request as failed. To ask back, `await self.ask(message, ...)`. For an
+        agent that does not define it, tasks are treated as direct messages, and the return value of
+        that handler is the result.
         """
         return None
 
@@ -155,17 +157,24 @@ class Agent:
 
     async def ask(
         self,
-        to: str,
+        to: str | Message,
         content: JsonValue,
         timeout: float = 30.0,  # noqa: ASYNC109 - the common case needs no second block
     ) -> Message:
         """Send a direct message to one participant and wait for the answer.
 
-        The answer is not passed to `on_direct`. Raises TimeoutError after `timeout` seconds, and
-        `OperationError` when the hub refuses: `wait_cycle` if the other one is already waiting for
-        an answer of this agent, directly or through others.
+        With a message of `on_request` in place of a name, the participant that delegated the task
+        is asked, and the request says so. The answer is not passed to `on_direct`. Raises
+        TimeoutError after `timeout` seconds, and `OperationError` when the hub refuses:
+        `wait_cycle` if the other one is already waiting for an answer of this agent, directly or
+        through others.
         """
-        return await self._linked.ask(to, _said(content), timeout)
+        if isinstance(to, str):
+            operation, said = _said(content)
+            return await self._linked.ask(to, timeout, operation, to=to, **said)
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        asks: dict[str, JsonValue] = {"request": to.task or to.id, "status": "question"}
+        return await self._linked.ask(to.sender_id, timeout, "report", **asks, text=text)
 
     async def delegate(self, to: str, task: str, *, deadline_s: float = DEFAULT_DEADLINE_S) -> str:
         """Delegate work to another agent, and wait for the result that it reports.
@@ -270,11 +279,12 @@ class Agent:
         return self._link
 
     async def _speak(self, content: JsonValue, outside: bool, **where: JsonValue) -> SendResult:
-        said = _said(content)
-        operation = "send_text_message" if "text" in said else "send_message"
+        operation, said = _said(content)
         return await self._linked.speak(operation, **where, **said, **marks(outside))
 
 
-def _said(content: JsonValue) -> dict[str, JsonValue]:
-    """The arguments for sending `content`: a text, or other JSON."""
-    return {"text": content} if isinstance(content, str) else {"content": content}
+def _said(content: JsonValue) -> tuple[str, dict[str, JsonValue]]:
+    """The operation that sends `content`, a text or other JSON, and its arguments."""
+    if isinstance(content, str):
+        return "send_text_message", {"text": content}
+    return "send_message", {"content": content}

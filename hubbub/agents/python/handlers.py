@@ -138,7 +138,7 @@ class HandlerBackend(AgentBackend):
                 recorder.step(Step(n=scope.step, calls=calls, at_ms=at, duration_ms=took))
 
     def _handler(self, message: Message, reason: str) -> HandlerName:
-        if _is_task(message) and self._defines("on_request"):
+        if message.task is not None and self._defines("on_request"):
             return "on_request"
         name = _BY_REASON.get(reason, "on_direct" if message.type == "direct" else "on_mention")
         if name == "on_reply" and not self._defines("on_reply"):
@@ -151,19 +151,19 @@ class HandlerBackend(AgentBackend):
         answer = await self._call(partial(handler, message))
         if answer is None or answer == "":
             return
-        if _is_task(message):
-            await self._report(message, _json(answer, name))
+        if message.task is not None:
+            await self._report(message.task, _json(answer, name))
         else:
             await self._agent.answer(message, _json(answer, name))
 
-    async def _report(self, task: Message, result: JsonValue) -> None:
+    async def _report(self, task: str, result: JsonValue) -> None:
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         try:
             await self._agent.report(task, text)
         except OperationError as exc:
             if exc.code != ErrorCode.REQUEST_OVER:
                 raise
-            log.info("nobody waits for a result any more", request=task.id, reason=exc.message)
+            log.info("nobody waits for a result any more", request=task, reason=exc.message)
 
     def _defines(self, name: HandlerName) -> bool:
         return getattr(type(self._agent), name) is not getattr(Agent, name)
@@ -177,11 +177,6 @@ class HandlerBackend(AgentBackend):
             async with self._plain:
                 result = await run_in_thread(handler)
         return await result if inspect.isawaitable(result) else result
-
-
-def _is_task(message: Message) -> bool:
-    """Whether the message delegates work, whose result has to be reported."""
-    return message.request is not None and message.request.kind == "task"
 
 
 def _overhears(message: Message) -> HandlerName:

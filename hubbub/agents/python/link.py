@@ -122,7 +122,7 @@ class Asks:
 def ends(message: Message, request: str) -> bool:
     """Whether the message ends that request."""
     mark = message.request
-    return mark is not None and mark.kind != "task" and mark.id == request
+    return mark is not None and mark.ends and mark.id == request
 
 
 @dataclass(eq=False)
@@ -169,7 +169,7 @@ class Delegations:
         """Whether a handler waits for the message; the verdict may come later. None: certainly
         not.
         """
-        if message.request is None or message.request.kind == "task":
+        if message.request is None or not message.request.ends:
             return None
         verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if any(delegation.take(message) for delegation in self._open):
@@ -256,8 +256,8 @@ class Link:
         """Show the agent's activity to the others in the thread."""
         await self._outbox.activity(thread_id, data)
 
-    async def ask(self, to: str, content: dict[str, JsonValue], within: float) -> Message:
-        """Send a direct message, and wait for its answer.
+    async def ask(self, to: str, within: float, operation: str, /, **args: JsonValue) -> Message:
+        """Send a direct message by this operation, and wait for its answer.
 
         Raises TimeoutError after `within` seconds, and `OperationError`, also if waiting would
         close a cycle of waiting agents.
@@ -266,8 +266,7 @@ class Link:
             async with _shown_waiting(to), asyncio.timeout(within), self._asks.lock(to):
                 ask = self._asks.begin(to)
                 try:
-                    operation = "send_text_message" if "text" in content else "send_message"
-                    sent = await self.speak(operation, awaits=True, to=to, **content)
+                    sent = await self.speak(operation, awaits=True, **args)
                     return await self._answer(ask, sent)
                 finally:
                     self._asks.end(ask)

@@ -74,7 +74,9 @@ class AskAgent:
         to, text = str(arguments["agent"]), str(arguments["text"])
         try:
             with entered(_CallScope(site.turn, site.step, outside=site.outside, cid=site.cid)):
-                answer = await self._link.ask(to, {"text": text}, self._within)
+                answer = await self._link.ask(
+                    to, self._within, "send_text_message", to=to, text=text
+                )
         except TimeoutError as exc:
             raise ToolFailed(str(exc), error="timeout") from exc
         except OperationError as exc:

@@ -3,6 +3,7 @@
 door    who may ask, and what is answered
 wire    JSON-RPC and REST: a request and its answer, as the SDK's types
 tasks   tasks are requests of the hub
+parts   what messages are made of
 cards   how an agent is described
 push    what becomes of a task, sent to an address
 remote  an agent elsewhere takes turns here

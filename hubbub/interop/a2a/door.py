@@ -7,10 +7,12 @@ network; cards need none.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import TypeAlias
 
 from a2a.types import (
@@ -40,15 +42,19 @@ from pydantic import JsonValue
 from hubbub.config.models import A2aConfig
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.interop.a2a.cards import card_of
+from hubbub.interop.a2a.push import KEY as PUSH_KEY
 from hubbub.interop.a2a.push import Push
-from hubbub.interop.a2a.tasks import OVER, TaskClient, Update, a2a_error
+from hubbub.interop.a2a.tasks import OVER, RESTS, TaskClient, Update, a2a_error
 from hubbub.interop.a2a.wire import STREAMS, JsonRpc, Rest, Wire
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer
+from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Card, Participant
 
-__all__ = ["PATH", "WELL_KNOWN", "A2aDoor"]
+__all__ = ["PATH", "PUSH_KEY", "WELL_KNOWN", "A2aDoor"]
+
+log = get_logger(__name__)
 
 PATH, WELL_KNOWN = "/a2a", "/.well-known"
 MOST_BODY = 4 * 1024 * 1024
@@ -69,11 +75,13 @@ class A2aDoor:
         owner: Owner,
         host: str,
         names: Sequence[str] = (),
+        askers: Mapping[str, str] = MappingProxyType({}),
     ):
         """`cards` are those of agents that the hub has; `attach` leads to the hub, for a peer at an
-        address; `host` is where it listens, `names` are its others."""
+        address; `host` is where it listens, `names` are its others. `askers` are to be notified of
+        tasks since before the hub started, each with a token to follow them by."""
         self._config, self._cards, self._owner = config, cards, owner
-        self._host, self._names = host, names
+        self._host, self._names, self._askers = host, names, askers
         self._clients = RequestClients(attach, TaskClient)
         self._push = Push(config.push_hosts)
         self._server = HttpServer(self._handle)
@@ -82,12 +90,22 @@ class A2aDoor:
     async def __aenter__(self) -> A2aDoor:
         await self._push.__aenter__()
         await self._clients.__aenter__()
+        self._resuming = [asyncio.create_task(self._resume(*each)) for each in self._askers.items()]
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        for task in self._resuming:
+            task.cancel()
         await self._server.close()
         await self._push.__aexit__()
         await self._clients.__aexit__()
+
+    async def _resume(self, name: str, token: str) -> None:
+        """Go on with the notifications of an asker."""
+        try:
+            await self._push.resume(await self._clients.of(name, "human", token, "", key=token))
+        except HubbubError as error:
+            log.warning("notifications do not go on", asker=name, reason=str(error))
 
     async def _handle(self, exchange: Exchange) -> None:
         try:
@@ -183,12 +201,13 @@ class A2aDoor:
             case ListTaskPushNotificationConfigsRequest():
                 return self._push.list(asked)
             case DeleteTaskPushNotificationConfigRequest():
-                self._push.delete(asked)
+                await self._push.delete(asked)
                 return None
         raise ExtendedAgentCardNotConfiguredError("there is no other card")
 
     async def _sent(self, who: TaskClient, agent: str, asked: SendMessageRequest) -> Task:
-        """The task that the message is about; when it is over, unless the asker does not wait."""
+        """The task that the message is about; when it is over or its agent asks back, unless the
+        asker does not wait."""
         config = asked.configuration
         wanted = config.HasField("task_push_notification_config")
         if wanted:
@@ -197,9 +216,9 @@ class A2aDoor:
         if wanted and task.status.state not in OVER:
             config.task_push_notification_config.task_id = task.id
             await self._push.create(who, agent, config.task_push_notification_config)
-        if config.return_immediately or task.status.state in OVER:
+        if config.return_immediately or task.status.state in RESTS:
             return task
-        async with aclosing(who.follow(agent, task.id)) as updates:
+        async with aclosing(who.follow(agent, task.id, until=RESTS)) as updates:
             async for _ in updates:
                 pass
         bound = GetTaskRequest(id=task.id)
@@ -212,7 +231,7 @@ class A2aDoor:
         if isinstance(asked, SendMessageRequest):
             asked.configuration.return_immediately = True
             id = (await self._sent(who, agent, asked)).id
-            updates = who.follow(agent, id, KEEP_ALIVE_S)
+            updates = who.follow(agent, id, KEEP_ALIVE_S, RESTS)
         else:
             assert isinstance(asked, SubscribeToTaskRequest), "the other one that streams"
             await who.check_open(agent, asked.id)

@@ -2,7 +2,8 @@
 
     message -> task    working           what it says of it is in the record, its text is streamed
                        completed         its result is the answer
-                       input required    its question is the answer, and what is said next goes on
+                       input required    its question is the answer, or asks back in a request, and
+                                         what is said next goes on
                        failed, ...       the turn fails with its words
 
 It is sent the messages that it is to answer and nothing else: other threads, and what was said
@@ -90,6 +91,7 @@ class RemoteAgent:
             turn.called(call.id, errand.failure, "failed")
             raise ModelError(f"the agent elsewhere gives no answer: {errand.failure}")
         text, turn.links = errand.result()
+        turn.asks_back = errand.waits
         turn.called(call.id, text)
         return text
 

@@ -1,8 +1,10 @@
 """Tasks of one participant: each is a request of the hub, and its id that request's.
 
     delegate -> working -> completed    by the agent's report
-                   |-----> failed       by its report, its deadline, or a turn without a report
-                   |-----> canceled     when it was stopped
+                 ^ |-----> failed       by its report, its deadline, or a turn without a report
+                 | |-----> canceled     when it was stopped
+                 | '-----> input required   by its question
+                 '---------------'      by a message with the task's id
 
 Nothing is stored here: what a task is, the log says. A context is the direct thread of the one who
 asks and the agent.
@@ -12,9 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence, Set
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -22,7 +23,6 @@ from typing import TypeAlias
 from a2a.types import (
     Artifact,
     CancelTaskRequest,
-    ContentTypeNotSupportedError,
     GetTaskRequest,
     InternalError,
     InvalidParamsError,
@@ -42,20 +42,19 @@ from a2a.types import (
 )
 from a2a.types import Message as A2aMessage
 from a2a.utils.errors import A2AError
-from google.protobuf.json_format import MessageToDict
-from pydantic import JsonValue
 
 from hubbub.client import Client
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
+from hubbub.interop.a2a.parts import files_of, links, names, text_of
 from hubbub.interop.request_clients import RequestClient
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Request, Requests
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
-from hubbub.protocol.operations import SendResult
+from hubbub.protocol.operations import SendResult, ThreadPage
 
-__all__ = ["OVER", "TaskClient", "Update", "a2a_error"]
+__all__ = ["OVER", "RESTS", "TaskClient", "Update", "a2a_error"]
 
 DEADLINE_S = 24 * 3600.0
 """Seconds that an agent has for a task."""
@@ -66,6 +65,10 @@ OVER = frozenset(
     {TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_CANCELED}
 )
 """States that a task does not leave."""
+RESTS = OVER | {TaskState.TASK_STATE_INPUT_REQUIRED}
+"""States in which nothing comes by itself."""
+MOST_HISTORY = 100
+"""Messages of a thread that are looked through for what belongs to a task."""
 ARTIFACT = "result"
 Update: TypeAlias = Task | TaskStatusUpdateEvent | TaskArtifactUpdateEvent
 """What a stream of a task is made of."""
@@ -87,7 +90,7 @@ class _Follower:
     @property
     def turn(self) -> str:
         """That of the work on it, unless it was taken up into another one."""
-        return f"{self.request.worker}-{self.request.id}"
+        return f"{self.request.worker}-{self.request.reply or self.request.id}"
 
     def about(self, message: Message) -> bool:
         """Whether a message of the agent is part of the work on it."""
@@ -125,7 +128,7 @@ class TaskClient(RequestClient):
         Raises the SDK's errors.
         """
         message = asked.message
-        text, files = _text_of(message.parts), _files_of(message.parts)
+        text, files = text_of(message.parts), files_of(message.parts)
         same = message.SerializeToString(deterministic=True).hex()
         cid = f"a2a:{_digest(self._me, agent, same)}"
         arguments: dict[str, object] = {"outside": True, "attachments": files}
@@ -134,7 +137,11 @@ class TaskClient(RequestClient):
             request = await self._request(agent, message.task_id)
             if message.context_id not in ("", _context(request.thread_id)):
                 raise InvalidParamsError("contextId: it is not that of the task")
-            await self._once("send_text_message", cid, {**arguments, "to": agent, "text": text})
+            about = {"message_id": request.question or request.id}
+            arguments |= {"to": agent, "text": text, "quote": about}
+            await self._once("send_text_message", cid, arguments)
+            self._wake((f for f in self._followers if f.request.id == request.id), ended=True)
+            request = await self._request(agent, request.id)
         else:
             if message.context_id not in ("", self._context_with(agent)):
                 raise InvalidParamsError(
@@ -215,17 +222,21 @@ class TaskClient(RequestClient):
             raise UnsupportedOperationError(f"task {id} is over")
 
     async def follow(
-        self, agent: str, id: str, pause_s: float | None = None
+        self,
+        agent: str,
+        id: str,
+        pause_s: float | None = None,
+        until: Set[TaskState] = OVER,
     ) -> AsyncGenerator[Update | None, None]:
-        """A task, and what becomes of it until it is over; None each time that nothing did for
-        `pause_s` seconds."""
+        """A task, and what becomes of it until it is in one of these states; None each time that
+        nothing did for `pause_s` seconds."""
         request = await self._request(agent, id)
         place = {"task_id": id, "context_id": _context(request.thread_id)}
         written = note = ""
         with self._following(request) as follower:
-            task = await self._as_task(await self._request(agent, id))
+            task = await self._looked(follower)
             yield task
-            while task.status.state not in OVER:
+            while task.status.state not in until:
                 try:
                     async with asyncio.timeout(pause_s):
                         await _news(follower)
@@ -235,7 +246,9 @@ class TaskClient(RequestClient):
                 if follower.note != note:
                     note = follower.note
                     status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
-                    status.message.CopyFrom(_agent_message(note, f"{id}-{_digest(note)}", **place))
+                    status.message.CopyFrom(
+                        _message(Role.ROLE_AGENT, note, f"{id}-{_digest(note)}", **place)
+                    )
                     status.timestamp.GetCurrentTime()
                     yield TaskStatusUpdateEvent(status=status, **place)
                 fresh = follower.written
@@ -249,14 +262,24 @@ class TaskClient(RequestClient):
                     )
                     written = fresh
                 if follower.ended:
-                    follower.ended = False
-                    task = await self._as_task(await self._request(agent, id))
+                    before, turn = task.status.state, follower.turn
+                    task = await self._looked(follower)
                     if task.status.state in OVER:
                         break
+                    if follower.turn != turn:
+                        written = follower.written = ""
+                    if task.status.state != before:
+                        yield TaskStatusUpdateEvent(status=task.status, **place)
             else:
                 return
         for update in _ending(task, written):
             yield update
+
+    async def _looked(self, follower: _Follower) -> Task:
+        """The task as it is by now."""
+        follower.ended = False
+        follower.request = await self._request(follower.request.worker, follower.request.id)
+        return await self._as_task(follower.request)
 
     # What it is ---------------------------------------------------------------------------------
 
@@ -281,28 +304,45 @@ class TaskClient(RequestClient):
         place = {"task_id": request.id, "context_id": _context(request.thread_id)}
         status = TaskStatus(state=_state(request))
         artifacts = []
-        if request.answer is None:
+        said = request.answer or request.reply or request.question
+        if said is None:
             status.timestamp.FromDatetime(request.asked_at)
         else:
-            value = await self.client.call("read_message", id=request.answer)
+            value = await self.client.call("read_message", id=said)
             answer = Message.model_validate(value)
             status.timestamp.FromDatetime(answer.sent_at)
             if request.state == "result":
-                parts = [Part(text=answer.text), *_links(answer)]
+                parts = links(answer)
+                if answer.text != names(parts):  # else they are all there is to say
+                    parts = [Part(text=answer.text), *parts]
                 artifacts.append(Artifact(artifact_id=ARTIFACT, name=ARTIFACT, parts=parts))
-            else:
-                status.message.CopyFrom(_agent_message(answer.text, answer.id, **place))
-        question = A2aMessage(
-            message_id=request.id, role=Role.ROLE_USER, parts=[Part(text=request.task)], **place
-        )
+            elif said != request.reply:
+                status.message.CopyFrom(_message(Role.ROLE_AGENT, answer.text, answer.id, **place))
+        history = [_message(Role.ROLE_USER, request.task, request.id, **place)]
         most = _history_length(asked)
+        if request.question is not None and most != 0:
+            history += await self._said_about(request, place)
         return Task(
             id=request.id,
             context_id=place["context_id"],
             status=status,
             artifacts=artifacts,
-            history=[] if most == 0 else [question],
+            history=history[-most:] if most else history if most is None else [],
         )
+
+    async def _said_about(self, request: Request, place: dict[str, str]) -> Sequence[A2aMessage]:
+        """The questions about a task, and what its asker has said since."""
+        thread, known = request.thread_id, {request.id}
+        value = await self.client.call("read_thread", thread=thread, limit=MOST_HISTORY)
+        found = list[A2aMessage]()
+        for message in ThreadPage.model_validate(value).messages:
+            mark = message.request
+            about = mark.id if mark is not None else message.quote and message.quote.message_id
+            if about in known and not (mark is not None and mark.ends):
+                known.add(message.id)
+                role = Role.ROLE_USER if message.sender_id == self._me else Role.ROLE_AGENT
+                found.append(_message(role, message.text, message.id, **place))
+        return found
 
     def _context_with(self, agent: str) -> str:
         return _context(thread_ids.direct((self._me, agent)))
@@ -381,6 +421,8 @@ async def _news(follower: _Follower) -> None:
 
 
 def _state(request: Request) -> TaskState:
+    if request.state == "open" and request.question is not None and request.reply is None:
+        return TaskState.TASK_STATE_INPUT_REQUIRED
     if request.state == "failed" and request.outcome in ("stopped", "taken_over"):
         return TaskState.TASK_STATE_CANCELED
     return STATES.get(request.state, TaskState.TASK_STATE_FAILED)
@@ -396,50 +438,14 @@ def _context(thread_id: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"hubbub:{thread_id}"))
 
 
-def _agent_message(text: str, id: str, task_id: str, context_id: str) -> A2aMessage:
+def _message(role: Role, text: str, id: str, task_id: str, context_id: str) -> A2aMessage:
     return A2aMessage(
         message_id=id,
         task_id=task_id,
         context_id=context_id,
-        role=Role.ROLE_AGENT,
+        role=role,
         parts=[Part(text=text)],
     )
-
-
-def _text_of(parts: Iterable[Part]) -> str:
-    texts = []
-    for part in parts:
-        match part.WhichOneof("content"):
-            case "text":
-                texts.append(part.text)
-            case "data":
-                texts.append(json.dumps(MessageToDict(part)["data"], ensure_ascii=False))
-            case "raw":
-                raise ContentTypeNotSupportedError("files are taken by their URL only")
-            case None:
-                raise InvalidParamsError("parts: one of them is empty")
-    return "\n\n".join(texts) or ", ".join(part.filename or part.url for part in parts)
-
-
-def _files_of(parts: Iterable[Part]) -> list[JsonValue]:
-    return [
-        {
-            "name": (part.filename or part.url.rpartition("/")[2] or "file")[:255],
-            "media_type": part.media_type or "application/octet-stream",
-            "uri": part.url,
-        }
-        for part in parts
-        if part.WhichOneof("content") == "url"
-    ]
-
-
-def _links(message: Message) -> list[Part]:
-    """Files that stand elsewhere; those of the network others cannot read."""
-    return [
-        Part(url=file.uri, filename=file.name, media_type=file.media_type)
-        for file in message.attachments
-        if file.uri.startswith(("http://", "https://"))
-    ]
 
 
 def _digest(*parts: str) -> str:

@@ -152,7 +152,7 @@ class AcpTurn:
         wanted = plan.reply_required or not {"direct", "mention"}.isdisjoint(plan.reasons)
         if self._place.config.final_text == "record" or not (wanted and step.text):
             return None
-        task = next((m.id for m in plan.incoming if m.request and m.request.kind == "task"), None)
+        task = next((m.task for m in plan.incoming if m.task), None)
         if self._has_spoken() and task is None:
             return None
         assert self._prompting is not None, "it has ended just now"

@@ -349,9 +349,9 @@ class TasksMod(Mod):
         mark = message.request
         assert mark is not None, "no other is watched"
         self.host.spawn(self._tell_of_request(mark.id or message.id))
-        if mark.kind != "task":
+        if mark.ends:
             return repository.ended(message, mark, message.text[:BODY])
-        return self._asked(message, mark)
+        return self._asked(message, mark) if mark.kind == "task" else ()
 
     def _asked(self, message: Message, mark: RequestMark) -> Sequence[Statement]:
         """A task for the request that this message makes."""

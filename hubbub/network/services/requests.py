@@ -1,12 +1,13 @@
 """Requests: work that one participant has asked of another. Each ends once.
 
     delegate -> task -> open -> result, failed (`reported`)   by the worker's report
-                          |---> failed                        by the hub's word:
+                         |  |-> failed                        by the hub's word, see below
+                         |-> asked back -> open               by its question, and the reply
 
     timeout     its deadline has passed
     no_report   the worker's turn has ended without a report
     stopped     that turn, or the wake for it, was stopped; `taken_over` in the same way
-    ...         the worker was never woken: the reason's code
+    ...         the worker, or who is to reply to it, was never woken: the reason's code
 
 What ends a request is a message, and in the same commit as the message the request is over: so the
 one who asked is woken once, whatever dies in between.
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.errors import OperationError
 from hubbub.ids import message_id, parse_message_id
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit, bad_request, forbidden, operation, over_limit
@@ -33,12 +34,14 @@ from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.messages import sender
 from hubbub.network.services.waits import (
+    Questions,
     Wait,
     Waits,
     asked_by,
-    ended_by,
+    changed,
     failure,
     kept,
+    no_way_back,
     over,
     position,
 )
@@ -77,7 +80,6 @@ class RequestService(Service, Gate):
     def __init__(self, kernel: Kernel, stored: StoreState):
         super().__init__(kernel)
         self.waits = Waits()
-        self.watches = self.waits.held
         self._open: dict[int, Request] = {}
         """By the position of the message that asked."""
         self._ends: dict[int, float] = {}
@@ -89,36 +91,39 @@ class RequestService(Service, Gate):
         self._saying: set[int] = set()
         """Those of them of which the hub's word is on its way."""
         self._handed: set[int] = set()
-        """Those whose worker's turn has ended while it waited for somebody else's work."""
+        """Those whose worker's turn has ended while it waited for somebody else: for work, or for
+        the reply to a question."""
+        self._questions = Questions()
         self._answers: dict[str, list[int]] = {}
         """By worker: messages that ended requests of its own, and that no turn may have taken up.
         """
-        self._restored = True
+        self._knows_queues = False
         for body in stored.requests:
             self._keep(Request.model_validate_json(body))
 
+    @property
+    def watches(self) -> object:  # type: ignore[override]  # read only
+        return self.waits.held or self._questions.by_thread
+
     def begin(self) -> None:
-        """Bring to an end what ended while the hub was down."""
         if self._open:
             self.timer.at(min(self._ends.values()))
-            self.kernel.spawn(self._restore())
 
-    async def _restore(self) -> None:
-        self._restored = False
-        store = self.store
-        try:
-            for seq, request in list(self._open.items()):
-                wake = await store.read(WakeOf(request.worker, seq))
-                if wake is not None and wake.reply is None:
-                    reason = Reason(wake.reason)
-                    self.fail(seq, reason, f"it was not woken: {SENTENCES[reason]}")
-                stored = await store.read(TurnById(wake.taken)) if wake and wake.taken else None
-                if stored is not None and stored.end is not None:
-                    self._end_with(seq, TurnEnd.model_validate_json(stored.end))
-        except StoreUnavailable:
-            self._again()
-            return
-        self._restored = True
+    async def restore(self) -> None:
+        """Bring to an end what ended while the hub was down, now that it is known what waits at
+        agents. Raises `StoreUnavailable`."""
+        self._knows_queues = True
+        for seq, request in list(self._open.items()):
+            at = position(request.reply or request.id)
+            wake = await self.store.read(WakeOf(request.worker, at))
+            if wake is not None and wake.reply is None:
+                reason = Reason(wake.reason)
+                self.fail(seq, reason, f"it was not woken: {SENTENCES[reason]}")
+            stored = await self.store.read(TurnById(wake.taken)) if wake and wake.taken else None
+            if stored is not None and stored.end is not None:
+                self._end_with(seq, TurnEnd.model_validate_json(stored.end))
+            elif request.reply is not None:
+                self._handed.add(seq)
 
     # Operations ---------------------------------------------------------------------------
 
@@ -142,7 +147,8 @@ class RequestService(Service, Gate):
     @operation(permission="write", output=SendResult)
     async def report(self, call: Caller, args: Report) -> Draft:
         """Tell who has asked you for something what came of it. This ends the request: there is one
-        report."""
+        report. With the status `question` you ask them for what you must know, and the request
+        stays open: finish, and you are woken by the reply."""
         who = sender(call, args)
         request = await self._visible(call, args.request, who.id)
         if request.worker != who.id:
@@ -220,31 +226,38 @@ class RequestService(Service, Gate):
         if len(draft.recipients) == 1:  # others who hear an answer do not wait for it
             entry.awaited = self.waits.wait_for(draft.sender_id, draft.recipients)
         mark = draft.request
+        if draft.purpose is None and draft.thread_id in self._questions.by_thread:
+            mark = self._reply(entry)
         if mark is None and not draft.awaits:
             return
-        if mark is not None and mark.kind == "task":
-            self._check_task(entry)
-        elif mark is not None:
-            seq = position(mark.id)
-            if seq not in self._open or seq in self._ending:
-                raise over(mark.id, self._open.get(seq))
+        if mark is not None:
+            self._check(entry, mark)
         if draft.awaits and not draft.by_person:
             self._wait(entry)
         if mark is not None:
             entry.rows = (*entry.rows, self._rows)
-            if mark.kind != "task":
+            if mark.ends:
                 self._ending.add(position(mark.id))
 
-    def _check_task(self, entry: Entry) -> None:
+    def _reply(self, entry: Entry) -> RequestMark | None:
+        """The mark that a message has by replying to a question."""
+        request = self._questions.replied(entry.draft)
+        if request is None or position(request.id) in self._ending:
+            return None
+        mark = RequestMark(id=request.id, kind="reply")
+        entry.draft = entry.draft.replace(purpose=mark)
+        return mark
+
+    def _check(self, entry: Entry, mark: RequestMark) -> None:
+        """Raises `OperationError` where a request may not be made, asked about or ended."""
+        seq = position(mark.id)
+        if mark.id and (seq not in self._open or seq in self._ending):
+            raise over(mark.id, self._open.get(seq))
+        if mark.kind in ("task", "question") and entry.hop + HOPS > entry.hop_limit:
+            raise no_way_back(entry)
         asker = entry.draft.sender_id
-        if entry.hop + HOPS > entry.hop_limit:
-            raise OperationError(
-                ErrorCode.HOP_LIMIT,
-                f"interaction {entry.interaction} has no hops left for a result to come back; "
-                "do it yourself, or answer with what there is",
-                details={"interaction_id": entry.interaction, "hops": entry.hop_limit},
-            )
-        if sum(request.requester == asker for request in self._open.values()) >= MOST_OPEN:
+        own = (each for each in self._open.values() if each.requester == asker)
+        if mark.kind == "task" and sum(1 for _ in own) >= MOST_OPEN:
             raise over_limit(f"{MOST_OPEN} requests of yours are open; see list_requests")
 
     def _wait(self, entry: Entry) -> None:
@@ -259,7 +272,7 @@ class RequestService(Service, Gate):
         assert mark is not None, "asked for messages with a mark only"
         if mark.kind == "task":
             return [kept(asked_by(entry, mark, self.kernel.clock.now()))]
-        return [kept(ended_by(self._open[position(mark.id)], entry, mark))]
+        return [kept(changed(self._open[position(mark.id)], entry, mark))]
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """Messages are in the log."""
@@ -278,23 +291,34 @@ class RequestService(Service, Gate):
             self.waits.answered(draft.sender_id, draft.recipients)
         if mark is None:
             return
-        if mark.kind != "task":
+        seq = position(mark.id)
+        if mark.ends:
             self.waits.end(mark.id)
-            self._answered(position(mark.id), entry.seq)
-            self._over(position(mark.id))
-            return
-        request = asked_by(entry, mark, self.kernel.clock.now())
-        self.timer.at(self._keep(request))
+            self._answered(seq, entry.seq)
+            self._over(seq)
+        elif mark.kind == "task":
+            request = asked_by(entry, mark, self.kernel.clock.now())
+            self.timer.at(self._keep(request))
+            self._check_woken(entry, entry.seq, request.worker)
+        elif seq in self._open:
+            request = self._open[seq] = changed(self._open[seq], entry, mark)
+            self._questions.take(request)
+            if mark.kind == "question" or seq in self._handed:  # else a turn is at work on it
+                whom = request.requester if mark.kind == "question" else request.worker
+                self._check_woken(entry, seq, whom)
+
+    def _check_woken(self, entry: Entry, seq: int, agent: str) -> None:
+        """A request whose message does not wake the agent that it is for has failed."""
         for participant, reason, reply in entry.decisions:
-            if participant == request.worker and reply is None:
-                self.fail(entry.seq, reason, f"it was not woken: {SENTENCES[reason]}")
+            if participant == agent and reply is None and agent in self.state.agents:
+                self.fail(seq, reason, f"{agent} was not woken: {SENTENCES[reason]}")
 
     def take_back(self, entry: Entry) -> None:
         draft, mark = entry.draft, entry.draft.request
         if mark is None and not draft.awaits:
             return
         self.waits.end(entry)
-        if mark is not None and mark.kind != "task":
+        if mark is not None and mark.ends:
             self._ending.discard(position(mark.id))
             self._again()
 
@@ -312,11 +336,13 @@ class RequestService(Service, Gate):
         seq = position(request.id)
         until, since = request.deadline.timestamp(), request.asked_at.timestamp()
         self._open[seq], self._ends[seq] = request, self.kernel.steady.moment(until, since)
+        self._questions.take(request)
         return self._ends[seq]
 
     def _over(self, seq: int) -> None:
         self._handed.discard(seq)
-        self._open.pop(seq, None)
+        if (request := self._open.pop(seq, None)) is not None:
+            self._questions.drop(request)
         self._ends.pop(seq, None)
         self._lost.pop(seq, None)
         self._ending.discard(seq)
@@ -331,9 +357,8 @@ class RequestService(Service, Gate):
             request = self._open.get(seq)
             if request is not None and request.worker == agent:
                 self._end_with(seq, end)
-        for seq in tuple(self._handed):
-            if self._open[seq].worker == agent and not self._handed_on(seq):
-                self._end_with(seq, end)
+        for seq in self._left(agent):
+            self._end_with(seq, end)
 
     def _end_with(self, seq: int, end: TurnEnd) -> None:
         if seq not in self._open:
@@ -341,15 +366,24 @@ class RequestService(Service, Gate):
         reason = f": {end.reason}" if end.reason else ""
         if end.by is not None:
             self.fail(seq, "stopped", f"it was stopped{reason}")
-        elif end.outcome == "finished" and self._handed_on(seq):
+        elif end.outcome == "finished" and (not self._knows_queues or self._handed_on(seq)):
             self._handed.add(seq)
         else:
             self.fail(seq, "no_report", f"its turn has ended ({end.outcome}{reason})")
 
+    def _left(self, agent: str) -> list[int]:
+        """What the agent waited for somebody with, and does no more."""
+        handed = self._handed if self._knows_queues else ()
+        of_agent = (seq for seq in handed if self._open[seq].worker == agent)
+        return [seq for seq in of_agent if not self._handed_on(seq)]
+
     def _handed_on(self, seq: int) -> bool:
-        """Whether the worker waits for somebody else's work, or has yet to take it up: it may
-        report when that is done."""
-        worker = self._open[seq].worker
+        """Whether the worker waits for a reply, or for somebody else's work, or has yet to take it
+        up: it may report when that is done."""
+        request, holds = self._open[seq], self.kernel.queues.holds
+        worker, reply = request.worker, request.reply
+        if request.question and (reply is None or holds(worker, position(reply))):
+            return True
         untaken = self._untaken(worker)
         if untaken:
             self._answers[worker] = untaken
@@ -361,10 +395,10 @@ class RequestService(Service, Gate):
         """These turns and wakes were ended in their agents' place."""
         for each in ended:
             self.waits.turn_over(each.agent, each.turn)
-            seq = position(each.turn.rpartition("-")[2])
-            request = self._open.get(seq)
-            if request is not None and request.worker == each.agent:
-                self.fail(seq, each.code, f"{each.agent} was stopped ({each.reason})")
+            own = position(each.turn.rpartition("-")[2])
+            for seq in {own, *self._left(each.agent)} & self._open.keys():
+                if self._open[seq].worker == each.agent:
+                    self.fail(seq, each.code, f"{each.agent} was stopped ({each.reason})")
 
     def absent(self, participant: str, *, replaced: bool) -> None:
         """The participant is gone, and waits for nobody."""
@@ -377,8 +411,6 @@ class RequestService(Service, Gate):
             self._post(seq)
 
     def due(self, now: float) -> float | None:
-        if not self._restored:
-            self.kernel.spawn(self._restore())
         for seq in list(self._lost):
             self._post(seq)
         for seq, request in list(self._open.items()):
@@ -390,7 +422,7 @@ class RequestService(Service, Gate):
 
     def _again(self) -> None:
         """Look once more in a while at what is to be ended."""
-        if self._lost or not self._restored:
+        if self._lost:
             self.timer.at(self.kernel.steady.now() + RETRY_S)
 
     def _post(self, seq: int) -> None:

@@ -166,6 +166,7 @@ class StopService(Service):
                 raise
             if not any(ended):
                 turns.spare([turn])  # it had ended by itself
+                self._ending.hear([Ended(target, agent, why.code, why.by, why.told)])
         return _described(stop, *ended)
 
     async def _find_turn(self, call: Caller, target: str) -> tuple[str, str, str]:

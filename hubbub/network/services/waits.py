@@ -15,7 +15,18 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Request
 from hubbub.protocol.messages import Draft, RequestMark
 
-__all__ = ["Wait", "Waits", "asked_by", "ended_by", "failure", "kept", "over", "position"]
+__all__ = [
+    "Questions",
+    "Wait",
+    "Waits",
+    "asked_by",
+    "changed",
+    "failure",
+    "kept",
+    "no_way_back",
+    "over",
+    "position",
+]
 
 
 def position(id: str) -> int:
@@ -39,10 +50,14 @@ def asked_by(entry: Entry, mark: RequestMark, now: float) -> Request:
     )
 
 
-def ended_by(request: Request, entry: Entry, mark: RequestMark) -> Request:
-    """The request after a numbered message that ends it."""
-    state = "result" if mark.kind == "result" else "failed"
-    ended = {"state": state, "outcome": mark.outcome, "answer": message_id(entry.seq)}
+def changed(request: Request, entry: Entry, mark: RequestMark) -> Request:
+    """The request after a numbered message that asks back, replies, or ends it."""
+    id = message_id(entry.seq)
+    if mark.kind == "question":
+        return request.model_copy(update={"question": id, "reply": None})
+    if mark.kind == "reply":
+        return request.model_copy(update={"reply": id})
+    ended = {"state": mark.kind, "outcome": mark.outcome, "answer": id}
     return request.model_copy(update=ended)
 
 
@@ -75,6 +90,46 @@ def over(id: str, request: Request | None) -> OperationError:
         f"request {id} has ended{by}: {request.state}{outcome}",
         details={key: value for key, value in told.items() if value},
     )
+
+
+def no_way_back(entry: Entry) -> OperationError:
+    """An answer would be one message too many for the interaction."""
+    return OperationError(
+        ErrorCode.HOP_LIMIT,
+        f"interaction {entry.interaction} has no hops left for a result to come back; "
+        "do it yourself, or answer with what there is",
+        details={"interaction_id": entry.interaction, "hops": entry.hop_limit},
+    )
+
+
+class Questions:
+    """Requests whose workers have asked back, and wait for the reply."""
+
+    def __init__(self) -> None:
+        self.by_thread: dict[str, dict[str, Request]] = {}
+        """By thread, then by id, in the order of the questions. To be looked at only."""
+
+    def take(self, request: Request) -> None:
+        """The request as it is now."""
+        self.drop(request)
+        if request.question is not None and request.reply is None:
+            self.by_thread.setdefault(request.thread_id, {})[request.id] = request
+
+    def drop(self, request: Request) -> None:
+        """It waits for no reply."""
+        known = self.by_thread.get(request.thread_id, {})
+        known.pop(request.id, None)
+        if not known:
+            self.by_thread.pop(request.thread_id, None)
+
+    def replied(self, draft: Draft) -> Request | None:
+        """The request that a message says more about: the one whose question it quotes, or the
+        first of those that its sender has made."""
+        quoted = draft.quote.message_id if draft.quote is not None else None
+        for request in self.by_thread.get(draft.thread_id, {}).values():
+            if request.requester == draft.sender_id and quoted in (None, request.question):
+                return request
+        return None
 
 
 def kept(request: Request) -> RequestKept:

@@ -127,6 +127,8 @@ export const later = {
     task: (until) => `Task, until ${until}`,
     taskNoDeadline: "Task",
     result: "Result of",
+    question: "Question about",
+    reply: "Reply about",
     failed: (why) => `Failed${why ? ` (${why})` : ""}:`,
     outcomes: {
       timeout: "out of time", stopped: "stopped", no_report: "no report", reported: "",

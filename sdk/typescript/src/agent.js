@@ -254,6 +254,11 @@ function answers(message, asked) {
   return message.reply_to === asked.id || causes.includes(message.cause_id ?? "");
 }
 
+/** The request that a message makes, or says more about: the id to report with. @param {Message} message */
+function taskOf({ id, request }) {
+  return request && ["task", "reply"].includes(request.kind) ? request.id || id : null;
+}
+
 /** A turn of an agent: what its handler works with. */
 export class Turn {
   /** @param {Agent} agent @param {string} id @param {Message} message @param {boolean} resumed */
@@ -322,20 +327,24 @@ export class Turn {
   /**
    * Ask another agent or a person in a direct message, and wait for the answer, which wakes nothing
    * then. Rejects when the turn is ended, with a CallError where the hub refuses, and with a
-   * TimeoutError after `within` seconds.
-   * @param {string} to
+   * TimeoutError after `within` seconds. `to` a task that the turn works on asks who has delegated it.
+   * @param {string | Message} to
    * @param {string} text
    * @param {number} [within]
    * @returns {Promise<Message>}
    */
   async ask(to, text, within = 300) {
+    const about = typeof to === "string" ? null : taskOf(to) ?? to.id;
+    if (typeof to !== "string") to = to.sender_id;
     const { asks } = this.agent;
     while (asks.has(to)) await Promise.race([asks.get(to)?.answer, rejected(this.ended)]);
     const ask = new Ask();
     asks.set(to, ask);
     const late = AbortSignal.timeout(within * 1000);
     try {
-      const sent = await this.call("send_text_message", { to, text, awaits: true });
+      const sent = about
+        ? await this.call("report", { request: about, status: "question", text, awaits: true })
+        : await this.call("send_text_message", { to, text, awaits: true });
       const code = sent.not_woken?.[to];
       if (code) throw new CallError({ code, message: `${to} is kept from answering: ${code}` });
       ask.asked = sent.message;
@@ -456,9 +465,10 @@ export class Turn {
     const message = /** @type {Message} */ (this.messages.at(-1));
     const answer = await handler(message, this);
     if (answer === null || answer === undefined || answer === "") return;
-    if (message.request?.kind !== "task") return void (await this.say(answer));
+    const request = taskOf(message);
+    if (!request) return void (await this.say(answer));
     const text = typeof answer === "string" ? answer : JSON.stringify(answer);
-    await this.call("report", { request: message.id, status: "result", text });
+    await this.call("report", { request, status: "result", text });
   }
 
   /** What the handler has called itself is a step, too. */

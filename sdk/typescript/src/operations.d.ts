@@ -1421,7 +1421,7 @@ export interface Message {
   spoken_by?: string | null;
   /** Whether it carries content from outside the network, whose author is not a participant. */
   outside?: boolean;
-  /** Of messages that ask for work, or end such a request. */
+  /** Of messages that ask for work, ask back or reply about it, or end such a request. */
   request?: RequestMark | null;
   /** What a person wishes for a turn that runs in the thread. */
   mode?: "queue" | "steer" | "interrupt" | null;
@@ -2096,8 +2096,8 @@ export interface Report {
   mode?: "queue" | "steer" | "interrupt" | null;
   /** The request's id: that of the message which asked (m42). */
   request: string;
-  status: "result" | "failed";
-  /** The result, or what went wrong. */
+  status: "result" | "failed" | "question";
+  /** The result, what went wrong, or what you must know to go on. */
   text: string;
 }
 
@@ -2116,6 +2116,10 @@ export interface Request {
   outcome?: string;
   /** Id of the message that ended it. */
   answer?: string | null;
+  /** Id of the message by which the worker has last asked back. */
+  question?: string | null;
+  /** Id of the requester's message that replies to it; None: the worker waits for that. */
+  reply?: string | null;
 }
 
 export interface RequestApproval {
@@ -2134,11 +2138,11 @@ export interface RequestApproval {
   reason?: string;
 }
 
-/** What a message means for a request: it asks, or ends what was asked. */
+/** What a message means for a request: it asks, or ends what was asked. Between the two the worker may ask back (`question`), and who has asked replies. */
 export interface RequestMark {
   /** The request: the id of the message that asked; empty in that message itself. */
   id: string;
-  kind: "task" | "result" | "failed";
+  kind: "task" | "question" | "reply" | "result" | "failed";
   /** Of a failed one: a code such as `timeout`, `stopped`, `no_report`, `reported`. */
   outcome?: string;
   /** Of a task. */
@@ -3207,7 +3211,7 @@ export interface Operations {
   reopen_thread: { args: WhichThread; result: ThreadState };
   /** Reply under a message: opens or continues that message's own reply thread. To answer beside the message, in its thread itself, send a text to the thread's id instead. */
   reply: { args: Reply; result: SendResult };
-  /** Tell who has asked you for something what came of it. This ends the request: there is one report. */
+  /** Tell who has asked you for something what came of it. This ends the request: there is one report. With the status `question` you ask them for what you must know, and the request stays open: finish, and you are woken by the reply. */
   report: { args: Report; result: SendResult };
   /** Ask people whether a call of yours may run. Asking again for the same call of a turn tells how it stands, and asks nobody twice. */
   request_approval: { args: RequestApproval; result: Approval };

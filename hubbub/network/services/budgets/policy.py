@@ -50,7 +50,9 @@ def may_loop(entry: Entry, ledger: BudgetAccount | None) -> bool:
     if draft.sender_kind != "agent" or entry.by_person or draft.awaits or entry.awaited:
         return False
     mark = None if draft.purpose is None else draft.request
-    return mark is None or (mark.kind == "task" and (ledger is None or not ledger.opened_by_person))
+    if mark is not None and mark.kind == "task":
+        return ledger is None or not ledger.opened_by_person
+    return mark is None or not mark.ends
 
 
 class Policies(NamedTuple):
@@ -72,7 +74,7 @@ class PolicyResult:
         self._judges, self._entry = judges, entry
         self._draft, self._thread = entry.draft, entry.thread
         mark = entry.draft.request
-        self._person, self._ends = entry.by_person, mark is not None and mark.kind != "task"
+        self._person, self._ends = entry.by_person, mark is not None and mark.ends
         self._monotonic = monotonic
         self._barrier = None if self._person else ledger.barrier(now)
         """A limit that lets the message wake nobody at all."""

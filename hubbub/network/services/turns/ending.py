@@ -165,6 +165,11 @@ class Ending:
             self._kernel.spawn(self._tell_mods(begun))
         for agent, of_agent in groupby(ended, key=lambda each: each.agent):
             self.tell(agent, [each.turn for each in of_agent], why)
+        self.hear(ended)
+
+    def hear(self, ended: Sequence[Ended]) -> None:
+        """These are over, and that is durable. One that had ended by itself may have left something
+        open."""
         for hear in self.heard:
             hear(ended)
 

@@ -6,7 +6,8 @@ import { Icon } from "../../parts/icon.js";
 import { later } from "../../texts-later.js";
 
 const words = later.marks;
-const MOODS = { task: "info", result: "ok", failed: "danger" };
+const MOODS = { task: "info", question: "warn", result: "ok", failed: "danger" };
+const ICONS = { question: "help", reply: "reply", result: "check", failed: "warning" };
 
 /** Beside the sender's name. */
 export function SpokenBy({ by }) {
@@ -26,14 +27,14 @@ export function Marks({ app, message, follows }) {
 }
 
 function Request({ app, request: { id, kind, outcome = "", deadline } }) {
-  const mood = MOODS[kind];
+  const mood = MOODS[kind] ?? "";
   if (kind === "task") {
     return html`<span class=${`chip ${mood}`} title=${deadline && fullTime(deadline)}>
       <${Icon} name="forward" size=${12} />${deadline ? words.task(timeOf(deadline)) : words.taskNoDeadline}</span>`;
   }
   const why = words.outcomes[outcome] ?? outcome;
-  return html`<span class=${`chip ${mood}`}><${Icon} name=${kind === "result" ? "check" : "warning"} size=${12} />
-    ${kind === "result" ? words.result : words.failed(why)}${" "}
+  return html`<span class=${`chip ${mood}`}><${Icon} name=${ICONS[kind]} size=${12} />
+    ${kind === "failed" ? words.failed(why) : words[kind]}${" "}
     <a href=${app.router.href("message", [id])}>${words.request}</a></span>`;
 }
 
