@@ -11,7 +11,7 @@ SEEDS ?= 1000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-npm test-bridges test-postgres test-cluster test-frameworks soak test-websocket test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
+.PHONY: help run test test-fast test-slow test-page test-npm test-bridges test-postgres test-cluster test-frameworks soak test-websocket test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean test-a2a
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ soak: $(VENV)/.installed-dev ## a hub with all mods for an hour, among deaths (M
 
 test-websocket: $(VENV)/.installed-dev ## the WebSocket protocol's own cases, by a suite that needs Python 2.7 (PYTHON2=...)
 	@$(BIN)/python -m tests.websocket
+
+test-a2a: $(VENV)/.installed-dev ## the A2A project's own compatibility kit, a checkout of it (A2A_TCK=...)
+	@$(BIN)/python -m tests.a2a
 
 test-model: $(VENV)/.installed-model ## real agents with a small model in this process (MODEL=FILE.gguf for another)
 	@HUBBUB_TEST_MODEL="$(MODEL)" $(BIN)/python -m pytest -q --timeout 3600 tests/model

@@ -1,0 +1,1 @@
+"""The A2A project's own compatibility kit against a hub."""
