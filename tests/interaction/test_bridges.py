@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -36,6 +36,7 @@ from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.protocol.thread_ids import is_participant_id
 from tests.doc_pages import example
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually, soon
+from tests.interaction.stop_rig import begin
 
 TOKEN = "hub_bridge"
 ALICE, BOB = Person("alice", "Alice"), Person("@bob:elsewhere", "Bob")
@@ -89,8 +90,9 @@ async def bridge(net: Network, pairs: Path) -> AsyncIterator[Room]:
 
 
 @asynccontextmanager
-async def network(hubs: Networks) -> AsyncIterator[tuple[Network, Peer]]:
+async def network(hubs: Networks, **more: object) -> AsyncIterator[tuple[Network, Peer]]:
     file = config(
+        network=more,
         channels={"dev": {}},
         agents={"helper": {"kind": "python", "class": "none.py:None", "channels": ["dev"]}},
         bridges={"room": {"kind": "irc", "channels": {"dev": "#dev"}}},
@@ -185,6 +187,27 @@ async def test_nobody_but_its_bridge_joins_as_a_person_of_the_other_chat(
         for what in ({"scope": "agent", "target": "helper"}, {"scope": "all"}):
             with pytest.raises(OperationError, match="only an owner"):
                 await puppet.call("stop", **what)
+
+
+@pytest.mark.behaviour("I-35")
+async def test_who_is_outside_decides_no_approval_and_wakes_no_more_than_the_budgets_allow(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    daily = {"network": {"wakes": 1}}
+    async with network(in_memory, daily=daily) as (net, ann), bridge(net, tmp_path / "p") as room:
+        helper = await net.join("helper", "agent", turns=True)
+        await room.tell(Said("$1", ALICE, "#dev", "@helper tidy up"))
+        await room.tell(Said("$2", ALICE, "#dev", "@helper and sweep"))
+        turn = await begin(helper)
+        second, notice = await helper.take(2)
+        assert (second["message"]["content"], "wake" in second) == ("@helper and sweep", False)
+        assert notice["message"]["content"]["code"] == "daily_network"
+        asked: dict[str, Any] = {"turn": turn, "call": "1:c", "tool": "sweep", "arguments": {}}
+        approval = await helper.call("request_approval", **asked)
+        puppet = await net.local.join("room-alice", "human", token=TOKEN)
+        with pytest.raises(OperationError):
+            await puppet.call("approve", id=approval["id"])
+        assert (await ann.call("read_approval", id=approval["id"]))["state"] == "pending"
 
 
 @pytest.mark.behaviour("I-35")

@@ -8,8 +8,12 @@ import pytest
 
 from hubbub import Network
 from hubbub.adapters.guest import GuestAgent, GuestTurn, Threads
+from hubbub.agents.launch import run_python_agent
+from hubbub.client import Client, WebSocketTransport
+from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
 from hubbub.protocol.frames import Event, Signal
+from hubbub.protocol.operations import Channels
 from tests.interaction.peers import soon
 
 
@@ -41,6 +45,36 @@ async def test_it_joins_by_its_own_token_and_by_no_other() -> None:
         serving.cancel()
         await asyncio.wait({serving})
     assert answer.text == "Seven."
+
+
+class Tidy(GuestAgent):
+    """Makes a channel, and answers with what came of that."""
+
+    async def run(self, turn: GuestTurn) -> str:
+        return await turn.call("create_channel", {"name": "tidy"})
+
+
+@pytest.mark.behaviour("I-24")
+async def test_a_call_that_needs_a_persons_word_is_refused_and_its_model_is_told_so() -> None:
+    config, tidy = (
+        AgentConfig(permission_mode="ask"),
+        Tidy("clerk", network_tools=["create_channel"]),
+    )
+    async with Network(people=["ann"]) as net, soon():
+        ann = await net.join("ann")
+        transport = WebSocketTransport(await net.serve(page=False))
+        async with Client(transport, "clerk", "agent", turns=True) as clerk:
+            serving = asyncio.create_task(run_python_agent(tidy, clerk, config))
+            await ann.call("send_text_message", to="clerk", text="tidy up")
+            answer = await anext(
+                each.message
+                async for each in ann.events()
+                if isinstance(each, Event) and each.message.sender_id == "clerk"
+            )
+            serving.cancel()
+            await asyncio.wait({serving})
+        assert "needs_approval" in answer.text
+        assert Channels.model_validate(await ann.call("list_channels")).channels == ()
 
 
 @pytest.mark.behaviour("I-24")
