@@ -7,7 +7,7 @@ test("what came in while the page was seen is not told when one looks elsewhere 
   const waiting = [];
   const notifier = new Notifier(
     {
-      storage: { prefix: "", get: (name, otherwise) => otherwise },
+      storage: { prefix: "", remembered: (name, otherwise) => signal(otherwise) },
       state: { me: signal("ann"), thread: () => ({ read: signal(0) }), choiceIn: () => null },
     },
     {

@@ -1,6 +1,7 @@
 import { equal, ok, test } from "./harness.js";
+import { newCid } from "/static/core/client.js";
 import {
-  canonical, directThread, isThread, kindOf, membersOf, newCid, parentOf, repliedSeq, replyThread, rootOf, seqOf, titleOf,
+  canonical, directThread, isThread, kindOf, membersOf, parentOf, repliedSeq, replyThread, rootOf, seqOf, titleOf,
 } from "/static/core/ids.js";
 import { parse, Router } from "/static/core/router.js";
 import { Storage } from "/static/core/storage.js";

@@ -34,7 +34,7 @@ export class App {
     this.receipts = signal(new Map()); // message id -> what the hub answered when it was sent
     this.here = computed(() => this.shownThread()); // id of the thread in the middle, or null
     this.said = signal(null); // what was told last: {text, at}
-    this.leftShown = signal(storage.get("left", true)); // whether wide screens show the left column
+    this.leftShown = storage.remembered("left", true); // whether wide screens show the left column
     this.marking = new Map(); // thread -> {mark, timer}: what the hub is to be told soon
     this.fetching = new Map(); // "thread:first" -> promise
     this.offered = []; // features of what a hub may offer: {needs, load, back, loading}
@@ -121,26 +121,22 @@ export class App {
       for (const entry of this.outbox.entries.values()) {
         this.state.thread(entry.thread).pending.value = this.outbox.of(entry.thread);
       }
-      this.catchUp(frame.threads);
+      this.tried(() => this.catchUp(frame.threads));
     }
-    this.state.control.refresh(this.client).catch((error) => error.code && this.say(error.message));
+    this.tried(() => this.state.control.refresh(this.client));
   }
 
   /** `ready` has the latest threads; the others, and who was mentioned, are asked for. */
   async catchUp(threads) {
-    try {
-      const { messages } = await this.client.call("list_mentions", { limit: 100 });
-      batch(() => messages.forEach((message) => this.state.mention(message)));
-      let last = threads.at(-1)?.last_seq;
-      for (let got = threads.length; last && got < MOST_THREADS; ) {
-        const page = await this.client.call("list_threads", { before: last, limit: 200 });
-        if (!page.threads.length) return;
-        batch(() => this.state.summaries(page.threads));
-        got += page.threads.length;
-        last = page.threads.at(-1).last_seq;
-      }
-    } catch (error) {
-      this.say(error.message);
+    const { messages } = await this.client.call("list_mentions", { limit: 100 });
+    batch(() => messages.forEach((message) => this.state.mention(message)));
+    let last = threads.at(-1)?.last_seq;
+    for (let got = threads.length; last && got < MOST_THREADS; ) {
+      const page = await this.client.call("list_threads", { before: last, limit: 200 });
+      if (!page.threads.length) return;
+      batch(() => this.state.summaries(page.threads));
+      got += page.threads.length;
+      last = page.threads.at(-1).last_seq;
     }
   }
 
@@ -242,11 +238,7 @@ export class App {
   async mark(thread, operation, args) {
     const asked = thread.marking;
     this.marking.delete(thread.id);
-    try {
-      await this.client.write(operation, { thread: thread.id, ...args });
-    } catch (error) {
-      if (error.code) this.say(error.message);
-    }
+    await this.tried(() => this.client.write(operation, { thread: thread.id, ...args }));
     if (thread.marking === asked) thread.marking = null;
   }
 
@@ -260,12 +252,10 @@ export class App {
   /** Show a message, wherever it stands, unless the reader goes elsewhere before it is here. */
   async showMessage(id) {
     const from = this.route.peek();
-    try {
+    await this.tried(async () => {
       const { thread_id: thread } = await this.message(id);
       if (this.route.peek() === from) this.show(thread, id);
-    } catch (error) {
-      this.say(error.message);
-    }
+    });
   }
 
   /** Show the conversation with somebody, or with several. */
@@ -284,12 +274,6 @@ export class App {
     this.router.open(null);
   }
 
-  /** Show or hide the left column, and remember it. */
-  showLeft(shown) {
-    this.leftShown.value = shown;
-    this.storage.set("left", shown);
-  }
-
   shownThread() {
     const { view, args } = this.route.value;
     return view === "thread" && args[0] ? args[0] : null;
@@ -304,6 +288,23 @@ export class App {
   /** Run a command by its id. */
   run(id, context = this.context(), rest = "") {
     return this.add.commands.find((command) => command.id === id)?.run(context, rest);
+  }
+
+  /** Do it, and tell what the hub refuses, or `said` once it is done. Resolves to whether it is. */
+  async tried(work, said = null) {
+    try {
+      await work();
+      if (said) this.say(said);
+      return true;
+    } catch (error) {
+      if (error.code) this.say(error.message); // else somebody has left
+      return false;
+    }
+  }
+
+  /** Put a text into the clipboard. */
+  copy(text, said) {
+    navigator.clipboard.writeText(text).then(() => this.say(said), (error) => this.say(error.message));
   }
 
   /** Tell in one line what has happened, to eyes and to screen readers. */

@@ -2,7 +2,7 @@
 import { signal } from "../vendor/signals.js";
 import { Client as Connection, newCid } from "../sdk/client.js";
 
-export { CallError } from "../sdk/client.js";
+export { CallError, newCid } from "../sdk/client.js";
 
 export class Client extends Connection {
   constructor(url, listener, options = {}) {

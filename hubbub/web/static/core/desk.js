@@ -48,7 +48,7 @@ function Bar({ app }) {
     <header class="bar">
       ${(open || view) && back}
       <button class="icon left-toggle" aria-label=${t.leftColumn} title=${`${t.leftColumn} [`}
-        aria-pressed=${app.leftShown.value} onClick=${() => app.showLeft(!app.leftShown.value)}>
+        aria-pressed=${app.leftShown.value} onClick=${() => (app.leftShown.value = !app.leftShown.value)}>
         <${Icon} name="columnLeft" />
       </button>
       <a class="network" href="#/">${app.state.network.value || app.about.network}</a>

@@ -1,4 +1,4 @@
-// Ids as the protocol has them (docs/reference/protocol.md, "Thread ids"), and new ones.
+// Ids as the protocol has them (docs/reference/protocol.md, "Thread ids").
 
 const REPLY = /\.t[1-9][0-9]{0,17}$/;
 
@@ -73,12 +73,6 @@ export function titleOf(thread, me = null, named = (id) => id) {
 export function seqOf(message) {
   const match = /^m([1-9][0-9]{0,17})$/.exec(message);
   return match ? Number(match[1]) : null;
-}
-
-/** A new id for a write, so that repeating it does nothing twice. */
-export function newCid() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function byCode(a, b) {

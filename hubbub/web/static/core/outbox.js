@@ -1,6 +1,6 @@
 // What a person has said and the hub has not confirmed yet. It survives reloads, and since every
 // entry keeps its cid, saying it again says it once.
-import { newCid } from "./ids.js";
+import { newCid } from "./client.js";
 
 export class Outbox {
   /**

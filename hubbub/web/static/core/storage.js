@@ -1,5 +1,6 @@
 // What the browser keeps for this network: drafts, the outbox, a token, taste. Falls back to memory
 // where storage is full or forbidden.
+import { effect, signal } from "../vendor/signals.js";
 
 export class Storage {
   /** @param {string} prefix  All keys begin with it, so that networks on one origin stay apart. */
@@ -7,6 +8,7 @@ export class Storage {
     this.prefix = prefix;
     this.backing = backing;
     this.memory = new Map();
+    this.signals = new Map();
   }
 
   within(name) {
@@ -49,6 +51,17 @@ export class Storage {
       if (key.startsWith(this.prefix)) found.add(key.slice(this.prefix.length));
     }
     return [...found];
+  }
+
+  /** A signal of what is kept under a key: it lasts, and is the same in all tabs. */
+  remembered(key, fallback) {
+    if (!this.signals.has(key)) {
+      const it = signal(this.get(key, fallback));
+      effect(() => it.value !== this.get(key, fallback) && this.set(key, it.value));
+      this.watch(key, (value) => (it.value = value ?? fallback));
+      this.signals.set(key, it);
+    }
+    return this.signals.get(key);
   }
 
   /** Calls `then(value)` when another tab changes the key; returns how to stop. */

@@ -48,6 +48,15 @@ export class Thread {
     return at;
   }
 
+  /** The last message that fits, if it is among those at the end that are here; else null. */
+  last(fits) {
+    for (let tseq = this.head.peek(); this.at(tseq); tseq--) {
+      const message = this.at(tseq);
+      if (!message.amends && fits(message)) return message;
+    }
+    return null;
+  }
+
   at(tseq) {
     return this.messages.get(tseq) ?? null;
   }

@@ -1,8 +1,16 @@
 // A dialog over the page: modal, closed by Escape, by its cross, or by a click beside it.
 import { onceGone } from "../core/focus.js";
-import { html, useLayoutEffect, useRef } from "../core/ui.js";
+import { html, signal, useLayoutEffect, useRef } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Icon } from "./icon.js";
+
+/** A dialog of a feature: a signal of its props, null while it is not shown. It is given `close`, too. */
+export function dialogOf(app, view) {
+  const props = signal(null);
+  const close = () => (props.value = null);
+  app.add.layers.add({ view: () => props.value && html`<${view} app=${app} close=${close} ...${props.value} />` });
+  return props;
+}
 
 /**
  * Shown for as long as it is drawn; `close` is asked to stop drawing it. What was focused before

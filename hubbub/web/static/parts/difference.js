@@ -28,7 +28,7 @@ function Diff({ a, b }) {
       ${lines.slice(0, most).map((line, at) =>
         line.kind === "gap"
           ? html`<${Gap} key=${at} lines=${line.lines} />`
-          : html`<${Line} key=${at} line=${line} />`,
+          : html`<${DiffLine} key=${at} line=${line} />`,
       )}
       ${lines.length > most &&
       html`<button type="button" class="gap" onClick=${() => setMost(most + PAGE)}>${t.turns.more}</button>`}
@@ -40,7 +40,7 @@ function Gap({ lines }) {
   const [shown, setShown] = useState(0);
   const left = lines.length - shown;
   return html`
-    ${lines.slice(0, shown).map((line) => html`<${Line} line=${line} />`)}
+    ${lines.slice(0, shown).map((line) => html`<${DiffLine} line=${line} />`)}
     ${left > 0 &&
     html`<button type="button" class="gap" onClick=${() => setShown(shown + PAGE)}>
       ${t.turns.equal(left)}
@@ -48,7 +48,7 @@ function Gap({ lines }) {
   `;
 }
 
-function Line({ line: { kind, line } }) {
+export function DiffLine({ line: { kind, line } }) {
   const mark = { in: "+", out: "−", same: " " }[kind];
   const text = html`<span class="sign" aria-hidden="true">${mark}</span>${visible(line) || " "}`;
   if (kind === "in") return html`<ins class="line">${text}</ins>`;

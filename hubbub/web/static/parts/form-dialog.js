@@ -1,26 +1,22 @@
 // A dialog with a form: what is asked for, Cancel, and a button that does it.
-import { html, useState } from "../core/ui.js";
+import { html } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Dialog } from "./dialog.js";
+import { useWork } from "./work.js";
 
 /**
  * `submit` does it; the dialog closes when it resolves, and then what it gave is called, if anything.
  * What the hub refuses is said, and the dialog stays. `label` is on the button, red if `danger`.
  */
 export function FormDialog({ title, label, danger = false, ready = true, submit, close, className = "", children }) {
-  const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
-  const send = async (event) => {
+  const { busy, problem, run } = useWork();
+  const send = (event) => {
     event.preventDefault();
-    setBusy(true);
-    try {
+    run(async () => {
       const then = await submit();
       close();
       then?.();
-    } catch (error) {
-      if (error.code) setProblem(error.message);
-      setBusy(false);
-    }
+    });
   };
   return html`<${Dialog} title=${title} close=${close} className=${className}>
     <form class="body" onSubmit=${send}>

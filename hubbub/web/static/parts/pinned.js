@@ -1,5 +1,6 @@
-// A line on top of the left column that leads to a view.
+// A line on top of the left column that leads to a view, and all that leads to one.
 import { html } from "../core/ui.js";
+import { t } from "../texts.js";
 import { Icon } from "./icon.js";
 
 export function Pinned({ icon, title, href, current, unread = false, children }) {
@@ -15,3 +16,16 @@ export const toView = (name, icon, title, others = []) => ({ app }) => {
   const current = [name, ...others].includes(app.route.value.view);
   return html`<${Pinned} icon=${icon} title=${title} href=${app.router.href(name)} current=${current} />`;
 };
+
+/**
+ * A view with the command that leads there. `order`: its place on the left, where it has one; `others`
+ * as above; `ofThread`: {title, order} in the menu of each thread, of which it shows what it has.
+ */
+export function addPage(app, { name, title, icon, keys, view, order = null, others = [], ofThread = null }) {
+  app.add.views.add({ name, title: () => title, view });
+  if (order) app.add.sidebar.add({ order, view: toView(name, icon, title, others) });
+  if (ofThread) app.add.threadMenu.add({ ...ofThread, icon, run: ({ thread }) => app.router.go(name, [thread]) });
+  app.add.commands.add({
+    id: name, title, slash: name, keys, icon, group: t.groups.going, run: () => app.router.go(name),
+  });
+}

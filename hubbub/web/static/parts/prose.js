@@ -66,10 +66,7 @@ function follow(app, event) {
   const { target } = event;
   const copy = target.closest("button.copy-code");
   if (copy) {
-    navigator.clipboard.writeText(copy.closest(".code").querySelector("code").textContent).then(
-      () => app.say(t.prose.copied),
-      (error) => app.say(error.message),
-    );
+    app.copy(copy.closest(".code").querySelector("code").textContent, t.prose.copied);
     return;
   }
   const who = target.closest("[data-participant]")?.dataset.participant;

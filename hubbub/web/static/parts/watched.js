@@ -12,11 +12,11 @@ const NOTHING = { value: null, error: null };
  * @param {object} options
  * @param {string} options.key  What it is about: another one starts from nothing.
  * @param {(value, error) => any} [options.goesOn]
- * @param {() => any[]} options.signs
+ * @param {() => any[]} [options.signs]
  * @param {number} [options.after]  Milliseconds until the first look.
  * @returns {{value, error}}  Both null at first.
  */
-export function useWatched(read, { key, goesOn = () => false, signs, after = 0 }) {
+export function useWatched(read, { key, goesOn = () => false, signs = () => [], after = 0 }) {
   const [state, setState] = useState({ ...NOTHING, of: key });
   useEffect(() => {
     const watch = new Watch(

@@ -90,23 +90,12 @@ function Buttons({ app, id, process, edit, again }) {
   const [log, setLog] = useState(null);
   const run = (operation) => async () => {
     setBusy(true);
-    try {
-      await app.client.call(operation, { agent: id });
-      app.say(words.done[operation](app.state.nameOf(id)));
-    } catch (error) {
-      app.say(error.message);
-    }
+    await app.tried(() => app.client.call(operation, { agent: id }), words.done[operation](app.state.nameOf(id)));
     setBusy(false);
     again();
   };
-  const read = async () => {
-    if (log) return setLog(null);
-    try {
-      setLog((await app.client.call("read_agent_log", { agent: id })).lines);
-    } catch (error) {
-      app.say(error.message);
-    }
-  };
+  const read = () =>
+    log ? setLog(null) : app.tried(async () => setLog((await app.client.call("read_agent_log", { agent: id })).lines));
   const button = (title, onClick, rest = {}) => html`<button type="button" class="small" disabled=${busy}
     aria-label=${words.of(title, app.state.nameOf(id))} onClick=${onClick} ...${rest}>${title}</button>`;
   const runs = process && (process.state === "running" || process.state === "restarting");

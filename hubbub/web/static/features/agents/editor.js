@@ -2,9 +2,11 @@
 // hub, beside the field; until it is saved, nothing of it is anywhere.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Difference } from "../../parts/difference.js";
+import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
+import { useWork } from "../../parts/work.js";
 import { words } from "./texts.js";
 
 const LATER_MS = 400; // after the last key
@@ -36,8 +38,8 @@ function Editor({ app, agent }) {
     <header class="title"><h1 tabindex="-1">${agent ? words.edit(agent) : words.make}</h1></header>
     <div class="page agent-editor">
       ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
-      ${about?.choices.refused && html`<div class="empty"><${Icon} name="agent" size=${32} /><h2>${words.refused}</h2>
-        <p>${about.choices.refused}</p><a class="button" href="/join">${words.joinInstead}</a></div>`}
+      ${about?.choices.refused && html`<${Empty} icon="agent" title=${words.refused} text=${about.choices.refused}>
+        <a class="button" href="/join">${words.joinInstead}</a><//>`}
       ${about && !about.choices.refused && html`<${Form} key=${about.round} app=${app} agent=${agent}
         choices=${about.choices} definition=${about.definition} again=${load} />`}
     </div>`;
@@ -207,15 +209,8 @@ function Channels({ choices: { channels, everybody }, draft, change, said }) {
 
 function Remove({ app, agent }) {
   const [asked, setAsked] = useState(false);
-  const remove = async () => {
-    try {
-      await app.client.write("remove_agent", { agent });
-      app.say(words.removed(agent));
-      app.router.go("agents");
-    } catch (error) {
-      app.say(error.message);
-    }
-  };
+  const remove = async () =>
+    (await app.tried(() => app.client.write("remove_agent", { agent }), words.removed(agent))) && app.router.go("agents");
   if (!asked) return html`<button type="button" class="danger" onClick=${() => setAsked(true)}>${words.remove}</button>`;
   return html`<span class="note warn" role="alert">${words.removeMeaning}
     <button type="button" class="danger" onClick=${remove}>${words.removeNow(agent)}</button>
@@ -223,15 +218,11 @@ function Remove({ app, agent }) {
 }
 
 function Versions({ app, agent, versions, again }) {
-  const back = async (to) => {
-    try {
-      const { version } = await app.client.write("roll_back_agent", { agent, to });
-      app.say(words.saved(agent, version));
-      await again({ afresh: true });
-    } catch (error) {
-      app.say(error.message);
-    }
-  };
+  const back = (to) => app.tried(async () => {
+    const { version } = await app.client.write("roll_back_agent", { agent, to });
+    app.say(words.saved(agent, version));
+    await again({ afresh: true });
+  });
   return html`<section aria-label=${words.versions}><div class="section"><h2>${words.versions}</h2></div>
     <ol class="agent-versions">${versions.map(({ version, at, by, fields }, n) => html`<li key=${version}>
       <p><b>${words.version(version)}</b> ${n === 0 && html`<span class="chip ok">${words.current}</span>`}
@@ -278,23 +269,20 @@ function fieldsOf(draft) {
 function SideTalk({ app, model, instruction }) {
   const [messages, setMessages] = useState([]);
   const [text, setText] = useState("");
-  const [{ busy, problem }, setState] = useState({ busy: false, problem: null });
+  const { busy, problem, run } = useWork();
   if (!model) return null;
   const ask = async (event) => {
     event.preventDefault();
     const all = [...messages, { role: "user", text }];
     setMessages(all);
     setText("");
-    setState({ busy: true, problem: null });
-    try {
+    const isAnswered = await run(async () => {
       const answer = await app.client.call("ask_model", { model, instruction, messages: all.slice(-20) });
       setMessages([...all, { role: "assistant", text: answer.text }]);
-      setState({ busy: false, problem: null });
-    } catch (error) {
-      setMessages(messages);
-      setText((now) => now || text); // what was begun meanwhile stays
-      setState({ busy: false, problem: error.message });
-    }
+    });
+    if (isAnswered) return;
+    setMessages(messages);
+    setText((now) => now || text); // what was begun meanwhile stays
   };
   return html`<section class="side-talk" aria-label=${words.trial}>
     <div class="section"><h2>${words.trial}</h2></div>

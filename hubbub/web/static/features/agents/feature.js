@@ -13,7 +13,7 @@ export default function agents(app) {
   app.add.views.add({ name: "agents", view: Agents, title: () => title });
   app.add.views.add({ name: "agent", view: AgentEditor, title: ([agent]) => agent || make });
   app.add.views.add({ name: "models", view: Models, title: () => models });
-  app.add.sidebar.add({ id: "agents", order: 7, view: ForOwners });
+  app.add.sidebar.add({ order: 7, view: ForOwners });
   const go = (id, icon, title, keys) => app.add.commands.add({
     id, title, group: t.groups.going, icon, keys, when: () => app.state.owner.peek(), run: () => app.router.go(id),
   });

@@ -1,17 +1,15 @@
 // `#/models`: the models of the network, what they cost, and whether they answer.
 import { count, dollars } from "../../core/numbers.js";
-import { html, useEffect, useState } from "../../core/ui.js";
+import { html, useState } from "../../core/ui.js";
 import { AgentViews } from "../../parts/agent-views.js";
 import { Empty } from "../../parts/empty.js";
+import { useWatched } from "../../parts/watched.js";
 import { words } from "./texts.js";
 
 export function Models({ app }) {
-  const [models, setModels] = useState(null);
+  const { value, error } = useWatched(() => app.client.call("list_models"), { key: "" });
+  const models = value?.models;
   const [answers, setAnswers] = useState({}); // by name: {state: "asking" | "answered" | "failed", ...}
-  const [problem, setProblem] = useState(null);
-  useEffect(() => {
-    app.client.call("list_models").then((found) => setModels(found.models), (error) => setProblem(error.message));
-  }, []);
   const put = (name, answer) => setAnswers((before) => ({ ...before, [name]: answer }));
   const test = async ({ name }) => {
     put(name, { state: "asking" });
@@ -29,7 +27,7 @@ export function Models({ app }) {
       <div class="tools">${models?.length > 1 && html`<button type="button" onClick=${testAll}>${words.testAll}</button>`}</div></header>
     <div class="page agents-page">
       <${AgentViews} app=${app} />
-      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
+      ${error && html`<p class="note danger" role="alert">${error.message}</p>`}
       ${models && !models.length && html`<${Empty} icon="agent" title=${words.none} text=${words.noneHint}>
         <p><code>hubbub network doctor</code></p><//>`}
       <ul>${models?.map((model) => html`<${Model} key=${model.name} model=${model} answer=${answers[model.name]}

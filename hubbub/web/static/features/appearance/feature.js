@@ -1,7 +1,8 @@
 // How the page looks, and the dialog in which that and other tastes are set.
 import { shownKeys } from "../../core/keys.js";
-import { effect, html, signal } from "../../core/ui.js";
+import { effect, html } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { Menu } from "../../parts/menu.js";
@@ -13,22 +14,19 @@ const THEMES = ["system", "light", "dark"];
 
 export default function appearance(app) {
   const looks = {
-    theme: remembered(app.storage, "theme", "system"),
-    density: remembered(app.storage, "density", "normal"),
+    theme: app.storage.remembered("theme", "system"),
+    density: app.storage.remembered("density", "normal"),
   };
   effect(() => put("theme", looks.theme.value, "system"));
   effect(() => put("density", looks.density.value, "normal"));
-  const shown = signal(false);
+  const settings = dialogOf(app, Settings);
   app.add.settings.add({
     title: t.appearance.title, order: 10, view: () => html`<${Looks} looks=${looks} />`,
-  });
-  app.add.layers.add({
-    view: () => shown.value && html`<${Settings} app=${app} close=${() => (shown.value = false)} />`,
   });
   app.add.bar.add({ order: 90, view: OwnMenu });
   app.add.commands.add({
     id: "settings", title: t.appearance.settings, icon: "settings", menu: 20, keys: "mod+,",
-    group: t.groups.page, run: () => (shown.value = true),
+    group: t.groups.page, run: () => (settings.value = {}),
   });
   app.add.commands.add({
     id: "theme", title: t.appearance.change, icon: "moon", group: t.groups.page,
@@ -37,14 +35,6 @@ export default function appearance(app) {
       app.say(t.appearance.now(t.appearance.themes[looks.theme.peek()]));
     },
   });
-}
-
-/** A signal that lasts, and is the same in all tabs. */
-function remembered(storage, key, fallback) {
-  const it = signal(storage.get(key, fallback));
-  effect(() => storage.set(key, it.value));
-  storage.watch(key, (value) => (it.value = value ?? fallback));
-  return it;
 }
 
 function put(name, value, plain) {

@@ -8,7 +8,7 @@ import { join } from "./actions.js";
 
 export function Browse({ app, close }) {
   const [word, setWord] = useState("");
-  useEffect(() => void app.refreshChannels().catch((error) => app.say(error.message)), []);
+  useEffect(() => void app.tried(() => app.refreshChannels()), []);
   const channels = [...app.state.channels.value.values()];
   const found = channels.filter(({ name, description }) => match(word, `${name} ${description}`) !== null);
   const go = (name) => {

@@ -1,6 +1,7 @@
 // Channels: making, finding, joining, leaving.
 import { rootOf } from "../../core/ids.js";
-import { html, signal } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
@@ -11,36 +12,26 @@ const Create = lazy(() => import("./create.js").then((module) => module.Create))
 
 export default function channels(app) {
   app.add.notes.add({ order: 10, view: Outside });
-  const shown = signal(null); // "browse", "create" or null
-  const close = () => (shown.value = null);
-  app.add.layers.add({
-    view: () =>
-      shown.value === "browse" ? html`<${Browse} app=${app} close=${close} />`
-      : shown.value === "create" ? html`<${Create} app=${app} close=${close} />`
-      : null,
-  });
+  const browsing = dialogOf(app, Browse);
+  const creating = dialogOf(app, Create);
   const group = t.groups.threads;
   app.add.commands.add({
     id: "channel-browse", title: t.sidebar.browse, icon: "compass", group,
-    run: () => (shown.value = "browse"),
+    run: () => (browsing.value = {}),
   });
   app.add.commands.add({
     id: "channel-create", title: t.sidebar.createChannel, slash: "create", hint: t.channels.createHint,
     icon: "plus", group,
     run: (context, rest = "") => {
       const [name, ...words] = rest.trim().replace(/^#/, "").split(/\s+/);
-      if (name) return create(app, { name, description: words.join(" ") });
-      shown.value = "create";
-      return undefined;
+      return name ? create(app, { name, description: words.join(" ") }) : (creating.value = {});
     },
   });
   app.add.commands.add({
     id: "channel-join", title: t.channels.join, slash: "join", hint: t.channels.nameHint, icon: "hash", group,
     run: (context, rest = "") => {
       const name = rest.trim().replace(/^#/, "");
-      if (name) return join(app, name);
-      shown.value = "browse";
-      return undefined;
+      return name ? join(app, name) : (browsing.value = {});
     },
   });
   app.add.commands.add({

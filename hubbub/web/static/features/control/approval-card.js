@@ -1,6 +1,6 @@
 // One approval: who asks for what, with which arguments, why; and the decision.
 import { visible } from "../../core/markdown.js";
-import { html, useEffect, useState } from "../../core/ui.js";
+import { html, useEffect } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Moment } from "../../parts/moment.js";
@@ -29,16 +29,12 @@ export function ApprovalCards({ app, approvals }) {
   `;
 }
 
-async function approveAll(app, approvals) {
-  try {
+function approveAll(app, approvals) {
+  return app.tried(async () => {
     for (const { id, hash } of approvals) {
-      const decided = await app.client.write("approve", { id, hash });
-      if (decided?.state) app.state.control.note(decided);
+      app.state.control.note(await app.client.write("approve", { id, hash }));
     }
-    app.say(words.done.approve(approvals[0].tool));
-  } catch (error) {
-    app.say(error.message);
-  }
+  }, words.done.approve(approvals[0].tool));
 }
 
 export function ApprovalCard({ app, approval }) {
@@ -100,7 +96,6 @@ function Head({ app, approval: { agent, tool, thread_id: thread, turn, asked_at,
 
 function Pending({ app, approval }) {
   const left = useRemaining(approval.expires_at);
-  const [busy, setBusy] = useState(false);
   const mayDecide = app.state.control.mayDecide(approval);
   const approvers = approval.approvers?.length ? approval.approvers.join(", ") : words.owners;
   return html`
@@ -109,7 +104,7 @@ function Pending({ app, approval }) {
       <${Remaining} until=${approval.expires_at} say=${words.expires} over=${words.over} />
     </p>
     ${!mayDecide && html`<p class="quiet">${words.forOthers(approvers)}</p>`}
-    ${mayDecide && left > 0 && html`<${Deciding} app=${app} approval=${approval} busy=${busy} setBusy=${setBusy} />`}
+    ${mayDecide && left > 0 && html`<${Deciding} app=${app} approval=${approval} />`}
   `;
 }
 

@@ -1,6 +1,7 @@
 // What waits for a person's word, and what was decided: a tab of the inbox, and one on the right.
 import { html, useEffect, useState } from "../../core/ui.js";
-import { Icon } from "../../parts/icon.js";
+import { Empty } from "../../parts/empty.js";
+import { useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 import { ApprovalCard, ApprovalCards } from "./approval-card.js";
@@ -18,8 +19,7 @@ export function Approvals({ app }) {
   return html`
     <div class="approvals">
       ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
-      ${!pending.length && html`<div class="empty">
-        <${Icon} name="hand" size=${32} /><h2>${words.empty.title}</h2><p>${words.empty.text}</p></div>`}
+      ${!pending.length && html`<${Empty} icon="hand" ...${words.empty} />`}
       <${List} app=${app} title=${words.pending} approvals=${pending} />
       <${List} app=${app} title=${words.decided} approvals=${decided} />
       ${more && most < MOST &&
@@ -60,14 +60,9 @@ function useListed(app, most) {
 
 /** On the right: one of them, whatever has become of it. */
 export function ApprovalPanel({ app, id }) {
-  const [problem, setProblem] = useState(null);
-  const approval = app.state.control.approvals.value.get(id);
-  useEffect(() => {
-    app.client.call("read_approval", { id }).then(
-      (found) => app.state.control.note(found),
-      (error) => setProblem(error.message),
-    );
-  }, [id]);
+  const { control } = app.state;
+  const { error } = useWatched(async () => control.note(await app.client.call("read_approval", { id })), { key: id });
+  const approval = control.approvals.value.get(id);
   if (approval) return html`<${ApprovalCard} key=${id} app=${app} approval=${approval} />`;
-  return html`<p class="quiet" role="status">${problem ?? t.loading}</p>`;
+  return html`<p class="quiet" role="status">${error?.message ?? t.loading}</p>`;
 }

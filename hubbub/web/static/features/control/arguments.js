@@ -1,6 +1,6 @@
 // The arguments of a call, to be read by somebody who answers for them: exactly what would be sent.
-import { html, useEffect, useRef, useState } from "../../core/ui.js";
-import { highlight } from "../../parts/highlight.js";
+import { html } from "../../core/ui.js";
+import { AsJson } from "../../parts/as-json.js";
 import { later } from "../../texts-later.js";
 
 /** Each by its name, text as it is, the rest as JSON. */
@@ -16,7 +16,7 @@ export function Arguments({ title, value }) {
         </div>`)}
       </dl>
       ${isRounded(value) && html`<p class="note warn">${later.approvals.rounded}</p>`}
-      ${names.length > 0 && html`<${AsJson} value=${value} />`}
+      ${names.length > 0 && html`<${AsJson} title=${later.approvals.asJson} text=${() => seen(JSON.stringify(value, null, 2))} />`}
     </section>
   `;
 }
@@ -25,23 +25,6 @@ function Value({ value }) {
   const isText = typeof value === "string";
   const text = seen(isText ? value : JSON.stringify(value, null, 2));
   return html`<pre class=${isText ? "is-text" : "is-data"} tabindex="0" dir="auto">${text}</pre>`;
-}
-
-function AsJson({ value }) {
-  const [open, setOpen] = useState(false);
-  return html`<details class="json" onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary>${later.approvals.asJson}</summary>
-    ${open && html`<${Json} text=${seen(JSON.stringify(value, null, 2))} />`}
-  </details>`;
-}
-
-function Json({ text }) {
-  const code = useRef(null);
-  useEffect(() => {
-    code.current.textContent = text; // what highlights takes the text for spans
-    highlight(code.current, "json");
-  }, [text]);
-  return html`<pre tabindex="0"><code ref=${code}></code></pre>`;
 }
 
 /** The text with what cannot be seen written out as JSON has it: nothing hides from who decides. */

@@ -3,6 +3,7 @@
 import { duration } from "../../core/time.js";
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
+import { Choice } from "../../parts/choice.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { later } from "../../texts-later.js";
@@ -30,7 +31,7 @@ function Banner({ mood, icon, children, buttons }) {
 }
 
 /** One thing to press in a banner. */
-function Choice({ title, run }) {
+function Button({ title, run }) {
   return html`<button type="button" class="small" onClick=${run}>${title}</button>`;
 }
 
@@ -38,7 +39,7 @@ export function StoppedNote({ app, stop }) {
   const { scope, target, by, reason, at } = stop;
   const words = scope === "agent" ? later.held.of.agent(target) : later.held.of[scope];
   return html`<${Banner} mood="danger" icon="stop"
-    buttons=${app.state.owner.value && html`<${Choice} title=${later.held.resume} run=${() => resume(app, stop)} />`}>
+    buttons=${app.state.owner.value && html`<${Button} title=${later.held.resume} run=${() => resume(app, stop)} />`}>
     <b>${words}</b> ${later.held.byWhom(by)}, <${Moment} at=${at} />
     ${reason && html`: <q dir="auto">${visible(reason)}</q>`}
   <//>`;
@@ -48,7 +49,7 @@ function OpenBreaker({ app, breaker }) {
   const { turns, within_s: within, at } = breaker;
   return html`<${Banner} mood="warn" icon="warning"
     buttons=${app.state.owner.value &&
-    html`<${Choice} title=${later.held.release} run=${() => release(app, breaker)} />`}>
+    html`<${Button} title=${later.held.release} run=${() => release(app, breaker)} />`}>
     <b>${later.held.breakers}</b>, <${Moment} at=${at} />: ${later.held.breaker(turns, duration(within * 1000))}
   <//>`;
 }
@@ -61,8 +62,8 @@ export function SpokenFor({ app, takeover, thread = null }) {
   const words = later.takeover;
   const buttons = html`
     ${isMine && thread && html`<${Voice} app=${app} control=${control} thread=${thread} agent=${agent} />`}
-    ${isMine && html`<${Choice} title=${words.renew} run=${() => takeOver(app, agent)} />`}
-    ${(isMine || owner.value) && html`<${Choice} title=${words.handBack} run=${() => handBack(app, agent)} />`}
+    ${isMine && html`<${Button} title=${words.renew} run=${() => takeOver(app, agent)} />`}
+    ${(isMine || owner.value) && html`<${Button} title=${words.handBack} run=${() => handBack(app, agent)} />`}
   `;
   return html`<${Banner} mood=${isMine ? "voice" : "info"} icon="everyone" buttons=${buttons}>
     <b>${isMine ? words.mine(agent) : words.others(agent, by)}</b>${" "}
@@ -73,10 +74,7 @@ export function SpokenFor({ app, takeover, thread = null }) {
 /** Who speaks here: the agent, or oneself where one takes part. */
 function Voice({ app, control, thread, agent }) {
   if (!app.state.takesPart(thread)) return null;
-  const voice = control.voiceIn(thread);
-  const me = app.state.me.value;
-  const option = (who, value) => html`<button type="button" aria-pressed=${voice === value}
-    onClick=${() => control.choose(control.voices, thread, value)}>${later.takeover.as(who)}</button>`;
-  return html`<span class="choice" role="group" aria-label=${later.takeover.voice}>
-    ${option(agent, agent)}${option(me, null)}</span>`;
+  const { as, voice: label } = later.takeover;
+  return html`<${Choice} label=${label} choices=${[[agent, as(agent)], [null, as(app.state.me.value)]]}
+    value=${control.voiceIn(thread)} choose=${(voice) => control.choose(control.voices, thread, voice)} />`;
 }

@@ -2,6 +2,7 @@
 // so that a reload in the middle loses nothing.
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
+import { useWork } from "../../parts/work.js";
 import { later } from "../../texts-later.js";
 import { ArgumentForm } from "./argument-form.js";
 import { Arguments, changedNames, isRounded, seen } from "./arguments.js";
@@ -10,31 +11,23 @@ import { Changes } from "./changes.js";
 const words = later.approvals;
 const MOST_ROWS = 18;
 
-export function Deciding({ app, approval, busy, setBusy }) {
+export function Deciding({ app, approval }) {
   const drafts = app.mine.within("approval");
   const [draft, setDraft] = useState(() => drafts.get(approval.id, { way: null, text: "" }));
-  const [problem, setProblem] = useState(null);
+  const { busy, problem, run, forget } = useWork();
   const change = (next) => {
     setDraft(next);
-    setProblem(null);
+    forget();
     if (next.way) drafts.set(approval.id, next);
     else drafts.remove(approval.id);
   };
-  const decide = async (operation, args) => {
-    setBusy(true);
-    setProblem(null);
-    try {
-      const decided = await app.client.write(operation, { id: approval.id, ...args });
-      drafts.remove(approval.id);
-      if (decided?.state) app.state.control.note(decided);
-      app.say(words.done[operation](approval.tool));
-    } catch (error) {
-      setProblem(error.message);
-      if (error.code === "not_pending" || error.code === "unknown_approval") await look(app, approval.id);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const decide = (operation, args) => run(async () => {
+    const asked = app.client.write(operation, { id: approval.id, ...args });
+    asked.catch(({ code }) => (code === "not_pending" || code === "unknown_approval") && look(app, approval.id));
+    app.state.control.note(await asked);
+    drafts.remove(approval.id);
+    app.say(words.done[operation](approval.tool));
+  });
   const props = { approval, busy, draft, change, decide };
   return html`
     ${draft.way !== "edit" && html`<${Arguments} title=${words.arguments} value=${approval.arguments} />`}

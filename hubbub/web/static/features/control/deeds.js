@@ -1,15 +1,7 @@
 // What banners and lists let one do: each is a write that is repeated until the hub has answered.
 import { later } from "../../texts-later.js";
 
-/** Do it, and tell how it went. */
-async function done(app, operation, args, said) {
-  try {
-    await app.client.write(operation, args);
-    app.say(said);
-  } catch (error) {
-    app.say(error.message);
-  }
-}
+const done = (app, operation, args, said) => app.tried(() => app.client.write(operation, args), said);
 
 export function resume(app, { scope, target }) {
   return done(app, "resume", target ? { scope, target } : { scope }, later.held.resumed);

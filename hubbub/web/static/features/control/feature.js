@@ -3,7 +3,9 @@
 import { kindOf, membersOf } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { retry } from "../../core/retry.js";
-import { html, signal } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
+import { Badge } from "../../parts/badge.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { Pinned } from "../../parts/pinned.js";
@@ -26,18 +28,13 @@ const SpokenBy = part(() => import("./marks.js"), "SpokenBy");
 const Marks = part(() => import("./marks.js"), "Marks");
 
 export default function control(app) {
-  const stopping = signal(null); // {thread, turn, agent, reason} while somebody is asked what to stop
+  const stopping = dialogOf(app, StopDialog);
   addViews(app);
   addToThreads(app);
-  app.add.layers.add({
-    view: () =>
-      stopping.value &&
-      html`<${StopDialog} app=${app} about=${stopping.value} close=${() => (stopping.value = null)} />`,
-  });
   app.add.commands.add({
     id: "stop", title: t.control.stop, slash: "stop", hint: t.control.stopHint, keys: "mod+.", icon: "stop",
     group: t.groups.threads,
-    run: (context, reason = "") => (stopping.value = { ...context, reason }),
+    run: (context, reason = "") => (stopping.value = { about: { ...context, reason } }),
   });
   app.add.commands.add({
     id: "approvals", title: t.control.approvals, slash: "approvals", keys: "g a", icon: "hand", group: t.groups.going,
@@ -88,7 +85,7 @@ function agentIn(app, thread) {
 
 function addViews(app) {
   const { control } = app.state;
-  app.add.sidebar.add({ id: "approvals", order: 6, view: Waiting });
+  app.add.sidebar.add({ order: 6, view: Waiting });
   app.add.bar.add({ order: 5, view: Held });
   app.add.inbox.add({
     name: "approvals", title: t.control.approvals, order: 30, urgent: true,
@@ -160,9 +157,7 @@ function Waiting({ app }) {
   if (!n) return null;
   return html`<${Pinned} icon="hand" title=${t.control.approvals} href=${app.router.href("inbox", ["approvals"])}
     current=${current} unread>
-    <span class="badge mention" title=${t.control.waiting(n)}>
-      <span aria-hidden="true">${n}</span><span class="hidden-text">${t.control.waiting(n)}</span>
-    </span>
+    <${Badge} mention shown=${n} told=${t.control.waiting(n)} />
   <//>`;
 }
 

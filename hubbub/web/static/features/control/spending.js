@@ -5,6 +5,7 @@ import { html, useState } from "../../core/ui.js";
 import { doings, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
 import { Bars } from "../../parts/bars.js";
+import { Choice } from "../../parts/choice.js";
 
 const words = later.spending;
 const SPANS = [1, 7, 30];
@@ -16,7 +17,6 @@ export function Spending({ app, agent = null, thread = null }) {
   const { value } = useWatched(() => app.client.call("read_spending", { ...about, days }), {
     key: `${agent} ${thread} ${days}`,
     signs: () => doings(app, agent && [agent]),
-    
   });
   if (!value) return null;
   const rows = summed(value.rows, agent ? "thread_id" : "agent");
@@ -31,10 +31,7 @@ export function Spending({ app, agent = null, thread = null }) {
 
 /** Over how many days. */
 export function Spans({ days, choose }) {
-  return html`<span class="choice" role="group" aria-label=${words.days}>
-    ${SPANS.map((span) => html`<button key=${span} type="button" aria-pressed=${span === days}
-      onClick=${() => choose(span)}>${words.spans[span]}</button>`)}
-  </span>`;
+  return html`<${Choice} label=${words.days} choices=${SPANS.map((n) => [n, words.spans[n]])} value=${days} choose=${choose} />`;
 }
 
 /** Rows of several days put together by what they are about, the dearest first. */

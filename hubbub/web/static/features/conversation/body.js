@@ -1,7 +1,8 @@
 // What a message says: text, or JSON; what it quotes above, what belongs to it below.
-import { html, useState } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
 import { visible } from "../../core/markdown.js";
 import { count } from "../../core/numbers.js";
+import { AsJson } from "../../parts/as-json.js";
 import { Icon } from "../../parts/icon.js";
 import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
@@ -18,7 +19,7 @@ function Words({ app, message }) {
   return html`
     ${quote && html`<${Quote} app=${app} quote=${quote} />`}
     ${(isText || text != null) && html`<${Prose} app=${app} text=${text ?? content} />`}
-    ${!isText && html`<${Json} value=${content} />`}
+    ${!isText && html`<${AsJson} title=${t.conversation.json(outline(content))} text=${() => pretty(content)} />`}
     ${attachments.length > 0 && html`<ul class="attachments" aria-label=${t.conversation.attachments}>
       ${attachments.map((each) => html`<${Attachment} app=${app} attachment=${each} />`)}
     </ul>`}
@@ -37,15 +38,6 @@ function Quote({ app, quote }) {
 }
 
 const MOST_JSON = 20_000;
-
-/** Written out when it is opened. */
-function Json({ value }) {
-  const [open, setOpen] = useState(false);
-  return html`<details class="json" onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary>${t.conversation.json(outline(value))}</summary>
-    ${open && html`<pre tabindex="0">${pretty(value)}</pre>`}
-  </details>`;
-}
 
 function pretty(value) {
   const text = visible(JSON.stringify(value, null, 2));

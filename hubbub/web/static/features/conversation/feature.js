@@ -63,16 +63,9 @@ function addDoing(app) {
     app.add.commands.add({ id, title: t.conversation.commands[id], group, keys, when, run });
   add("copy-link", "c", ({ message }) => {
     const hash = app.router.href("thread", [message.thread_id, message.id]);
-    copy(app, `${location.origin}${location.pathname}${hash}`, t.conversation.linkCopied);
+    app.copy(`${location.origin}${location.pathname}${hash}`, t.conversation.linkCopied);
   });
-  add("copy-text", [], ({ message }) => copy(app, textOf(message), t.conversation.textCopied));
+  add("copy-text", [], ({ message }) => app.copy(textOf(message), t.conversation.textCopied));
   add("mark-unread", "u", ({ message }) => app.unreadFrom(message.thread_id, message.tseq));
   add("message-details", "d", ({ message }) => app.open("message", message.id));
-}
-
-function copy(app, text, done) {
-  navigator.clipboard.writeText(text).then(
-    () => app.say(done),
-    (error) => app.say(error.message),
-  );
 }

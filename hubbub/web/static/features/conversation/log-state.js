@@ -63,7 +63,7 @@ export class LogState {
     if (!thread.missing(from - AHEAD, to + AHEAD)) return;
     thread.trim(Math.round((from + to) / 2));
     if (!app.state.takesPart(thread.id) && thread.kind === "channel") return; // nobody tells
-    app.load(thread.id, from - AHEAD, to + AHEAD).catch((error) => app.say(error.message));
+    app.tried(() => app.load(thread.id, from - AHEAD, to + AHEAD));
   }
 
   // Reading ---------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ export class LogState {
   async jump(id) {
     const { app, thread } = this;
     this.jumping = id;
-    try {
+    await app.tried(async () => {
       const message = await app.message(id);
       if (this.jumping !== id) return; // the reader has gone on
       if (message.thread_id !== thread.id) {
@@ -132,9 +132,7 @@ export class LogState {
       if (this.jumping !== id) return;
       this.center(message.tseq);
       this.focusOn(message.tseq);
-    } catch (error) {
-      app.say(error.message);
-    }
+    });
   }
 
   center(tseq) {
@@ -169,12 +167,6 @@ export class LogState {
 
   /** The last message of the reader that is here. */
   lastMine() {
-    const me = this.app.state.me.peek();
-    for (let tseq = this.thread.head.peek(); tseq > 0; tseq--) {
-      const message = this.thread.at(tseq);
-      if (!message) return null;
-      if (message.sender_id === me && !message.amends) return message;
-    }
-    return null;
+    return this.thread.last(({ sender_id: sender }) => sender === this.app.state.me.peek());
   }
 }

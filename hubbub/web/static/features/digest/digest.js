@@ -46,13 +46,7 @@ function Seen({ app, upto, again }) {
   const [busy, setBusy] = useState(false);
   const mark = async () => {
     setBusy(true);
-    try {
-      await app.client.write("mark_visit", { upto });
-      app.say(words.marked);
-      again();
-    } catch (error) {
-      if (error.code) app.say(error.message);
-    }
+    if (await app.tried(() => app.client.write("mark_visit", { upto }), words.marked)) again();
     setBusy(false);
   };
   return html`<button type="button" class="primary" title=${words.seenHint} disabled=${busy} onClick=${mark}>

@@ -5,6 +5,7 @@ import { Avatar } from "../../parts/avatar.js";
 import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
 import { useWatched } from "../../parts/watched.js";
+import { useWork } from "../../parts/work.js";
 import { words } from "./texts.js";
 
 const said = words.comments;
@@ -14,17 +15,13 @@ const MOST = 200; // the hub lists no more at once
 export function Comments({ app, id, news, text, isLatest }) {
   const [most, setMost] = useState(PAGE);
   const [resolved, setResolved] = useState(false);
-  const [problem, setProblem] = useState(null);
+  const { problem, run } = useWork();
   const read = () => app.client.call("read_document_comments", { id, resolved, limit: most });
   const { value, error } = useWatched(read, {
     key: `${id} ${most} ${resolved}`, signs: () => news.signs(id),
   });
   const comments = value?.comments ?? [];
-  const resolve = (comment) =>
-    app.client.write("resolve_document_comment", { id, comment }).then(
-      () => setProblem(null),
-      (refusal) => setProblem(refusal.message),
-    );
+  const resolve = (comment) => run(() => app.client.write("resolve_document_comment", { id, comment }));
   const open = comments.filter((each) => !each.resolved_by).length;
   return html`<section class="comments" aria-label=${said.title(0)}>
     <div class="section"><h2>${said.title(open)}</h2></div>
@@ -61,27 +58,21 @@ function Comment({ app, comment, text, latest, resolve }) {
 function Add({ app, id }) {
   const kept = app.mine.within("comment");
   const [draft, setDraft] = useState(() => kept.get(id) ?? { line: "", text: "" });
-  const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
+  const { busy, problem, run } = useWork();
   const change = (changes) => {
     const next = { ...draft, ...changes };
     setDraft(next);
     if (next.text.trim()) kept.set(id, next);
     else kept.remove(id);
   };
-  const add = async (event) => {
+  const add = (event) => {
     event.preventDefault();
     if (!draft.text.trim() || busy) return;
-    setBusy(true);
-    try {
+    run(async () => {
       const line = draft.line === "" ? {} : { line: Number(draft.line) };
       await app.client.write("comment_on_document", { id, text: draft.text.trim(), ...line });
       change({ line: "", text: "" });
-      setProblem(null);
-    } catch (error) {
-      setProblem(error.message);
-    }
-    setBusy(false);
+    });
   };
   return html`<form class="commenting" onSubmit=${add}>
     <label class="field">${said.text}

@@ -1,9 +1,11 @@
 // A document as one writes it: the whole text, joined with what others change meanwhile.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
+import { Choice } from "../../parts/choice.js";
+import { Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Prose } from "../../parts/prose.js";
-import { t } from "../../texts.js";
+import { useWatched } from "../../parts/watched.js";
 import { Draft } from "./drafts.js";
 import { joined, merge } from "./merge.js";
 import { Title } from "./reader.js";
@@ -12,26 +14,16 @@ import { words } from "./texts.js";
 
 export function Editor({ app, id, news }) {
   const kept = useMemo(() => new Draft(app, id), [id]);
-  const [found, setFound] = useState(null); // {document, version, text} as it was read
-  const [problem, setProblem] = useState(null);
-  useEffect(() => {
-    let here = true;
-    readWhole(app.client, id).then(
-      (whole) => here && setFound(whole),
-      (error) => here && setProblem(error.message),
-    );
-    return () => (here = false);
-  }, [id]);
+  const found = useWatched(() => readWhole(app.client, id), { key: id });
   useEffect(() => kept.watch(), [kept]);
   return html`
-    <${Title} app=${app} id=${id} found=${found}>
+    <${Title} app=${app} id=${id} found=${found.value}>
       <a class="button" href=${app.router.href("document", [id])} title=${words.leave}>
         <${Icon} name="back" size=${16} />${words.leave}</a>
     <//>
     <div class="page document">
-      ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
-      ${!found && !problem && html`<p class="quiet" role="status">${t.loading}</p>`}
-      ${found && html`<${Form} app=${app} id=${id} news=${news} found=${found} kept=${kept} />`}
+      <${Loading} found=${found} />
+      ${found.value && html`<${Form} app=${app} id=${id} news=${news} found=${found.value} kept=${kept} />`}
     </div>
   `;
 }
@@ -62,11 +54,8 @@ function Form({ app, id, news, found, kept }) {
     ${state.told && html`<p class="note info" role="status">${state.told}</p>`}
     ${state.conflict && html`<${Conflicts} conflict=${state.conflict} take=${take} />`}
     <form class="editing" onSubmit=${save}>
-      <div class="choice" role="group" aria-label=${words.modes}>
-        ${[false, true].map((preview) => html`<button key=${preview} type="button"
-          aria-pressed=${previews === preview} onClick=${() => setPreviews(preview)}>
-          ${preview ? words.preview : words.write}</button>`)}
-      </div>
+      <${Choice} label=${words.modes} choices=${[[false, words.write], [true, words.preview]]}
+        value=${previews} choose=${setPreviews} />
       ${previews
         ? html`<article class="preview"><${Prose} app=${app} text=${draft.text} whole /></article>`
         : html`<${Text} title=${found.document.title} value=${draft.text} busy=${state.busy} save=${save}

@@ -32,7 +32,7 @@ export function List({ app, args: [thread = null], news }) {
 }
 
 function Item({ app, document: { id, title, thread_id: thread, version, created_by: by, created_at: at } }) {
-  return html`<li><a class="document-item" href=${app.router.href("document", [id])}>
+  return html`<li><a class="row-item" href=${app.router.href("document", [id])}>
     <${Icon} name="document" size=${18} />
     <span class="name" dir="auto">${visible(title)}</span>
     <span class="quiet small about"><span>${app.state.titleOf(thread)}</span>

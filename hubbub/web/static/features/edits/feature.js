@@ -1,29 +1,25 @@
 // Messages that their authors edit and delete: the mod `edits`.
 import { textOf } from "../../core/messages.js";
-import { effect, html, signal } from "../../core/ui.js";
+import { effect, html } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { words } from "./texts.js";
 
 const SHEET = "edits.css";
-const Edited = lazy(() => import("./edited.js").then((module) => module.Edited), SHEET);
+const Edited = lazy(() => import("./history.js").then((module) => module.Edited), SHEET);
 const RemoveDialog = lazy(() => import("./remove.js").then((module) => module.RemoveDialog), SHEET);
 const HistoryDialog = lazy(() => import("./history.js").then((module) => module.HistoryDialog), SHEET);
 
 export default function edits(app) {
   const editing = new Editing(app);
-  const removing = signal(null); // a message, while somebody is asked
-  const history = signal(null); // a message, while its history is shown
+  const removing = dialogOf(app, RemoveDialog);
+  const history = dialogOf(app, HistoryDialog);
   app.add.marks.add({
     slot: "below", order: 10,
-    view: ({ message }) => message.amended === "edited" && html`<${Edited} show=${() => (history.value = message)} />`,
+    view: ({ message }) => message.amended === "edited" && html`<${Edited} show=${() => (history.value = { message })} />`,
   });
   addDeeds(app, editing, removing, history);
-  const dialog = (view, about) => ({
-    view: () => about.value && html`<${view} app=${app} message=${about.value} close=${() => (about.value = null)} />`,
-  });
-  app.add.layers.add(dialog(RemoveDialog, removing));
-  app.add.layers.add(dialog(HistoryDialog, history));
   const unlisten = effect(() => app.state.me.value && editing.restore());
   return () => {
     unlisten();
@@ -38,11 +34,11 @@ function addDeeds(app, editing, removing, history) {
   const mayRemove = ({ message }) =>
     message !== null && isSaid(message) && (isMine({ message }) || app.state.owner.peek());
   const edit = ({ message }) => editing.begin(message);
-  const remove = ({ message }) => (removing.value = message);
+  const remove = ({ message }) => (removing.value = { message });
   messageMenu.add({ title: words.edit, icon: "edit", keys: "E", order: 10, when: mayEdit, run: edit });
   messageMenu.add({
     title: words.history, icon: "clock", order: 20, when: ({ message }) => message?.amended === "edited",
-    run: ({ message }) => (history.value = message),
+    run: ({ message }) => (history.value = { message }),
   });
   messageMenu.add({ title: words.remove, icon: "remove", danger: true, order: 90, when: mayRemove, run: remove });
   const group = t.conversation.group;
@@ -55,7 +51,8 @@ function addDeeds(app, editing, removing, history) {
   commands.add({
     ...usual, order: 10, hidden: true,
     run: (context) => {
-      const last = lastOf(app, context.thread);
+      const thread = app.state.threads.peek().get(context.thread);
+      const last = thread?.last((message) => isOwn(app, message) && message.amended !== "deleted");
       if (last && mayEdit({ message: last })) editing.begin(last);
       else usual.run(context);
     },
@@ -70,17 +67,6 @@ const isSaid = ({ sender_kind: kind, amended, request, imported }) =>
   kind !== "system" && amended !== "deleted" && !request && !imported;
 
 const isText = (message) => isSaid(message) && typeof message.content === "string";
-
-/** The reader's last message in a thread, if it is among those that are here. */
-function lastOf(app, id) {
-  const thread = app.state.threads.peek().get(id);
-  for (let at = thread?.head.peek() ?? 0; at > 0; at--) {
-    const message = thread.at(at);
-    if (!message) return null;
-    if (!message.amends && isOwn(app, message) && message.amended !== "deleted") return message;
-  }
-  return null;
-}
 
 // What is being edited, by thread. It is kept in the browser, and there again after a reload.
 

@@ -1,36 +1,32 @@
 // Where one changes what one has said: in the composer's place.
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
+import { useWork } from "../../parts/work.js";
 import { fit, sends } from "../../parts/writing.js";
 import { words } from "./texts.js";
 
 export function Form({ app, thread, editing }) {
   const field = useRef(null);
   const [draft, setDraft] = useState(() => editing.read(thread.id));
-  const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
+  const { busy, problem, run, forget } = useWork();
   const { id, text, before } = draft;
   const change = (event) => {
     const next = { ...draft, text: event.target.value };
     setDraft(next);
-    setProblem(null);
+    forget();
     editing.keep(thread.id, next);
   };
   const leave = () => (editing.read(thread.id)?.id ?? id) === id && editing.end(thread.id); // else another is begun
-  const save = async (event) => {
+  const save = (event) => {
     event?.preventDefault();
-    if (!text.trim() || busy) return;
+    if (!text.trim() || busy) return undefined;
     if (text === before) return leave();
-    setBusy(true);
-    try {
+    return run(async () => {
       const done = await app.client.write("edit_message", { message_id: id, text: text.trim() });
       app.state.message(done.message);
       leave();
       app.say(words.saved);
-    } catch (error) {
-      if (error.code) setProblem(error.message);
-      setBusy(false);
-    }
+    });
   };
   const key = (event) => {
     if (event.key === "Escape") {

@@ -1,4 +1,4 @@
-// What a message has said from when to when.
+// That a message was edited, and what it has said from when to when.
 import { textOf } from "../../core/messages.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { Dialog } from "../../parts/dialog.js";
@@ -6,6 +6,11 @@ import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
 import { words } from "./texts.js";
+
+/** Below the message: that it was, and the way to what it said before. */
+export function Edited({ show }) {
+  return html`<button type="button" class="edited" title=${words.history} onClick=${show}>${words.edited}</button>`;
+}
 
 export function HistoryDialog({ app, message: { id }, close }) {
   const [{ versions, more, problem }, setState] = useState({ versions: null, more: false, problem: null });

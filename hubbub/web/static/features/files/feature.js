@@ -1,8 +1,9 @@
 // Files of the mod `files`: attached to messages, shown below them, downloaded, listed.
-import { effect, html, signal } from "../../core/ui.js";
+import { effect, html } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { News } from "../../parts/news.js";
-import { t } from "../../texts.js";
+import { addPage } from "../../parts/pinned.js";
 import { guardPage } from "./guard.js";
 import { Tray } from "./tray.js";
 import { words } from "./texts.js";
@@ -17,30 +18,19 @@ const Large = lazy(() => import("./picture.js").then((module) => module.Large), 
 
 export default function files(app) {
   const news = new News(app, "mod.files", ({ id }) => id);
-  const large = signal(null); // {id, name} of a picture that is shown large
+  const large = dialogOf(app, Large);
   const show = (file) => (large.value = file);
   app.add.attachments.add({
     of: ({ uri }) => /^file:f[1-9][0-9]{0,17}$/i.test(uri),
     view: (props) => html`<${Attached} news=${news} show=${show} ...${props} />`,
   });
-  app.add.layers.add({
-    view: () => large.value && html`<${Large} key=${large.value.id} app=${app} ...${large.value}
-      close=${() => (large.value = null)} />`,
-  });
   app.add.panels.add({
     kind: "file", order: 10, title: words.one,
     view: (props) => html`<${FilePanel} key=${props.id} news=${news} show=${show} ...${props} />`,
   });
-  app.add.views.add({
-    name: "files", title: () => words.title,
+  addPage(app, {
+    name: "files", title: words.title, icon: "clip", keys: "g f", ofThread: { title: words.ofThread, order: 25 },
     view: (props) => html`<${List} key=${props.args[0]} news=${news} ...${props} />`,
-  });
-  app.add.threadMenu.add({
-    title: words.ofThread, icon: "clip", order: 25, run: ({ thread }) => app.router.go("files", [thread]),
-  });
-  app.add.commands.add({
-    id: "files", title: words.title, slash: "files", keys: "g f", icon: "clip", group: t.groups.going,
-    run: () => app.router.go("files"),
   });
   return app.client.may("begin_upload") ? addAttaching(app) : undefined;
 }

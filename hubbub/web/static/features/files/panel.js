@@ -2,10 +2,10 @@
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";
+import { Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { useWatched } from "../../parts/watched.js";
-import { t } from "../../texts.js";
 import { Download } from "./download.js";
 import { isPicture, Picture } from "./picture.js";
 import { sizeOf } from "./size.js";
@@ -16,8 +16,7 @@ export function FilePanel({ app, id, news, show }) {
   const { value: file, error } = useWatched(() => app.client.call("file_info", { id }), {
     key: id, signs: () => news.signs(id),
   });
-  if (error) return html`<p class="note danger" role="alert">${error.message}</p>`;
-  if (!file) return html`<p class="quiet" role="status">${t.loading}</p>`;
+  if (!file) return html`<${Loading} found=${{ value: file, error }} />`;
   const isMine = file.uploaded_by === app.state.me.value || app.state.owner.value;
   return html`<section class="file-panel">
     <h3 dir="auto">${visible(file.name)}</h3>

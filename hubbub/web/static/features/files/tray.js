@@ -1,6 +1,6 @@
 // Files that go along with what one is about to say, by thread: brought to the hub one after the
 // other, and kept over reloads like drafts.
-import { newCid } from "../../core/ids.js";
+import { newCid } from "../../core/client.js";
 import { signal } from "../../core/ui.js";
 import { words } from "./texts.js";
 import { upload } from "./transfer.js";

@@ -8,7 +8,7 @@ const Network = lazy(() => import("./network.js").then((module) => module.Networ
 
 export default function graph(app) {
   app.add.views.add({ name: "network", view: Network, title: () => t.graph.title });
-  app.add.bar.add({ id: "network", order: 40, view: ToNetwork });
+  app.add.bar.add({ order: 40, view: ToNetwork });
   app.add.commands.add({
     id: "network.open", title: t.graph.open, group: t.groups.going, icon: "graph", keys: "g n",
     run: () => app.router.go("network"),

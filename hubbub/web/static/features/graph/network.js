@@ -5,6 +5,7 @@ import {
   computed, effect, html, signal, useEffect, useLayoutEffect, useMemo, useRef, useSignal, useState,
 } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
+import { Choice } from "../../parts/choice.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
 import { Activity, Presence } from "../../parts/presence.js";
 import { useSize } from "../../parts/size.js";
@@ -17,7 +18,7 @@ const AGE_EVERY_MS = 5000; // edges fade
 const LAYOUT_MS = 5; // of each frame, for the layout
 
 export function Network({ app }) {
-  const asList = useSignal(app.storage.get("network:list", false));
+  const asList = app.storage.remembered("network:list", false);
   const [everything, setEverything] = useState(false);
   const source = useFlow(app, everything);
   const graph = useGraph(app, source);
@@ -39,15 +40,6 @@ export function Network({ app }) {
 }
 
 function Tools({ app, asList, everything, setEverything, busy }) {
-  const choose = (list) => {
-    asList.value = list;
-    app.storage.set("network:list", list);
-  };
-  const button = (list, text) => html`
-    <button type="button" aria-pressed=${asList.value === list} onClick=${() => choose(list)}>
-      ${text}
-    </button>
-  `;
   return html`
     <div class="network-tools">
       ${app.state.owner.value &&
@@ -56,9 +48,8 @@ function Tools({ app, asList, everything, setEverything, busy }) {
           onChange=${(event) => setEverything(event.target.checked)} />
         ${t.graph.everything}
       </label>`}
-      <div class="choice" role="group" aria-label=${t.graph.shownAs}>
-        ${button(false, t.graph.asPicture)}${button(true, t.graph.asList)}
-      </div>
+      <${Choice} label=${t.graph.shownAs} choices=${[[false, t.graph.asPicture], [true, t.graph.asList]]}
+        value=${asList.value} choose=${(list) => (asList.value = list)} />
     </div>
   `;
 }
@@ -148,7 +139,7 @@ function Row({ app, node: { key, kind, name, thread }, edges, names }) {
     <li>
       ${kind !== "room" && html`<${Avatar} app=${app} id=${key} />`}
       <a href=${href}>${name}</a>
-      ${kind !== "room" && html`<${Presence} app=${app} id=${key} silent=${false} />`}
+      ${kind !== "room" && html`<${Presence} app=${app} id=${key} told=${true} />`}
       ${kind === "agent" && html`<${Activity} app=${app} id=${key} />`}
       <span class="quiet">${others.length ? t.graph.spokeWith(others.join(", ")) : t.graph.quiet}</span>
     </li>

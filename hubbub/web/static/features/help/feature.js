@@ -1,24 +1,21 @@
 // All keys, made from the commands there are; going about the page by keys.
-import { html, signal } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
 const Help = lazy(() => import("./help.js").then((module) => module.Help));
 
 export default function help(app) {
-  const shown = signal(false);
-  app.add.layers.add({
-    view: () => shown.value && html`<${Help} app=${app} close=${() => (shown.value = false)} />`,
-  });
+  const shown = dialogOf(app, Help);
   const commands = [
     {
       id: "help", title: t.help.title, slash: "help", hint: t.help.hint, keys: "?", icon: "keyboard",
-      menu: 40, run: () => (shown.value = true),
+      menu: 40, run: () => (shown.value = {}),
     },
     { id: "home", title: t.sidebar.home, keys: "g h", icon: "home", run: () => app.router.go("") },
     {
       id: "toggle-left", title: t.sidebar.showLeft, keys: "[", icon: "columnLeft",
-      run: () => app.showLeft(!app.leftShown.peek()),
+      run: () => (app.leftShown.value = !app.leftShown.peek()),
     },
     {
       id: "toggle-right", title: t.sidebar.showRight, keys: "]", icon: "columnRight",

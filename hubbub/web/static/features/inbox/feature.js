@@ -1,5 +1,6 @@
 // What asks for the reader: mentions, threads with news, notices.
 import { html } from "../../core/ui.js";
+import { Badge } from "../../parts/badge.js";
 import { lazy } from "../../parts/lazy.js";
 import { Pinned } from "../../parts/pinned.js";
 import { t } from "../../texts.js";
@@ -13,7 +14,7 @@ export default function inbox(app) {
     name: "inbox", title: () => t.inbox.title,
     view: (props) => html`<${Inbox} mentions=${mentions} ...${props} />`,
   });
-  app.add.sidebar.add({ id: "inbox", order: 5, view: Link });
+  app.add.sidebar.add({ order: 5, view: Link });
   app.add.commands.add({
     id: "inbox", title: t.inbox.title, keys: "g i", icon: "inbox", group: t.groups.going,
     run: () => app.router.go("inbox"),
@@ -28,9 +29,6 @@ function Link({ app }) {
   const { view, args } = app.route.value;
   const current = view === "inbox" && !hasOwnRow(app, args[0]);
   return html`<${Pinned} icon="inbox" title=${t.inbox.title} href=${app.router.href("inbox")} current=${current}>
-    ${mentions > 0 && html`<span class="badge mention" title=${t.sidebar.mentions(mentions)}>
-      <span aria-hidden="true">@${mentions}</span>
-      <span class="hidden-text">${t.sidebar.mentions(mentions)}</span>
-    </span>`}
+    ${mentions > 0 && html`<${Badge} mention shown=${`@${mentions}`} told=${t.sidebar.mentions(mentions)} />`}
   <//>`;
 }

@@ -11,7 +11,7 @@ const ThreadSequence = lazy(() => import("./views.js").then((module) => module.T
 export default function interaction(app) {
   app.add.views.add({ name: "interaction", view: Interaction, title: ([id = ""]) => t.interaction.title(id) });
   app.add.views.add({ name: "sequence", view: ThreadSequence, title: () => t.interaction.diagram });
-  app.add.tools.add({ id: "sequence", order: 60, view: AsDiagram });
+  app.add.tools.add({ order: 60, view: AsDiagram });
   const open = {
     title: t.interaction.open, icon: "sequence", when: ({ message }) => message !== null,
     run: ({ message }) => app.router.go("interaction", [message.interaction_id]),

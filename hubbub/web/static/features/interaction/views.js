@@ -3,7 +3,8 @@
 import { isThread } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { duration } from "../../core/time.js";
-import { html, useEffect, useMemo, useSignal, useState } from "../../core/ui.js";
+import { html, useEffect, useMemo, useState } from "../../core/ui.js";
+import { Choice } from "../../parts/choice.js";
 import { lazy } from "../../parts/lazy.js";
 import { useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
@@ -16,7 +17,6 @@ const SHOWN = 200;
 const Budget = lazy(() => import("./budget.js").then((module) => module.Budget), "control.css");
 
 export function Interaction({ app, args: [id = ""] }) {
-  const asTable = useSignal(prefersTable(app));
   const [most, setMost] = useState(SHOWN);
   const { value: found, error } = useWatched(() => readInteraction(app.client, id, most), {
     key: `${id}:${most}`,
@@ -27,14 +27,14 @@ export function Interaction({ app, args: [id = ""] }) {
   return html`
     <header class="title">
       <h1>${t.interaction.title(id)}</h1>
-      <${Switch} app=${app} asTable=${asTable} />
+      <${Switch} app=${app} />
     </header>
     <div class="page">
       ${error && html`<p class="problem" role="alert">${error.message}</p>`}
       ${found && html`<${Totals} found=${found} />`}
       ${found && html`<${Budget} app=${app} id=${id} />`}
       ${story &&
-      html`<${Sequence} app=${app} story=${story} asTable=${asTable} view="interaction" args=${[id]} />`}
+      html`<${Sequence} app=${app} story=${story} view="interaction" args=${[id]} />`}
       ${found && (found.more || found.messages.length > most) && found.messages.length >= most &&
       html`<button type="button" onClick=${() => setMost(most + SHOWN)}>${t.interaction.more}</button>`}
     </div>
@@ -72,12 +72,11 @@ export function ThreadSequence({ app, args: [id = ""] }) {
 }
 
 function LastOfThread({ app, id }) {
-  const asTable = useSignal(prefersTable(app));
   const thread = app.state.thread(id);
   const head = thread.head.value;
   const changed = thread.changed.value;
   useEffect(() => {
-    app.load(id, head - SHOWN / 2 + 1, head).catch((error) => app.say(error.message));
+    app.tried(() => app.load(id, head - SHOWN / 2 + 1, head));
   }, [id, head]);
   const story = useMemo(() => {
     const last = [...thread.messages.values()].sort((a, b) => a.tseq - b.tseq).slice(-SHOWN);
@@ -86,43 +85,30 @@ function LastOfThread({ app, id }) {
   return html`
     <header class="title">
       <h1><a href=${app.router.href("thread", [id])}>${app.state.titleOf(id)}</a></h1>
-      <${Switch} app=${app} asTable=${asTable} />
+      <${Switch} app=${app} />
     </header>
     <div class="page">
       <p class="totals">${t.interaction.lastOfThread(story.rows.length)}</p>
       ${story.rows.length > 0 &&
-      html`<${Sequence} app=${app} story=${story} asTable=${asTable} view="sequence" args=${[id]} />`}
+      html`<${Sequence} app=${app} story=${story} view="sequence" args=${[id]} />`}
     </div>
   `;
 }
 
 // The diagram or the table of a story, whichever the reader wants.
 
-const KEY = "sequence:table";
+const asTable = (app) => app.storage.remembered("sequence:table", false);
 
-/** A switch for the title's row. `asTable` is a signal that both share. */
-function Switch({ app, asTable }) {
-  const choose = (table) => {
-    asTable.value = table;
-    app.storage.set(KEY, table);
-  };
-  const button = (table, text) => html`
-    <button type="button" aria-pressed=${asTable.value === table} onClick=${() => choose(table)}>
-      ${text}
-    </button>
-  `;
-  return html`
-    <div class="choice" role="group" aria-label=${t.interaction.shownAs}>
-      ${button(false, t.interaction.asDiagram)}${button(true, t.interaction.asTable)}
-    </div>
-  `;
+/** For the title's row. */
+function Switch({ app }) {
+  const { shownAs, asDiagram, asTable: table } = t.interaction;
+  return html`<${Choice} label=${shownAs} choices=${[[false, asDiagram], [true, table]]}
+    value=${asTable(app).value} choose=${(chosen) => (asTable(app).value = chosen)} />`;
 }
 
-const prefersTable = (app) => app.storage.get(KEY, false);
-
 /** `view` and `args` are where one is: what is opened stays beside it. */
-function Sequence({ app, story, asTable, view, args }) {
+function Sequence({ app, story, view, args }) {
   const here = (kind, id) => app.router.href(view, args, { kind, id });
-  const Shown = asTable.value ? SequenceTable : Diagram;
+  const Shown = asTable(app).value ? SequenceTable : Diagram;
   return html`<${Shown} app=${app} story=${story} here=${here} />`;
 }

@@ -1,6 +1,6 @@
 // Titles of threads, what is resolved, followed and muted: the mod `threads`.
 import { parentOf } from "../../core/ids.js";
-import { html, signal } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { Store } from "./store.js";
@@ -11,14 +11,10 @@ const Rename = lazy(() => import("./rename.js").then((module) => module.Rename))
 
 export default function labels(app) {
   const store = new Store(app);
-  const renaming = signal(null); // a thread's id, while somebody writes its title
+  const renaming = dialogOf(app, Rename);
   app.add.tools.add({ order: 5, view: Chips });
   addReplies(app, store, renaming);
   addChoices(app, store);
-  app.add.layers.add({
-    view: () => renaming.value && html`<${Rename} key=${renaming.value} app=${app} store=${store}
-      thread=${renaming.value} close=${() => (renaming.value = null)} />`,
-  });
   return () => store.end();
 }
 
@@ -47,7 +43,7 @@ function addReplies(app, store, renaming) {
     when: (thread) => client.may("reopen_thread") && isReply(thread) && isResolved(thread),
   });
   offer(app, {
-    id: "thread-title", order: 51, icon: "edit", title: words.rename, run: (thread) => (renaming.value = thread),
+    id: "thread-title", order: 51, icon: "edit", title: words.rename, run: (thread) => (renaming.value = { store, thread }),
     when: (thread) => client.may("set_thread_title") && isReply(thread),
   });
 }
@@ -63,11 +59,4 @@ function addChoices(app, store) {
   choice("thread-unmute", 53, "moon", words.unmute, "unmute_thread", null, (thread) => own(thread) === "muted");
 }
 
-async function write(app, store, operation, thread, told = null) {
-  try {
-    await store.write(operation, { thread });
-    if (told) app.say(told);
-  } catch (error) {
-    if (error.code) app.say(error.message);
-  }
-}
+const write = (app, store, operation, thread, told = null) => app.tried(() => store.write(operation, { thread }), told);

@@ -30,7 +30,7 @@ function Permission({ notifier }) {
   }
   return html`<label class="option">
     <input type="checkbox" checked=${notifier.wanted.value}
-      onChange=${(event) => notifier.want(event.target.checked)} />
+      onChange=${(event) => (notifier.wanted.value = event.target.checked)} />
     ${t.notifications.what}
   </label>`;
 }

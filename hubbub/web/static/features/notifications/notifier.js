@@ -13,19 +13,14 @@ export class Notifier {
     this.Notification = Notification;
     this.locks = locks;
     this.page = page;
-    this.wanted = signal(app.storage.get("notify", true));
+    this.wanted = app.storage.remembered("notify", true);
     this.permission = signal(Notification?.permission ?? "unsupported");
   }
 
   /** Ask for the permission; only from a button. */
   async ask() {
     this.permission.value = await this.Notification.requestPermission();
-    this.want(true);
-  }
-
-  want(wanted) {
-    this.wanted.value = wanted;
-    this.app.storage.set("notify", wanted);
+    this.wanted.value = true;
   }
 
   async arrived(message) {

@@ -1,5 +1,6 @@
 // The command palette: everywhere one can go and everything one can do, by a few letters.
-import { html, signal } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { Shortcut } from "../../parts/shortcut.js";
 import { t } from "../../texts.js";
@@ -7,23 +8,12 @@ import { Palette } from "./palette.js";
 import { Recent } from "./recent.js";
 
 export default function palette(app) {
-  const asked = signal(null); // {context, word} while the palette is shown
+  const asked = dialogOf(app, Palette);
   const recent = new Recent(app.storage.within("palette"));
-  const close = () => (asked.value = null);
-  app.add.layers.add({
-    view: () =>
-      asked.value && html`<${Palette} app=${app} recent=${recent} close=${close} ...${asked.value} />`,
-  });
-  app.add.bar.add({ order: 10, view: () => html`<${Opener} app=${app} />` });
-  const open = (context, word) => (asked.value = { context, word });
-  app.add.commands.add({
-    id: "palette", title: t.palette.title, keys: "mod+k", group: t.groups.going, hidden: true,
-    run: (context) => open(context, ""),
-  });
-  app.add.commands.add({
-    id: "find", title: t.palette.find, keys: "/", group: t.groups.going, hidden: true,
-    run: (context) => open(context, ""),
-  });
+  app.add.bar.add({ order: 10, view: Opener });
+  const open = { group: t.groups.going, hidden: true, run: (context) => (asked.value = { recent, context }) };
+  app.add.commands.add({ ...open, id: "palette", title: t.palette.title, keys: "mod+k" });
+  app.add.commands.add({ ...open, id: "find", title: t.palette.find, keys: "/" });
 }
 
 function Opener({ app }) {

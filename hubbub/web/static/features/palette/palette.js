@@ -9,8 +9,8 @@ import { find, itemsOf } from "./items.js";
 
 const LIST = "palette-list";
 
-export function Palette({ app, recent, context, word, close }) {
-  const [query, setQuery] = useState(word);
+export function Palette({ app, recent, context, close }) {
+  const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
   const items = useMemo(() => itemsOf(app, context), []);
   const found = useMemo(() => [...find(query, items, recent), ...finders(app, query)], [query]);

@@ -1,5 +1,5 @@
 // Who is in the network: a part of the left column, and a card of each on the right.
-import { html, signal } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 import { People } from "./people.js";
@@ -8,12 +8,9 @@ const ParticipantPanel = lazy(() => import("./participant-panel.js").then((modul
 const StartDirect = lazy(() => import("./start-direct.js").then((module) => module.StartDirect));
 
 export default function people(app) {
-  const starting = signal(false);
-  app.add.sidebar.add({ id: "people", order: 40, view: People });
+  const starting = dialogOf(app, StartDirect);
+  app.add.sidebar.add({ order: 40, view: People });
   app.add.panels.add({ kind: "participant", order: 10, view: ParticipantPanel });
-  app.add.layers.add({
-    view: () => starting.value && html`<${StartDirect} app=${app} close=${() => (starting.value = false)} />`,
-  });
   app.add.commands.add({
     id: "direct-start", title: t.sidebar.startDirect, slash: "dm", hint: t.people.dmHint, icon: "message",
     group: t.groups.going, keys: "g m",
@@ -32,7 +29,7 @@ function start(app, rest, starting) {
   const names = list.split(/[\s,@]+/).filter(Boolean);
   const unknown = names.find((name) => !app.state.participant(name));
   if (unknown) throw new Error(t.people.unknown(unknown));
-  if (!names.length) return void (starting.value = true);
+  if (!names.length) return void (starting.value = {});
   app.talkTo(...names);
   const text = rest.slice(list.length).trim();
   if (text) app.send(app.here.peek(), text);

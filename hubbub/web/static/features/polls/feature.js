@@ -1,7 +1,9 @@
 // Polls of the mod `polls`: in their thread where they were asked, and in a list.
-import { html, signal } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { News } from "../../parts/news.js";
+import { addPage } from "../../parts/pinned.js";
 import { t } from "../../texts.js";
 import { words } from "./texts.js";
 
@@ -12,24 +14,17 @@ const Create = lazy(() => import("./create.js").then((module) => module.Create),
 
 export default function polls(app) {
   const news = new News(app, "mod.polls", ({ poll }) => poll);
-  const creating = signal(null); // {thread, question} while somebody writes one
+  const creating = dialogOf(app, Create);
   const create = ({ thread }, question = "") => (creating.value = { thread, question });
   app.add.bodies.add({
     of: isOpening,
     view: ({ message }) => html`<${Poll} key=${message.content.poll} app=${app} id=${message.content.poll} news=${news} />`,
   });
-  app.add.views.add({
-    name: "polls", title: () => words.title,
+  addPage(app, {
+    name: "polls", title: words.title, icon: "poll", keys: "g p", ofThread: { title: words.ofThread, order: 40 },
     view: (props) => html`<${Polls} key=${props.args[0]} news=${news} create=${create} ...${props} />`,
   });
-  app.add.threadMenu.add({
-    title: words.ofThread, icon: "poll", order: 40, run: ({ thread }) => app.router.go("polls", [thread]),
-  });
-  app.add.commands.add({
-    id: "polls", title: words.title, slash: "polls", keys: "g p", icon: "poll", group: t.groups.going,
-    run: () => app.router.go("polls"),
-  });
-  if (app.client.may("create_poll")) addCreating(app, creating, create);
+  if (app.client.may("create_poll")) addCreating(app, create);
 }
 
 /** The hub's message about a new poll; that of the result stays text. */
@@ -37,14 +32,10 @@ function isOpening({ sender_kind: kind, content }) {
   return kind === "system" && content?.mod === "polls" && typeof content.poll === "string" && !content.outcome;
 }
 
-function addCreating(app, creating, create) {
+function addCreating(app, create) {
   app.add.threadMenu.add({ title: words.create, icon: "plus", order: 41, run: (context) => create(context) });
   app.add.commands.add({
     id: "create-poll", title: words.create, slash: "poll", hint: words.createHint, icon: "poll",
     group: t.groups.threads, run: create,
-  });
-  app.add.layers.add({
-    view: () => creating.value &&
-      html`<${Create} app=${app} ...${creating.value} close=${() => (creating.value = null)} />`,
   });
 }

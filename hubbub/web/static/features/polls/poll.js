@@ -2,32 +2,25 @@
 import { count } from "../../core/numbers.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
+import { Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { useWatched } from "../../parts/watched.js";
+import { useWork } from "../../parts/work.js";
 import { words } from "./texts.js";
 
 export function Poll({ app, id, news }) {
   const [given, setGiven] = useState(null); // what a vote of one's own has made of it, until it is read anew
-  const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
+  const { busy, problem, run } = useWork();
   const { value: read, error } = useWatched(() => app.client.call("read_poll", { poll: id }), {
     key: id, signs: () => news.signs(id),
   });
-  if (error) return html`<p class="note danger" role="alert">${error.message}</p>`;
-  if (!read) return html`<p class="quiet" role="status">${words.loading}</p>`;
+  if (!read) return html`<${Loading} found=${{ value: read, error }} />`;
   const value = given?.after === read ? given.value : read;
-  const ask = async (operation, args) => {
-    setBusy(true);
-    setProblem(null);
-    try {
-      await app.client.write(operation, { poll: id, ...args });
-      setGiven({ after: read, value: await app.client.call("read_poll", { poll: id }) });
-    } catch (refusal) {
-      if (refusal.code) setProblem(refusal.message);
-    }
-    setBusy(false);
-  };
+  const ask = (operation, args) => run(async () => {
+    await app.client.write(operation, { poll: id, ...args });
+    setGiven({ after: read, value: await app.client.call("read_poll", { poll: id }) });
+  });
   const { poll, options } = value;
   const choose = (number) => {
     const next = chosen(value, number).map(String);

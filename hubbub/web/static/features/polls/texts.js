@@ -41,5 +41,4 @@ export const words = {
     no_quorum: () => "Too few votes for it to count.",
     no_votes: () => "No votes.",
   },
-  loading: "Loading…",
 };

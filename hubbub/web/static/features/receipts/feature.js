@@ -13,7 +13,7 @@ const ASK_AFTER_MS = 400;
 export default function receipts(app) {
   app.add.marks.add({ slot: "meta", order: 90, view: Delivery });
   app.add.marks.add({ slot: "below", order: 10, view: Unresolved });
-  app.add.panels.add({ kind: "message", order: 10, id: "message", view: MessagePanel });
+  app.add.panels.add({ kind: "message", order: 10, view: MessagePanel });
   app.add.marks.add({
     slot: "below", order: 20,
     view: ({ message, thread }) => isLastOfMine(app, thread, message) && html`<${Unasked} app=${app} message=${message} />`,

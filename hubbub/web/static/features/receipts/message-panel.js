@@ -3,7 +3,8 @@ import { noteReceipts } from "../../core/delivery.js";
 import { visible } from "../../core/markdown.js";
 import { turnOf } from "../../core/messages.js";
 import { fullTime } from "../../core/time.js";
-import { html, useState } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
+import { AsJson } from "../../parts/as-json.js";
 import { Avatar } from "../../parts/avatar.js";
 import { MessageLink, useMessage } from "../../parts/message-link.js";
 import { TurnLink } from "../../parts/turn-link.js";
@@ -19,7 +20,7 @@ export function MessagePanel({ app, id }) {
   return html`
     <${Facts} app=${app} message=${message} />
     <${Receipts} app=${app} message=${message} />
-    <${Raw} message=${message} />
+    <${AsJson} title=${t.receipts.raw} text=${() => visible(JSON.stringify(message, null, 2))} />
   `;
 }
 
@@ -83,14 +84,6 @@ function Receipt({ app, receipt }) {
     <b>${app.state.nameOf(receipt.participant)}</b>${" "}
     <span class="quiet">${t.receipts.outcome(receipt)}</span>
   </li>`;
-}
-
-function Raw({ message }) {
-  const [open, setOpen] = useState(false);
-  return html`<details class="json" onToggle=${(event) => setOpen(event.currentTarget.open)}>
-    <summary>${t.receipts.raw}</summary>
-    ${open && html`<pre tabindex="0">${visible(JSON.stringify(message, null, 2))}</pre>`}
-  </details>`;
 }
 
 // The hub's decisions about one message: each agent that could have been woken, and why it was or not.

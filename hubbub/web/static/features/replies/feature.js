@@ -1,10 +1,10 @@
 // Threads of replies: what hangs below a message, and the way into it.
 import { parentOf, replyThread } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
-import { dayName, dayOf, fullTime, timeOf } from "../../core/time.js";
 import { computed, html } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
+import { Moment } from "../../parts/moment.js";
 import { t } from "../../texts.js";
 
 export default function replies(app) {
@@ -60,8 +60,7 @@ function Summary({ app, thread }) {
       <span class="hidden-text">${label.note}</span>`}
     ${label?.title && html`<span class="cut" dir="auto">${visible(label.title)}</span>`}
     <b>${t.replies.count(thread.saidAfter(0))}</b>
-    ${latest && html`<time class="quiet" datetime=${latest.sent_at} title=${fullTime(latest.sent_at)}>
-      ${when(latest.sent_at)}</time>`}
+    ${latest && html`<span class="quiet"><${Moment} at=${latest.sent_at} /></span>`}
     ${unread > 0 && html`<span class=${badge}>${t.replies.unread(unread)}</span>`}
   </a>`;
 }
@@ -70,9 +69,4 @@ function Summary({ app, thread }) {
 function senders(thread) {
   const latest = [...thread.messages.values()].sort((a, b) => b.tseq - a.tseq);
   return [...new Set(latest.map((message) => message.sender_id))].slice(0, FACES);
-}
-
-function when(iso) {
-  const isToday = dayOf(iso) === dayOf(new Date());
-  return isToday ? timeOf(iso) : `${dayName(iso)}, ${timeOf(iso)}`;
 }

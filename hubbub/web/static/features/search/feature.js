@@ -12,7 +12,7 @@ export default function search(app) {
   app.add.views.add({
     name: "search", title: ([query]) => (query ? words.of(query) : words.title), view: Search,
   });
-  app.add.sidebar.add({ id: "search", order: 6, view: toView("search", "search", words.title) });
+  app.add.sidebar.add({ order: 6, view: toView("search", "search", words.title) });
   app.add.finders.add({ title: words.everything, icon: "search", run: (query) => look({ query }) });
   app.add.threadMenu.add({
     title: words.inThread, icon: "search", order: 10, run: ({ thread }) => look({ query: "", thread }),

@@ -110,7 +110,7 @@ const ICONS = { messages: "message", documents: "document", files: "clip" };
 function Hit({ app, hit, query }) {
   const { kind, by, at, snippet, title, outside, thread_id: thread } = hit;
   const where = app.state.labels.value.get(thread)?.title ?? app.state.titleOf(thread);
-  return html`<li><a class="hit" href=${hrefOf(app, hit)}>
+  return html`<li><a class="row-item" href=${hrefOf(app, hit)}>
     <${Icon} name=${ICONS[kind]} size=${18} />
     <span class="hidden-text">${words.kind[kind]}</span>
     <span class="name" dir="auto">${title ? html`<${Marked} text=${title} query=${query} />` : by}</span>

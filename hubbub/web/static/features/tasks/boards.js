@@ -31,10 +31,10 @@ export function Boards({ app, news }) {
 }
 
 function Item({ app, board: { id, name, thread_id: thread, active, over } }) {
-  return html`<li><a class="board-item" href=${app.router.href("tasks", name ? [thread, id] : [thread])}>
+  return html`<li><a class="row-item" href=${app.router.href("tasks", name ? [thread, id] : [thread])}>
     <${Icon} name="board" size=${18} />
     <span class="name" dir="auto">${name ? visible(name) : app.state.titleOf(thread)}</span>
-    <span class="quiet small">${name && `${app.state.titleOf(thread)} · `}${words.counts(active, over)}</span>
+    <span class="quiet small about">${name && `${app.state.titleOf(thread)} · `}${words.counts(active, over)}</span>
   </a></li>`;
 }
 

@@ -4,6 +4,7 @@ import { visible } from "../../core/markdown.js";
 import { html, signal, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";
 import { Menu } from "../../parts/menu.js";
+import { useWork } from "../../parts/work.js";
 import { TaskForm } from "./form.js";
 import { deedsOf, OPERATIONS } from "./rules.js";
 import { words } from "./texts.js";
@@ -18,27 +19,17 @@ export async function begin(app, task, deed) {
 }
 
 export function Deeds({ app, task }) {
-  const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
+  const { busy, problem, run } = useWork();
   const may = (deed) => app.client.may(OPERATIONS[deed]);
   const [first, ...others] = deedsOf(task, app.state.me.value, app.state.owner.value).filter(may);
-  const run = async (deed) => {
-    setProblem(null);
-    setBusy(true);
-    try {
-      await begin(app, task, deed);
-    } catch (error) {
-      if (error.code) setProblem(error.message);
-    }
-    setBusy(false);
-  };
+  const start = (deed) => run(() => begin(app, task, deed));
   if (!first) return null;
   const items = others.map((deed) => ({
-    title: words.deeds[deed], danger: deed === "cancel", run: () => run(deed),
+    title: words.deeds[deed], danger: deed === "cancel", run: () => start(deed),
   }));
   return html`
     <span class="deeds">
-      <button type="button" class="small" disabled=${busy} onClick=${() => run(first)}>${words.deeds[first]}</button>
+      <button type="button" class="small" disabled=${busy} onClick=${() => start(first)}>${words.deeds[first]}</button>
       ${items.length > 0 && html`<${Menu} label=${words.more(visible(task.title))} items=${items}
         className="icon small" />`}
     </span>

@@ -2,8 +2,7 @@
 import { html } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { News } from "../../parts/news.js";
-import { toView } from "../../parts/pinned.js";
-import { t } from "../../texts.js";
+import { addPage } from "../../parts/pinned.js";
 import { words } from "./texts.js";
 
 const SHEET = "tasks.css";
@@ -14,8 +13,9 @@ const TaskPanel = lazy(() => import("./panel.js").then((module) => module.TaskPa
 
 export default function tasks(app) {
   const news = new News(app, "mod.tasks", ({ task, board }) => task ?? board);
-  app.add.views.add({
-    name: "tasks", title: () => words.title,
+  addPage(app, {
+    name: "tasks", title: words.title, icon: "board", keys: "g b", order: 9,
+    ofThread: { title: words.ofThread, order: 30 },
     view: (props) => {
       const [thread, board = null] = props.args;
       return thread
@@ -29,12 +29,4 @@ export default function tasks(app) {
   });
   const isShown = ({ view, open }) => view === "tasks" || open?.kind === "task";
   app.add.layers.add({ view: () => isShown(app.route.value) && html`<${Asked} app=${app} />` });
-  app.add.sidebar.add({ id: "tasks", order: 9, view: toView("tasks", "board", words.title) });
-  app.add.threadMenu.add({
-    title: words.ofThread, icon: "board", order: 30, run: ({ thread }) => app.router.go("tasks", [thread]),
-  });
-  app.add.commands.add({
-    id: "tasks", title: words.title, slash: "tasks", keys: "g b", icon: "board", group: t.groups.going,
-    run: () => app.router.go("tasks"),
-  });
 }

@@ -2,6 +2,8 @@
 import { readersOf } from "../../core/delivery.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";
+import { useWork } from "../../parts/work.js";
+import { t } from "../../texts.js";
 import { words } from "./texts.js";
 
 const names = words.fields;
@@ -10,13 +12,9 @@ const NEW = { title: "", description: "", owner: "", due: "", priority: "normal"
 /** @param about  {thread} or {board}, of a new task; `task`: the one that is changed. */
 export function TaskForm({ app, thread, about = null, task = null, close }) {
   const [draft, setDraft] = useState(task ? null : NEW);
-  const [problem, setProblem] = useState(null);
+  const { problem, run } = useWork();
   useEffect(() => {
-    if (!task) return;
-    app.client.call("read_task", { task: task.id, limit: 1 }).then(
-      (found) => setDraft(draftOf(found)),
-      (error) => setProblem(error.message),
-    );
+    if (task) run(async () => setDraft(draftOf(await app.client.call("read_task", { task: task.id, limit: 1 }))));
   }, [task?.id]);
   const change = (name) => (event) => setDraft({ ...draft, [name]: event.target.value });
   const submit = async () => {
@@ -26,7 +24,7 @@ export function TaskForm({ app, thread, about = null, task = null, close }) {
   return html`<${FormDialog} title=${task ? words.one : words.create} label=${task ? words.save : words.add}
     ready=${draft?.title.trim()} submit=${submit} close=${close}>
     ${draft && html`<${Fields} app=${app} thread=${thread} draft=${draft} change=${change} isNew=${!task} />`}
-    ${!draft && !problem && html`<p class="quiet" role="status">${words.loading}</p>`}
+    ${!draft && !problem && html`<p class="quiet" role="status">${t.loading}</p>`}
     ${problem && html`<p class="note danger" role="alert">${problem}</p>`}
   <//>`;
 }

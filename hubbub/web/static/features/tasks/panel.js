@@ -1,6 +1,7 @@
 // On the right: a task with all that is known of it.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
+import { Loading } from "../../parts/empty.js";
 import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
 import { useWatched } from "../../parts/watched.js";
@@ -17,8 +18,7 @@ export function TaskPanel({ app, id, news }) {
   const { value, error } = useWatched(read, {
     key: `${id} ${most}`, signs: () => news.signs(id),
   });
-  if (error) return html`<p class="note danger" role="alert">${error.message}</p>`;
-  if (!value) return html`<p class="quiet" role="status">${words.loading}</p>`;
+  if (!value) return html`<${Loading} found=${{ value, error }} />`;
   const { task, description, result, history, more } = value;
   return html`<section class="task-panel">
     <h3 dir="auto">${visible(task.title)}</h3>

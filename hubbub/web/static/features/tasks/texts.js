@@ -63,5 +63,4 @@ export const words = {
   optional: "Optional.",
   more: (title) => `Actions for ${title}`,
   cannot: (title, column) => `“${title}” cannot be moved to “${column}” as it is.`,
-  loading: "Loading…",
 };

@@ -11,7 +11,7 @@ const ThreadPanel = lazy(() => import("./thread-panel.js").then((module) => modu
 export default function threads(app) {
   const column = new Column(app);
   app.add.sidebar.add({
-    id: "threads", order: 20, view: () => html`<${Threads} app=${app} column=${column} />`,
+    order: 20, view: () => html`<${Threads} app=${app} column=${column} />`,
   });
   app.add.panels.add({ kind: "thread", order: 10, view: ThreadPanel });
   const nextUnread = (step) => {

@@ -1,9 +1,9 @@
 // The right column about a thread: what it is, who reads it, what can be done.
 import { membersOf, parentOf, rootOf } from "../../core/ids.js";
-import { dayName, timeOf } from "../../core/time.js";
 import { html, useComputed } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
+import { Moment } from "../../parts/moment.js";
 import { Activity } from "../../parts/presence.js";
 import { t } from "../../texts.js";
 
@@ -46,9 +46,7 @@ function Figures({ thread }) {
   return html`<dl class="facts">
     <dt>${t.threadPanel.messages}</dt><dd class="number">${thread.head.value.toLocaleString()}</dd>
     <dt>${t.threadPanel.unread}</dt><dd class="number">${thread.unread.value.toLocaleString()}</dd>
-    ${latest && html`
-      <dt>${t.threadPanel.latest}</dt>
-      <dd><time datetime=${latest.sent_at}>${dayName(latest.sent_at)}, ${timeOf(latest.sent_at)}</time></dd>`}
+    ${latest && html`<dt>${t.threadPanel.latest}</dt><dd><${Moment} at=${latest.sent_at} /></dd>`}
     <dt>${t.threadPanel.id}</dt><dd><code>${thread.id}</code></dd>
   </dl>`;
 }

@@ -4,6 +4,7 @@ import { visible } from "../../core/markdown.js";
 import { firstWords } from "../../core/messages.js";
 import { html, useComputed, useState } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
+import { Badge } from "../../parts/badge.js";
 import { Icon, iconOfThread } from "../../parts/icon.js";
 import { Menu } from "../../parts/menu.js";
 import { useMessage } from "../../parts/message-link.js";
@@ -138,14 +139,8 @@ function Marks({ app, thread, unread }) {
     ${drafted && html`<span class="drafted" title=${t.sidebar.draft}><${Icon} name="edit" size=${14} />
       <span class="hidden-text">${t.sidebar.draft}</span></span>`}
     ${mentions > 0 &&
-    html`<${Badge} kind="mention" shown=${`@${mentions}`} told=${t.sidebar.mentions(mentions)} />`}
+    html`<${Badge} mention shown=${`@${mentions}`} told=${t.sidebar.mentions(mentions)} />`}
     ${unread > 0 &&
-    html`<${Badge} kind="" shown=${unread > 999 ? "999+" : unread} told=${t.sidebar.unread(unread)} />`}
+    html`<${Badge} shown=${unread > 999 ? "999+" : unread} told=${t.sidebar.unread(unread)} />`}
   `;
-}
-
-function Badge({ kind, shown, told }) {
-  return html`<span class=${`badge ${kind}`} title=${told}>
-    <span aria-hidden="true">${shown}</span><span class="hidden-text">${told}</span>
-  </span>`;
 }

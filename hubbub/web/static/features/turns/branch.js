@@ -2,6 +2,7 @@
 // model of its agent, apart from the network itself; what came of it stands beside what came then.
 import { html, useState } from "../../core/ui.js";
 import { wokenBy } from "../../core/messages.js";
+import { useWork } from "../../parts/work.js";
 import { ModelChoice } from "./trial.js";
 import { words } from "./texts.js";
 
@@ -9,22 +10,19 @@ export function Branch({ app, turn }) {
   const [instruction, setInstruction] = useState("");
   const [model, setModel] = useState("");
   const [results, setResults] = useState({});
-  const [course, setCourse] = useState({ state: "none" });
+  const [branched, setBranched] = useState(null);
+  const { busy, problem, run } = useWork();
   const { agent } = turn;
   const submit = (event) => {
     event.preventDefault();
-    setCourse({ state: "running" });
-    app.client.call("branch", {
+    run(async () => setBranched(await app.client.call("branch", {
       message: wokenBy(turn.start.id),
       changes: instruction.trim() || model
         ? [{ agent, ...(instruction.trim() && { instruction }), ...(model && { model }) }] : [],
       results: Object.entries(results).map(([tool, text]) => ({ tool, text })),
-    }).then(
-      (branched) => setCourse({ state: "over", branched }),
-      (error) => setCourse({ state: "failed", error }),
-    );
+    })));
   };
-  const lacking = course.branched?.lacking;
+  const lacking = branched?.lacking;
   return html`
     <form class="trial" onSubmit=${submit}>
       <p class="quiet">${words.branchMeaning}</p>
@@ -40,14 +38,14 @@ export function Branch({ app, turn }) {
           onInput=${(event) => setResults({ ...results, [lacking.tool]: event.target.value })} />
       </label>`}
       <div class="actions">
-        <button type="submit" class="primary" disabled=${course.state === "running"}>${words.goOn}</button>
-        <span class="quiet" role="status">${course.state === "running" && words.goesOn}</span>
+        <button type="submit" class="primary" disabled=${busy}>${words.goOn}</button>
+        <span class="quiet" role="status">${busy && words.goesOn}</span>
       </div>
-      ${course.state === "failed" && html`<p class="problem" role="alert">${course.error.message}</p>`}
+      ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     </form>
-    ${course.branched && html`<div class="side-by-side">
-      <${Side} title=${words.then} side=${course.branched.then} />
-      <${Side} title=${words.inBranch} side=${course.branched.now} />
+    ${branched && html`<div class="side-by-side">
+      <${Side} title=${words.then} side=${branched.then} />
+      <${Side} title=${words.inBranch} side=${branched.now} />
     </div>`}
   `;
 }

@@ -4,10 +4,9 @@ import { visible } from "../../core/markdown.js";
 import { Outcome } from "../../parts/outcome.js";
 import { Difference } from "../../parts/difference.js";
 import { factsOf } from "./facts.js";
-import { Problem } from "./problem.js";
 import { stepNames } from "./record.js";
 import { Step } from "./steps.js";
-import { useTurn } from "./watching.js";
+import { Problem, useTurn } from "./watching.js";
 import { words } from "./texts.js";
 
 export function Comparison({ app, ids: [left, right] }) {

@@ -1,6 +1,7 @@
 // Looking into turns: one, two side by side, and the latest of all.
 import { turnOf } from "../../core/messages.js";
-import { html, signal } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
+import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
@@ -14,8 +15,8 @@ const TurnView = lazy(() => import("./inspector.js").then((module) => module.Tur
 export default function turns(app) {
   app.add.views.add({ name: "turn", view: TurnView, title: ([id = ""]) => t.turns.title(id) });
   app.add.views.add({ name: "turns", view: Turns, title: () => t.turns.list });
-  app.add.panels.add({ kind: "turn", id: "turn", order: 10, view: TurnPanel });
-  app.add.panels.add({ kind: "participant", id: "latest-turns", order: 60, view: LatestTurns });
+  app.add.panels.add({ kind: "turn", order: 10, view: TurnPanel });
+  app.add.panels.add({ kind: "participant", order: 60, view: LatestTurns });
   const open = {
     title: t.turns.open, icon: "list", when: ({ message }) => message !== null && turnOf(message) !== null,
     run: ({ message }) => app.open("turn", turnOf(message)),
@@ -23,17 +24,13 @@ export default function turns(app) {
   app.add.commands.add({ ...open, id: "turn.open", group: t.conversation.group, keys: "i" });
   const when = (context) => app.state.owner.peek() && open.when(context);
   app.add.messageMenu.add({ ...open, order: 40, keys: "I", when });
-  const about = signal(null); // a message, while its case is shown
-  app.add.layers.add({
-    view: () => about.value
-      && html`<${CaseDialog} app=${app} message=${about.value} close=${() => (about.value = null)} />`,
-  });
+  const about = dialogOf(app, CaseDialog);
   app.add.messageMenu.add({
     title: t.turns.branch, icon: "turn", order: 41, when,
     run: ({ message }) => app.router.go("turn", [turnOf(message), "branch"]),
   });
   app.add.messageMenu.add({
-    title: t.turns.makeCase, icon: "copy", order: 42, when, run: ({ message }) => (about.value = message),
+    title: t.turns.makeCase, icon: "copy", order: 42, when, run: ({ message }) => (about.value = { message }),
   });
   app.add.commands.add({
     id: "turns.list", title: t.turns.list, group: t.groups.going, icon: "list", keys: "g t",

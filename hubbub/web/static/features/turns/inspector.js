@@ -9,12 +9,11 @@ import { Moment } from "../../parts/moment.js";
 import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
 import { factsOf } from "./facts.js";
-import { Problem } from "./problem.js";
 import { stepNames, timeline } from "./record.js";
 import { Notes, Step } from "./steps.js";
 import { words } from "./texts.js";
 import { change, trialOf } from "./trying.js";
-import { useTurn, useTurns } from "./watching.js";
+import { Problem, useTurn, useTurns } from "./watching.js";
 
 /** On the right. */
 export function TurnPanel({ app, id }) {

@@ -1,7 +1,8 @@
 // "Try it again…": a recorded turn's question put to a model once more, with another system prompt
 // or to another model, and both answers side by side. Nothing of it is sent, run or kept.
-import { html, useEffect, useState } from "../../core/ui.js";
+import { html } from "../../core/ui.js";
 import { Difference } from "../../parts/difference.js";
+import { useWatched } from "../../parts/watched.js";
 import { Step } from "./steps.js";
 import { change, trialOf, tryAgain } from "./trying.js";
 import { words } from "./texts.js";
@@ -37,13 +38,7 @@ export function Trial({ app, turn }) {
 }
 
 export function ModelChoice({ app, turn, model, choose }) {
-  const [models, setModels] = useState([]);
-  useEffect(() => {
-    app.client.call("list_models").then(
-      (found) => setModels(found.models),
-      (error) => app.say(error.message),
-    );
-  }, []);
+  const { models = [] } = useWatched(() => app.client.call("list_models"), { key: "" }).value ?? {};
   return html`<select name="model" onChange=${(event) => choose(event.target.value)}>
     <option value="" selected=${!model}>${words.itsOwn(turn.agent)}</option>
     ${models.map(

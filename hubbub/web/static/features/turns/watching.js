@@ -1,8 +1,9 @@
-// Turns as they are now.
+// Turns as they are now, and why there is nothing to see of one.
 import { agentOf } from "../../core/messages.js";
 import { listed } from "../../core/pages.js";
-import { useRef } from "../../core/ui.js";
+import { html, useRef } from "../../core/ui.js";
 import { doings, useWatched } from "../../parts/watched.js";
+import { words } from "./texts.js";
 
 /** A turn's record; kept up to date while it runs. */
 export function useTurn(app, id) {
@@ -25,4 +26,11 @@ export function useTurns(app, agent, most) {
   if (value) kept.current = { agent, value };
   // Those that are shown stay while more are read.
   return { value: value ?? (kept.current.agent === agent ? kept.current.value : null), error };
+}
+
+/** Why there is nothing to see of a turn. */
+export function Problem({ app, error }) {
+  const early = error.code === "unknown_turn";
+  const text = !early ? error.message : app.state.owner.value ? words.unknown : words.ownersOnly;
+  return html`<p class="quiet" role="status">${text}</p>`;
 }

@@ -1,0 +1,21 @@
+// What somebody has asked the hub for: that it is under way, and what the hub has refused.
+import { useState } from "../core/ui.js";
+
+const IDLE = { busy: false, problem: null };
+
+/** {busy, problem, run, forget}: `run(work)` resolves to whether it was done; `forget` the problem. */
+export function useWork() {
+  const [state, setState] = useState(IDLE);
+  const run = async (work) => {
+    setState({ busy: true, problem: null });
+    try {
+      await work();
+      setState(IDLE);
+      return true;
+    } catch (error) {
+      setState({ busy: false, problem: error.code ? error.message : null }); // else somebody has left
+      return false;
+    }
+  };
+  return { ...state, run, forget: () => setState(IDLE) };
+}
