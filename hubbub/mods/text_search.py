@@ -24,7 +24,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
-from hubbub.errors import OperationError
 from hubbub.mods.operation import bad_request
 
 __all__ = [
@@ -229,14 +228,16 @@ def words_of(query: str) -> Words:
     found = [word for word in map(_word, _PART.finditer(query.translate(_QUOTES))) if word]
     wanted = tuple(word for word in found if not word.excluded)
     if not wanted:
-        raise _bad(
+        raise bad_request(
             "query: needs a word to look for" + (", not only some to leave out" * bool(found))
         )
     if len(found) > MOST_WORDS:
-        raise _bad(f"query: at most {MOST_WORDS} words and phrases, this has {len(found)}")
+        raise bad_request(f"query: at most {MOST_WORDS} words and phrases, this has {len(found)}")
     for word in found:
         if word.prefix and len(tokens(word.text)[-1]) < SHORTEST_PREFIX:
-            raise _bad(f"query: {word.text}* needs at least {SHORTEST_PREFIX} letters before the *")
+            raise bad_request(
+                f"query: {word.text}* needs at least {SHORTEST_PREFIX} letters before the *"
+            )
     return Words(wanted, tuple(word for word in found if word.excluded))
 
 
@@ -247,7 +248,3 @@ def _word(part: re.Match[str]) -> Word | None:
         return None
     prefix = part["phrase"] is None and text.endswith("*") and not _LETTERS.match(found[-1])
     return Word(text.removesuffix("*") if prefix else text, prefix, bool(part["no"]))
-
-
-def _bad(why: str) -> OperationError:
-    return bad_request(why)

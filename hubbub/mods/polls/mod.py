@@ -43,7 +43,7 @@ from hubbub.mods.polls.schemas import (
     Vote,
     Voted,
 )
-from hubbub.mods.repository import AMONG, Repository, columns, from_row, insert, listed, page_of
+from hubbub.mods.repository import AMONG, Repository, columns, from_row, insert, listed
 from hubbub.protocol.codes import ErrorCode
 
 __all__ = ["PollsConfig", "PollsMod", "result_of", "result_text"]
@@ -71,13 +71,13 @@ class PollRepository(Repository):
         state: Literal["open", "closed"] | None,
         before: int,
         limit: int,
-    ) -> list[PollSummary]:
+    ) -> tuple[tuple[PollSummary, ...], bool]:
         """Polls of these threads with lower numbers than `before`, the latest first."""
         sql = (
             f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} "
             f"AND id < ?{_IN_STATE[state]} ORDER BY id DESC LIMIT ?"
         )
-        return await self.all(_poll, sql, listed(threads), before, limit)
+        return await self.page(_poll, sql, listed(threads), before, limit=limit)
 
     async def open_in(self, thread: str) -> int:
         """How many polls of the thread are open."""
@@ -307,8 +307,7 @@ class PollsMod(Mod):
     async def list_polls(self, call: Calling, args: ListPolls) -> Polls:
         """List the polls that you may read and vote in."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
-        found = await self._store.of_threads(threads, args.state, before, args.limit + 1)
-        polls, more = page_of(found, args.limit)
+        polls, more = await self._store.of_threads(threads, args.state, before, args.limit)
         return Polls(polls=polls, more=more)
 
     @operation()
@@ -321,11 +320,13 @@ class PollsMod(Mod):
         """`DigestSource.news`: where the caller has not voted, and what has ended."""
         threads, me = self.host.threads_of(call.participant), call.participant
         found: list[DigestItem] = []
-        for poll in await self._store.of_threads(threads, "open", BEYOND, limit):
+        still_open, _ = await self._store.of_threads(threads, "open", BEYOND, limit)
+        for poll in still_open:
             if not await self._store.of_voter(poll, me):
                 text = f"poll {poll.id}: {poll.question}"
                 found.append(DigestItem("waiting", poll.thread_id, poll.id, text))
-        for poll in await self._store.of_threads(threads, "closed", BEYOND, limit):
+        ended, _ = await self._store.of_threads(threads, "closed", BEYOND, limit)
+        for poll in ended:
             if poll.closed_at is not None and poll.closed_at.timestamp() >= after:
                 result = result_of(await self._store.counts(poll), poll.voters, poll.quorum)
                 won = ", ".join(poll.options[place] for place in result.winners) or "no result"

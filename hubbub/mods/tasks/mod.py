@@ -28,7 +28,7 @@ from hubbub.mods.operation import (
     operation,
     over_limit,
 )
-from hubbub.mods.repository import KeyedQueues, page_of
+from hubbub.mods.repository import KeyedQueues
 from hubbub.mods.tasks import repository
 from hubbub.mods.tasks.repository import Duties, Filter, TaskRepository, checked_needs
 from hubbub.mods.tasks.schemas import (
@@ -188,12 +188,14 @@ class TasksMod(Mod):
             Filter(None, "claimed", call.participant),
         )
         found = []
-        for task in await self._store.tasks(threads, mine, BEYOND, limit):
+        waiting, _ = await self._store.tasks(threads, mine, BEYOND, limit)
+        for task in waiting:
             if task.request is None:
                 due = f", due {task.due:%Y-%m-%d}" if task.due is not None else ""
                 text = f"task {task.id}: {task.title}{due}"
                 found.append(DigestItem("waiting", task.thread_id, task.id, text))
-        for task in await self._store.tasks(threads, Filter(state="done"), BEYOND, limit):
+        done, _ = await self._store.tasks(threads, Filter(state="done"), BEYOND, limit)
+        for task in done:
             if task.changed_at.timestamp() >= after:
                 by = f" by {task.owner}" if task.owner else ""
                 text = f"task {task.id} done{by}: {task.title}"
@@ -204,8 +206,7 @@ class TasksMod(Mod):
     async def list_boards(self, call: Calling, args: ListBoards) -> Boards:
         """List the task boards that you may read."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
-        found = await self._store.boards(threads, before, args.limit + 1)
-        boards, more = page_of(found, args.limit)
+        boards, more = await self._store.boards(threads, before, args.limit)
         return Boards(boards=boards, more=more)
 
     @operation()
@@ -220,8 +221,7 @@ class TasksMod(Mod):
             raise bad_request("ready: only open tasks are ready")
         which = Filter(args.board, "open" if args.ready else args.state, args.owner)
         before = number_before(args.before)
-        found = await self._store.tasks(threads, which, before, args.limit + 1)
-        tasks, more = page_of(found, args.limit)
+        tasks, more = await self._store.tasks(threads, which, before, args.limit)
         return Tasks(tasks=tasks, more=more)
 
     @operation()
@@ -229,8 +229,8 @@ class TasksMod(Mod):
         """Read a task: its description, its result, and who has done what with it."""
         task = await self._find(call, args.task)
         description, result = await self._store.texts(task.id)
-        changes = await self._store.history(task.id, args.before or BEYOND, args.limit + 1)
-        history, more = page_of(changes, args.limit)
+        before = args.before or BEYOND
+        history, more = await self._store.history(task.id, before, args.limit)
         return TaskDetails(
             task=task, description=description, result=result, history=history, more=more
         )
@@ -242,8 +242,7 @@ class TasksMod(Mod):
         parts, cut = dict[State, Sequence[Task]](), list[State]()
         for state, (_, most) in PARTS.items():
             which = Filter(board.id, state)
-            found = await self._store.tasks([board.thread_id], which, BEYOND, most + 1)
-            parts[state], more = page_of(found, most)
+            parts[state], more = await self._store.tasks([board.thread_id], which, BEYOND, most)
             cut += [state] if more else []
         return BoardText(board=board, text=as_markdown(board, parts, cut), cut=bool(cut))
 
@@ -254,7 +253,7 @@ class TasksMod(Mod):
         """Create a task board besides the one that each thread has of its own."""
         thread, most = self.host.thread(call, args.thread), self.config.max_boards
         async with self._queues.turn(thread) as until:
-            there = await self._store.boards([thread], BEYOND, most)
+            there, _ = await self._store.boards([thread], BEYOND, most)
             same = next((board.id for board in there if board.name == args.name), None)
             if same is not None:
                 raise conflict(f"there is a board {args.name!r} here already: {same}", board=same)
@@ -379,7 +378,7 @@ class TasksMod(Mod):
         await self.host.keep(())  # a commit after that of the message, which is under way
         task = await self._store.of_request(request)
         if task is not None:
-            change = (await self._store.history(task.id, BEYOND, 1))[0]
+            (change,), _ = await self._store.history(task.id, BEYOND, 1)
             self._changed(task, change.what, change.by)
 
     def on_timer(self, key: str) -> None:

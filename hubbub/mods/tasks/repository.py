@@ -109,10 +109,12 @@ class TaskRepository(Repository):
     async def board(self, id: str) -> Board | None:
         return await self.one(_board, f"{_BOARDS} id = ?", number_of(id))
 
-    async def boards(self, threads: Collection[str], before: int, limit: int) -> list[Board]:
+    async def boards(
+        self, threads: Collection[str], before: int, limit: int
+    ) -> tuple[tuple[Board, ...], bool]:
         """Boards of these threads with lower numbers than `before`, the latest first."""
         sql = f"{_BOARDS} thread {AMONG} AND id < ? ORDER BY id DESC LIMIT ?"
-        return await self.all(_board, sql, listed(threads), before, limit)
+        return await self.page(_board, sql, listed(threads), before, limit=limit)
 
     # Tasks ------------------------------------------------------------------------------------
 
@@ -139,19 +141,22 @@ class TaskRepository(Repository):
 
     async def tasks(
         self, threads: Collection[str], which: Filter, before: int, limit: int
-    ) -> list[Task]:
+    ) -> tuple[tuple[Task, ...], bool]:
         """Tasks of these threads with lower numbers than `before`, the latest first."""
         conditions, values = which.sql()
-        where = f"thread {AMONG} AND id < ?{conditions} ORDER BY id DESC LIMIT ?"
-        return await self._tasks(where, listed(threads), before, *values, limit)
+        sql = f"{_TASKS} thread {AMONG} AND id < ?{conditions} ORDER BY id DESC LIMIT ?"
+        now = self._host.now()
+        return await self.page(_task, sql, now, listed(threads), before, *values, limit=limit)
 
-    async def history(self, task: str, before: int, limit: int) -> list[TaskChange]:
+    async def history(
+        self, task: str, before: int, limit: int
+    ) -> tuple[tuple[TaskChange, ...], bool]:
         """What made the task's versions before this one, the latest first."""
         sql = (
             f"SELECT {columns(TaskChange)} FROM tasks_change "
             "WHERE task = ? AND version < ? ORDER BY version DESC LIMIT ?"
         )
-        return await self.all(_change_of, sql, number_of(task), before, limit)
+        return await self.page(_change_of, sql, number_of(task), before, limit=limit)
 
     # What is due ------------------------------------------------------------------------------
 

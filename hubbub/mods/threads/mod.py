@@ -225,14 +225,13 @@ LONGEST = 80
 _LOOKED_AT = 1_000
 """Characters of a text in which its first sentence is looked for."""
 _MARKS = re.compile(r"^(?:[#>*+\-\s]+|\d+[.)]\s+)|[*_`~]{1,3}")
-_TITLE_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _SENTENCE = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])")
 
 
 def title_of(text: str) -> str | None:
     """The first sentence of a text in one line, without its Markdown; None if it has none."""
     for line in text[:_LOOKED_AT].splitlines():
-        plain = " ".join(_MARKS.sub("", _TITLE_LINK.sub(r"\1", line)).split())
+        plain = " ".join(_MARKS.sub("", _LINK.sub(r"\1", line)).split())
         sentence = _SENTENCE.split(plain, maxsplit=1)[0]
         if sentence:
             return _cut(sentence)
