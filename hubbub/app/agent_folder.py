@@ -15,12 +15,14 @@ from hubbub.config.agent_files import (
     agent_text,
     field_at,
     fields_of,
+    file_of,
+    files_in,
     may_be_changed,
+    path_of,
     rest_of,
     with_values,
     with_variables,
 )
-from hubbub.config.agent_folder import file_of, files_in, path_of
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Document, parse

@@ -12,24 +12,62 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue, TypeAdapter
 
 from hubbub.config.prompting import Share
 from hubbub.config.source import Document, Loc, refers
+from hubbub.config.units import Section
 from hubbub.protocol.agents import AgentFields, AgentRollout
 
 __all__ = [
+    "AgentFolder",
     "agent_text",
     "field_at",
     "fields_of",
+    "file_of",
+    "files_in",
     "may_be_changed",
+    "path_of",
     "rest_of",
     "with_values",
     "with_variables",
 ]
+
+
+class AgentFolder(Section):
+    """What owners may make and change: agents with an instruction and tools of the hub and its
+    mods. Code, paths, commands, variables and limits of sandboxes are the operator's."""
+
+    path: str = "agents.d"
+    """Its files, NAME.yaml, are read along with this one."""
+    tools: list[str] | None = None
+    """Operations among which tools can be chosen, and which an agent has that chooses none; left
+    out: all that agents may use."""
+
+
+def path_of(data: Mapping[str, JsonValue], start: Path) -> Path | None:
+    """The folder that a network's file at `start` names, if it names one."""
+    network = data.get("network")
+    section = network.get("agent_folder") if isinstance(network, dict) else None
+    if not isinstance(section, dict):
+        return None
+    named = section.get("path", AgentFolder().path)
+    return start.parent / named if isinstance(named, str) else None
+
+
+def file_of(folder: Path, agent: str) -> Path:
+    return folder / f"{agent}.yaml"
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """The files of the folder's agents, by name."""
+    if folder.is_dir():
+        yield from sorted(each for each in folder.glob("*.yaml") if each.is_file())
+
 
 _QUOTED = re.compile(r"[^\n\t\x20-\x7e\xa0-\u2027\u202a-\ufefe\U00010000-\U0010ffff]|[ \t]\n|^\s")
 """What a text cannot have as it stands: it is written in quotes then."""

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from hubbub.config.agents import ROLES_OF
 from hubbub.config.explain import dotted
-from hubbub.config.knowledge import check_knowledge, check_skills
+from hubbub.config.knowledge import check_knowledge, check_skills, texts
 from hubbub.config.models import AgentConfig, NetworkConfig
 from hubbub.config.paths import EVERY, MEMORY_STORE, POSTGRES, SQLITE, split_spec
 from hubbub.config.problems import closest, nearest, shown_path
@@ -43,22 +43,19 @@ def check_approvers(document: Document) -> None:
 def _check_approver_names(
     document: Document, loc: Loc, named: JsonValue, people: Mapping[str, JsonValue]
 ) -> None:
-    for n, name in enumerate(named) if isinstance(named, list) else ():
-        if isinstance(name, str) and name not in people:
+    for place, name in texts(named, loc):
+        if name not in people:
             agents = _map(document.data.get("agents"))
             hint = nearest(name, people) or "; add a section humans:"
             if name in agents:
                 hint = f"; it is an agent (line {document.place(('agents', name)).line})"
             text = f"{dotted(loc)} names '{name}', who is no person of humans{hint}"
-            document.report((*loc, n), text)
+            document.report(place, text)
 
 
 def _has_owner(people: Mapping[str, JsonValue]) -> bool:
-    for person in people.values():
-        roles = _map(person).get("roles")
-        if isinstance(roles, list) and "owner" in roles:
-            return True
-    return False
+    roles = (_map(person).get("roles") for person in people.values())
+    return any("owner" in each for each in roles if isinstance(each, list))
 
 
 def _check_confirmed(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
@@ -142,15 +139,13 @@ def _sections(
     data: Mapping[str, JsonValue], key: str
 ) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
     """The entries below `key` that are maps."""
-    section = data.get(key)
-    for name, entry in section.items() if isinstance(section, dict) else ():
+    for name, entry in _map(data.get(key)).items():
         if isinstance(entry, dict):
             yield name, entry
 
 
 def _names(document: Document, key: str) -> list[str]:
-    section = document.data.get(key)
-    return list(section) if isinstance(section, dict) else []
+    return list(_map(document.data.get(key)))
 
 
 def _text(section: Mapping[str, JsonValue], key: str, default: str = "") -> str:
@@ -211,9 +206,7 @@ def _check_bridges(document: Document) -> None:
 
 
 def _check_network(document: Document) -> None:
-    network = document.data.get("network") or {}
-    if not isinstance(network, dict):
-        return
+    network = _map(document.data.get("network"))
     _check_store(document, _text(network, "store", _DEFAULTS.store))
     loc = ("network", "listen")
     if loc in document.broken:
@@ -248,12 +241,10 @@ def _check_store(document: Document, store: str) -> None:
 def _check_members(document: Document) -> None:
     known = {*_names(document, "agents"), *_names(document, "humans")}
     for name, channel in _sections(document.data, "channels"):
-        members = channel.get("members")
-        for n, member in enumerate(members) if isinstance(members, list) else ():
-            if isinstance(member, str) and member not in known:
-                loc = ("channels", name, "members", n)
+        for place, member in texts(channel.get("members"), ("channels", name, "members")):
+            if member not in known:
                 document.report(
-                    loc,
+                    place,
                     f"channel '{name}' has the member '{member}', which is neither in agents nor "
                     f"in humans{nearest(member, known)}",
                 )
@@ -306,28 +297,24 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
     _check_servers(document, loc, agent)
     check_knowledge(document, loc, agent)
     check_skills(document, loc, agent)
-    channels, named = _names(document, "channels"), agent.get("channels")
-    for n, channel in enumerate(named) if isinstance(named, list) else ():
-        if isinstance(channel, str) and channel not in channels:
+    channels = _names(document, "channels")
+    for place, channel in texts(agent.get("channels"), (*loc, "channels")):
+        if channel not in channels:
             text = f"there is no channel '{channel}'{nearest(channel, channels)}"
-            document.report((*loc, "channels", n), text)
-    tools = agent.get("tools")
-    for n, tool in enumerate(tools) if isinstance(tools, list) else ():
-        if isinstance(tool, str) and (":" in tool or ".py" in tool):
-            _check_spec(document, (*loc, "tools", n), tool, "function")
+            document.report(place, text)
+    for place, tool in texts(agent.get("tools"), (*loc, "tools")):
+        if ":" in tool or ".py" in tool:
+            _check_spec(document, place, tool, "function")
     _check_prompt(document, (*loc, "prompt"), agent.get("prompt"))
-    hooks = agent.get("hooks")
-    for n, hook in enumerate(hooks) if isinstance(hooks, list) else ():
-        if isinstance(hook, str):
-            _check_spec(document, (*loc, "hooks", n), hook, "ClassName")
+    for place, hook in texts(agent.get("hooks"), (*loc, "hooks")):
+        _check_spec(document, place, hook, "ClassName")
 
 
 def _check_acp(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
-    program = agent.get("acp")
-    if program is None and _left_out(agent, "acp"):
+    if agent.get("acp") is None and _left_out(agent, "acp"):
         text = f"{dotted(loc)} is a coding agent: it needs `acp: {{command: [opencode, acp]}}`"
         document.report(loc, text)
-    folder = program.get("cwd") if isinstance(program, dict) else None
+    folder = _map(agent.get("acp")).get("cwd")
     if isinstance(folder, str) and not Path(folder).is_dir():
         text = f"the workspace {shown_path(Path(folder))} does not exist: make the folder"
         document.report((*loc, "acp", "cwd"), text)
@@ -339,13 +326,11 @@ def _check_prompt(document: Document, loc: Loc, prompt: JsonValue) -> None:
     """The Python that a prompt names is there."""
     if isinstance(prompt, str):
         _check_spec(document, loc, prompt, "name")
-    if not isinstance(prompt, dict):
-        return
-    if builder := _text(prompt, "builder"):
+    if builder := _text(_map(prompt), "builder"):
         _check_spec(document, (*loc, "builder"), builder, "name")
-    parts = prompt.get("components")
+    parts = _map(_map(prompt).get("components"))
     for key in ("add", "replace"):
-        for name, part in _sections(parts, key) if isinstance(parts, dict) else ():
+        for name, part in _sections(parts, key):
             if function := _text(part, "function"):
                 place = (*loc, "components", key, name, "function")
                 _check_spec(document, place, function, "function")
@@ -362,12 +347,12 @@ def _check_ignored(
 
 
 def _check_servers(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
-    known, named = _names(document, "mcp_servers"), agent.get("mcp")
-    for n, server in enumerate(named) if isinstance(named, list) else ():
-        if isinstance(server, str) and server not in known:
+    known = _names(document, "mcp_servers")
+    for place, server in texts(agent.get("mcp"), (*loc, "mcp")):
+        if server not in known:
             hint = nearest(server, known) or "; add a section mcp_servers:"
             text = f"{dotted(loc)} uses the unknown MCP server '{server}'{hint}"
-            document.report((*loc, "mcp", n), text)
+            document.report(place, text)
 
 
 def _left_out(agent: Mapping[str, JsonValue], key: str) -> bool:
@@ -410,8 +395,7 @@ def _check_llm(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> 
 def _check_role_models(
     document: Document, loc: Loc, agent: Mapping[str, JsonValue], models: Collection[str]
 ) -> None:
-    given = agent.get("models")
-    for role, model in given.items() if isinstance(given, dict) else ():
+    for role, model in _map(agent.get("models")).items():
         if isinstance(model, str) and model not in models:
             hint = nearest(model, models) or "; add a section models:"
             text = f"{dotted(loc)} uses the unknown model '{model}' for its {role}{hint}"
@@ -420,8 +404,7 @@ def _check_role_models(
 
 def _needs_model(agent: Mapping[str, JsonValue]) -> bool:
     """Whether some role has to use the agent's `model`."""
-    kind, given = _text(agent, "kind", "llm"), agent.get("models")
-    own = given if isinstance(given, dict) else {}
+    kind, own = _text(agent, "kind", "llm"), _map(agent.get("models"))
     return "model" in agent or any(role not in own for role in ROLES_OF.get(kind, (kind,)))
 
 

@@ -12,7 +12,7 @@ from hubbub.config.problems import closest, shown_path
 from hubbub.config.source import Document, Loc
 from hubbub.config.units import Section, Size
 
-__all__ = ["Knowledge", "KnowledgeConfig", "check_knowledge", "check_skills"]
+__all__ = ["Knowledge", "KnowledgeConfig", "check_knowledge", "check_skills", "texts"]
 
 
 class KnowledgeConfig(Section):
@@ -65,7 +65,7 @@ def check_knowledge(document: Document, loc: Loc, section: Mapping[str, JsonValu
     here: Loc = (*loc, "knowledge")
     if isinstance(given, dict):
         given, here = given.get("folders"), (*here, "folders")
-    for place, name in _texts(given, here):
+    for place, name in texts(given, here):
         folder = Path(name)
         if folder.is_file():
             said = f"{shown_path(folder)} is a file; knowledge is a folder of Markdown files"
@@ -77,14 +77,15 @@ def check_knowledge(document: Document, loc: Loc, section: Mapping[str, JsonValu
 
 def check_skills(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     """Report the files and folders of an agent's `skills` that are not there."""
-    for place, name in _texts(agent.get("skills"), (*loc, "skills")):
+    for place, name in texts(agent.get("skills"), (*loc, "skills")):
         path = Path(name)
         if not path.exists():
             noun = "file" if path.suffix else "folder"
             document.report(place, f"the {noun} {shown_path(path)} does not exist{_meant(path)}")
 
 
-def _texts(value: JsonValue, loc: Loc) -> Iterator[tuple[Loc, str]]:
+def texts(value: JsonValue, loc: Loc) -> Iterator[tuple[Loc, str]]:
+    """The texts of a list at `loc`, each with its place."""
     for n, item in enumerate(value) if isinstance(value, list) else ():
         if isinstance(item, str):
             yield (*loc, n), item

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from pydantic import JsonValue, ValidationError
 
-from hubbub.config.agent_folder import files_in, path_of
+from hubbub.config.agent_files import files_in, path_of
 from hubbub.config.checks import cross_check
 from hubbub.config.explain import explain
 from hubbub.config.models import NetworkFile

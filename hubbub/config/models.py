@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from hubbub.config.agent_folder import AgentFolder
+from hubbub.config.agent_files import AgentFolder
 from hubbub.config.agents import (
     A2aPeerConfig,
     AcpConfig,
