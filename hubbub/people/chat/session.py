@@ -13,9 +13,8 @@ from hubbub.people.figures import delivery_notes
 from hubbub.people.messages import amendment_words
 from hubbub.people.notices import notice
 from hubbub.people.shown import Day, Elsewhere, Line, NoteLine, Opened, SaidLine
-from hubbub.people.state import ClientState
+from hubbub.people.state import ClientState, ClientThread
 from hubbub.people.text import clip, one_line
-from hubbub.people.thread import ClientThread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message

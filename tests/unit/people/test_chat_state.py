@@ -12,8 +12,14 @@ from pydantic import JsonValue
 from hubbub.errors import UserError
 from hubbub.people.chat.session import HISTORY, ChatSession
 from hubbub.people.shown import Day, Elsewhere, NoteLine, SaidLine
-from hubbub.people.state import LASTS_S, TYPING_S, ClientState, CurrentActivities
-from hubbub.people.thread import KEPT, ClientThread
+from hubbub.people.state import (
+    KEPT,
+    LASTS_S,
+    TYPING_S,
+    ClientState,
+    ClientThread,
+    CurrentActivities,
+)
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Channel, Message
 from hubbub.protocol.operations import ThreadPage

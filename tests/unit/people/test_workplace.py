@@ -24,9 +24,8 @@ from hubbub.people.messages import attachment_words, file_id
 from hubbub.people.notices import MOST as SEEN
 from hubbub.people.notices import MOST_REACTIONS, Seen, notice
 from hubbub.people.shown import NoteLine
-from hubbub.people.state import ClientState
+from hubbub.people.state import KEPT, ClientState, ClientThread
 from hubbub.people.text import visible
-from hubbub.people.thread import KEPT, ClientThread
 from hubbub.protocol.messages import Amendment, Attachment, Message
 from tests.unit.people.chatting import NOON, begun, event, said, shown, signal, thread
 
