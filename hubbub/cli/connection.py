@@ -20,7 +20,6 @@ from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.client import Client
-    from hubbub.client.runfile import Address
     from hubbub.protocol.frames import Cursor
     from hubbub.protocol.messages import Kind, Participant
 
@@ -37,7 +36,6 @@ __all__ = [
     "joined",
     "participants",
     "run_async",
-    "unreachable",
 ]
 
 OPERATOR = "operator"
@@ -139,7 +137,11 @@ async def joined(
     try:
         await client.__aenter__()
     except ConnectionLost as error:
-        raise unreachable(place, error) from error
+        why = f": {error.reason}" if error.reason else ""
+        raise Unreachable(
+            f"no network answers at {place.url}{why}; start one with `hubbub up`, or name another "
+            "with --address"
+        ) from error
     try:
         yield client
     finally:
@@ -148,15 +150,6 @@ async def joined(
 
 def _identity(person: str | None) -> tuple[str, Kind]:
     return (OPERATOR, "service") if person is None else (person, "human")
-
-
-def unreachable(place: Address, error: ConnectionLost) -> Unreachable:
-    """What to say if no hub answers."""
-    why = f": {error.reason}" if error.reason else ""
-    return Unreachable(
-        f"no network answers at {place.url}{why}; start one with `hubbub up`, or name another "
-        "with --address"
-    )
 
 
 async def ask(
@@ -175,8 +168,8 @@ async def participants(target: NetworkTarget) -> tuple[Participant, ...]:
     return Participants.model_validate(await ask(target, "list_participants")).participants
 
 
-async def check_known(target: NetworkTarget, name: str, kind: Kind | None = None) -> None:
-    """Nothing, if there is a participant `name` (of this kind). Raises `UserError` otherwise.
+async def check_known(target: NetworkTarget, name: str) -> None:
+    """Nothing, if there is a participant `name`. Raises `UserError` otherwise.
 
     Joining makes one a participant for good; commands that only read must not. Where the
     operator is not let in, a token has to prove the name anyway, and nothing is checked.
@@ -187,10 +180,9 @@ async def check_known(target: NetworkTarget, name: str, kind: Kind | None = None
         if error.code != ErrorCode.AUTH_FAILED:
             raise
         return
-    names = [person.id for person in found if kind is None or person.kind == kind]
+    names = [person.id for person in found]
     if name not in names:
-        who = kind or "participant"
-        raise UserError(f"there is no {who} {name!r}{did_you_mean(name, names)}")
+        raise UserError(f"there is no participant {name!r}{did_you_mean(name, names)}")
 
 
 def default_person(target: NetworkTarget, name: str | None) -> str:

@@ -20,12 +20,11 @@ from hubbub.cli.connection import (
     default_person,
     joined,
     run_async,
-    unreachable,
 )
 from hubbub.cli.operations import complete_agent, complete_recipient, complete_thread
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.config.problems import nearest
-from hubbub.errors import ConnectionLost, OperationError, UserError
+from hubbub.errors import OperationError, UserError
 from hubbub.people.figures import SHELL, delivery_notes
 from hubbub.people.messages import attachment_words
 from hubbub.people.names import find_thread, label
@@ -33,7 +32,7 @@ from hubbub.people.text import one_line, visible
 from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from hubbub.client import Address, Client
+    from hubbub.client import Client
     from hubbub.people.answers import Answers
     from hubbub.people.chat.console import Console
     from hubbub.protocol.messages import Message, Participant
@@ -79,31 +78,19 @@ def chat(
 
     Lines may come from a pipe or file too; the exit code is then 1 if one of them was refused.
     """
-    from hubbub.client import Client, ClientOptions, WebSocketTransport, find_network
-
     target = NetworkTarget(address, token)
-    found, name = find_network(address), default_person(target, as_)
-    client = Client(
-        WebSocketTransport(*found.urls),
-        name,
-        "human",
-        token=token or found.tokens.get(name),
-        options=ClientOptions(schemas=False),
-    )
-    if code := run_async(_chat(client, found, opening)):
+    if code := run_async(_chat(target, default_person(target, as_), opening)):
         raise typer.Exit(code)
 
 
-async def _chat(client: Client, place: Address, opening: str | None) -> int:
+async def _chat(target: NetworkTarget, person: str, opening: str | None) -> int:
     from hubbub.people.chat.conversation import run_chat
 
     async with AsyncExitStack() as stack:
         try:
-            await stack.enter_async_context(client)
+            client = await stack.enter_async_context(joined(target, person))
         except OperationError as exc:
             raise UserError(exc.message) from exc
-        except ConnectionLost as exc:
-            raise unreachable(place, exc) from exc
         return await run_chat(client, _console(), opening=opening)
 
 
