@@ -281,6 +281,15 @@ class Exchange(asyncio.Protocol):
         """End the connection, with what is written."""
         self._transport.close()
 
+    def abort(self) -> None:
+        """End the connection at once, as if it had broken."""
+        self._transport.abort()
+
+    def hand_over(self, following: asyncio.Protocol) -> None:
+        """Another protocol speaks on the connection from here on."""
+        self._transport.set_protocol(following)
+        following.connection_made(self._transport)
+
     def finish(self) -> None:
         """The answer is complete, if it was begun: the connection is free, or ends."""
         self._task = None
@@ -324,6 +333,11 @@ class HttpServer:
         come on it. Without it the connection ends.
         """
         return Exchange(self, again)
+
+    def connection(self) -> asyncio.Protocol:
+        """Speaks HTTP on one connection, for one request after the other."""
+        exchange = Exchange(self, lambda: exchange.hand_over(self.connection()))
+        return exchange
 
     def start(self, exchange: Exchange) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._serve(exchange))

@@ -24,7 +24,7 @@ from typing import Self
 from pydantic import JsonValue
 
 from hubbub.errors import UserError
-from hubbub.testing import model_http as http
+from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.testing import model_wire as wire
 from hubbub.testing.model_playbook import Playbook
 from hubbub.testing.model_request import ChatRequest, RequestRefused, parse_request
@@ -58,6 +58,10 @@ __all__ = [
 ]
 
 
+MOST_BODY = 64 * 1024 * 1024
+"""Bytes of a request."""
+
+
 class Gates:
     """Named places where answers wait until a test lets them pass: delays without time. Each is
     closed until it is released, and then stays open."""
@@ -89,10 +93,10 @@ _ERROR_TYPES = {401: "invalid_request_error", 429: "rate_limit_error"}
 
 
 class Delivery:
-    """One connection, as the answers see it."""
+    """The way of an answer to one request."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gates: Gates):
-        self._reader, self._writer, self._gates = reader, writer, gates
+    def __init__(self, exchange: Exchange, gates: Gates):
+        self._exchange, self._gates = exchange, gates
 
     async def play(
         self, chat: ChatRequest, answer: Answer | Refusal | Breakdown, number: int
@@ -100,10 +104,9 @@ class Delivery:
         """The answer to the `number`th request. Raises ConnectionError when the client is gone."""
         match answer:
             case Breakdown(breakdown="reset"):
-                self._writer.transport.abort()
+                self._exchange.abort()
             case Breakdown():
-                await self._reader.read(1)  # a client that waits sends nothing more but its end
-                self._writer.close()
+                await asyncio.Event().wait()  # cancelled when the client goes
             case Refusal():
                 await self._gates.pass_through(answer.hold)
                 await self._refuse(answer)
@@ -116,7 +119,7 @@ class Delivery:
     ) -> None:
         """A whole JSON response."""
         everything = {"Content-Type": "application/json", **(headers or {})}
-        await http.send(self._writer, status, everything, json.dumps(body).encode())
+        await self._exchange.whole(status, everything, json.dumps(body).encode())
 
     async def error(self, status: int, message: str, code: str | None = None) -> None:
         """An error in the endpoint's words."""
@@ -133,29 +136,27 @@ class Delivery:
         data = json.dumps(wire.whole(chat, answer, number)).encode()
         headers = {"Content-Type": answer.content_type or "application/json"}
         if answer.cut_after is None:
-            await http.send(self._writer, 200, headers, data)
+            await self._exchange.whole(200, headers, data)
             return
-        await http.start(self._writer, {**headers, "Content-Length": str(len(data))})
-        self._writer.write(data[: len(data) // 2])
-        self._writer.close()
+        self._exchange.begin(200, headers)
+        await self._exchange.write(data[: len(data) // 2])
+        self._exchange.close()
 
     async def _stream(self, chat: ChatRequest, answer: Answer, number: int) -> None:
         kind = answer.content_type or "text/event-stream"
         if answer.hold_after == 0:
             await self._gates.pass_through(answer.hold)
-        head = {"Content-Type": kind, "Transfer-Encoding": "chunked", **_retry_after(answer)}
-        await http.start(self._writer, head)
+        self._exchange.begin(200, {"Content-Type": kind, **_retry_after(answer)})
         for sent, chunk in enumerate(wire.stream(chat, answer, number)):
             if sent == answer.cut_after:
-                self._writer.close()
+                self._exchange.close()
                 return
             if sent and sent == answer.hold_after:
                 await self._gates.pass_through(answer.hold)
             await asyncio.sleep(answer.chunk_delay_s if sent else 0)
-            await http.send_chunk(self._writer, chunk.encode())
+            await self._exchange.write(chunk.encode())
         if not chat.by_responses:
-            await http.send_chunk(self._writer, b"data: [DONE]\n\n")
-        await http.end_chunks(self._writer)
+            await self._exchange.write(b"data: [DONE]\n\n")
 
 
 def _retry_after(answer: Answer | Refusal) -> dict[str, str]:
@@ -181,7 +182,8 @@ class ModelServer:
         self._gates = Gates()
         self._news = asyncio.Condition()
         self._server: asyncio.Server | None = None
-        self._talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._http = HttpServer(self._answer)
+        self._failed: list[Exception] = []
 
     @property
     def port(self) -> int:
@@ -196,9 +198,8 @@ class ModelServer:
         return f"http://{self._host}:{self.port}/v1"
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(
-            self._greet, self._host, self._port, limit=http.MAX_HEAD
-        )
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._http.connection, self._host, self._port)
         return self
 
     async def __aexit__(
@@ -209,14 +210,10 @@ class ModelServer:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for talk, writer in self._talks.items():
-            writer.transport.abort()
-            talk.cancel()
-        ends = await asyncio.gather(*self._talks, return_exceptions=True)
+        await self._http.close()
         await self._server.wait_closed()
-        for end in ends:
-            if isinstance(end, Exception) and error is None:
-                raise end  # a mistake of this server must not pass for a client that left
+        if self._failed and error is None:
+            raise self._failed[0]  # a mistake of this server must not pass for a client that left
 
     async def serve_forever(self, announce: Callable[[str], object] | None = None) -> None:
         """Serve until cancelled; `announce` is given a sentence with the address.
@@ -249,36 +246,20 @@ class ModelServer:
         """Lets everything pass that the hold `name` keeps, now and later."""
         self._gates.release(name)
 
-    # Connections ----------------------------------------------------------------------------
+    # Requests -------------------------------------------------------------------------------
 
-    def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talk = asyncio.create_task(self._talk(reader, writer))
-        self._talks[talk] = writer
-        talk.add_done_callback(self._ended)
-
-    def _ended(self, talk: asyncio.Task[None]) -> None:
-        if talk.cancelled() or talk.exception() is None:
-            self._talks.pop(talk)  # a failed one stays, for __aexit__ to raise
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):  # a client that timed out just goes
-            try:
-                await self._serve(reader, writer)
-            finally:
-                writer.close()
-                await writer.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        delivery = Delivery(reader, writer, self._gates)
+    async def _answer(self, exchange: Exchange) -> None:
+        delivery = Delivery(exchange, self._gates)
         try:
-            while (request := await http.read_request(reader, writer)) is not None:
-                await self._respond(request, delivery)
-                if not request.keep_alive or writer.is_closing():
-                    break
-        except http.BadHttp as bad:
-            await delivery.error(bad.status, bad.message)
+            await self._respond(exchange, await exchange.body(MOST_BODY), delivery)
+        except BadRequest as bad:
+            await delivery.error(bad.status, str(bad))
+        except OSError:
+            raise  # the client has gone
+        except Exception as error:  # noqa: BLE001  it is raised at the end
+            self._failed.append(error)
 
-    async def _respond(self, request: http.HttpRequest, delivery: Delivery) -> None:
+    async def _respond(self, request: Exchange, body: bytes, delivery: Delivery) -> None:
         key, given = self.script.api_key, request.headers.get("authorization")
         if key is not None and given != f"Bearer {key}":
             await delivery.error(401, "wrong API key", "invalid_api_key")
@@ -287,15 +268,15 @@ class ModelServer:
             case "GET", "/v1/models":
                 await delivery.json(200, wire.model_list(self.script.models))
             case "POST", "/v1/chat/completions" | "/v1/responses":
-                await self._chat(request, delivery, request.path == "/v1/responses")
+                await self._chat(request, body, delivery)
             case "POST", "/v1/embeddings" if self.script.embeddings:
-                await self._embed(request, delivery)
+                await self._embed(body, delivery)
             case _:
                 await delivery.error(404, f"there is no {request.method} {request.path}")
 
-    async def _embed(self, request: http.HttpRequest, delivery: Delivery) -> None:
+    async def _embed(self, body: bytes, delivery: Delivery) -> None:
         try:
-            texts, answer = wire.embeddings(json.loads(request.body), self.script.embeddings)
+            texts, answer = wire.embeddings(json.loads(body), self.script.embeddings)
         except (ValueError, ScriptMistake) as mistake:
             self.mistakes.append(str(mistake))
             await delivery.error(400, str(mistake))
@@ -303,12 +284,10 @@ class ModelServer:
         self.embedded.append(texts)
         await delivery.json(200, answer)
 
-    async def _chat(
-        self, request: http.HttpRequest, delivery: Delivery, by_responses: bool
-    ) -> None:
-        at = asyncio.get_running_loop().time()
+    async def _chat(self, request: Exchange, body: bytes, delivery: Delivery) -> None:
+        at, by_responses = asyncio.get_running_loop().time(), request.path == "/v1/responses"
         try:
-            raw = json.loads(request.body)
+            raw = json.loads(body)
             chat = parse_request(raw, request.headers, at, by_responses=by_responses)
             number = await self._record(chat)
             choice = self._playbook.choose(chat)
