@@ -11,7 +11,7 @@ SEEDS ?= 1000
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-slow test-page test-npm test-bridges test-postgres test-cluster test-frameworks soak test-websocket test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean test-a2a
+.PHONY: help run test test-fast test-slow test-page test-npm test-bridges test-postgres test-cluster test-frameworks soak test-websocket test-a2a test-model simulate simulate-mutants mutants check bench bench-guard comparison docs docs-site screenshots clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
