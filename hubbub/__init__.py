@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from hubbub.agents.tools.approval import Denied as Denied
     from hubbub.agents.tools.base import ToolFailed as ToolFailed
     from hubbub.agents.tools.function import tool as tool
-    from hubbub.agents.tools.given import CancelToken as CancelToken
-    from hubbub.agents.tools.given import IdempotencyKey as IdempotencyKey
+    from hubbub.agents.tools.runtime_arguments import CancelToken as CancelToken
+    from hubbub.agents.tools.runtime_arguments import IdempotencyKey as IdempotencyKey
     from hubbub.agents.turn.hooks import Hooks as Hooks
     from hubbub.agents.turn.hooks import Proceed as Proceed
     from hubbub.agents.turn.hooks import Refused as Refused
@@ -77,12 +77,12 @@ _HOMES = {
     "ApprovalRequest": "hubbub.agents.tools.approval",
     "Approved": "hubbub.agents.tools.approval",
     "Ask": "hubbub.embed.ask",
-    "CancelToken": "hubbub.agents.tools.given",
+    "CancelToken": "hubbub.agents.tools.runtime_arguments",
     "Client": "hubbub.client",
     "Component": "hubbub.agents.prompt.builder",
     "Denied": "hubbub.agents.tools.approval",
     "Hooks": "hubbub.agents.turn.hooks",
-    "IdempotencyKey": "hubbub.agents.tools.given",
+    "IdempotencyKey": "hubbub.agents.tools.runtime_arguments",
     "LlmAgent": "hubbub.agents.llm_agent",
     "Message": "hubbub.protocol.messages",
     "Network": "hubbub.embed.network",

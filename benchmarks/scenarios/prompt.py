@@ -10,8 +10,8 @@ from statistics import median
 
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, at_most
-from hubbub.agents.inbox import Thread, TurnPlan
-from hubbub.agents.prompt.render import Conversation, ConversationTemplate
+from hubbub.agents.inbox import InboxThread, TurnPlan
+from hubbub.agents.prompt.render import ConversationPrompt, ConversationTemplate
 from hubbub.config.models import History
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
@@ -41,7 +41,7 @@ def _figure(name: str, rounds: list[float], bound: float) -> Figure:
     return Figure(title, name, "ms", ours=median(rounds), goal=goal, ours_rounds=rounds)
 
 
-def _timed(threads: Iterator[Sequence[Thread]], times: int) -> list[float]:
+def _timed(threads: Iterator[Sequence[InboxThread]], times: int) -> list[float]:
     """Milliseconds of each rendering; the first one, which fills the cache, is left out."""
     render = _renderer()
     render(next(threads))
@@ -54,36 +54,36 @@ def _timed(threads: Iterator[Sequence[Thread]], times: int) -> list[float]:
     return found
 
 
-def _renderer() -> Callable[[Sequence[Thread]], str]:
+def _renderer() -> Callable[[Sequence[InboxThread]], str]:
     template = ConversationTemplate.shipped()
     incoming = _message("p0", 10**9, 10**6)
     turn = TurnPlan("agent-m1", incoming.thread_id, (incoming,), ("direct",), reply_required=True)
-    return lambda threads: Conversation.of(template, threads, turn, _ME, History()).text
+    return lambda threads: ConversationPrompt.of(template, threads, turn, _ME, History()).text
 
 
-def _all_changed() -> Iterator[Sequence[Thread]]:
+def _all_changed() -> Iterator[Sequence[InboxThread]]:
     """Two conversations in turn that have no message in common."""
     yield from cycle([conversation(0), conversation(100_000)])
 
 
-def _one_changed() -> Iterator[Sequence[Thread]]:
+def _one_changed() -> Iterator[Sequence[InboxThread]]:
     """A conversation in which one thread goes on."""
     threads = conversation(0)
     for n in count(100_000):
         where = n % THREADS
         said = _message(f"p{where}", n, n)
         threads = list(threads)
-        threads[where] = Thread(said.thread_id, (*threads[where].messages, said)[-MESSAGES:])
+        threads[where] = InboxThread(said.thread_id, (*threads[where].messages, said)[-MESSAGES:])
         yield threads
 
 
-def conversation(base: int) -> Sequence[Thread]:
+def conversation(base: int) -> Sequence[InboxThread]:
     """Threads with one person each; positions in the log begin after `base`."""
     found = []
     for n in range(THREADS):
         start = base + n * MESSAGES
         messages = [_message(f"p{n}", start + m + 1, m + 1) for m in range(MESSAGES)]
-        found.append(Thread(messages[0].thread_id, tuple(messages)))
+        found.append(InboxThread(messages[0].thread_id, tuple(messages)))
     return found
 
 

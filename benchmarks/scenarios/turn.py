@@ -27,20 +27,20 @@ from benchmarks.servers import Server
 from benchmarks.sides import opened_side, token_of
 from benchmarks.sockets import Socket
 from benchmarks.stats import percentile
-from hubbub.agents.asking import DialectChoice
 from hubbub.agents.inbox import Inbox, Received, TurnPlan
 from hubbub.agents.llm import LlmBackend
-from hubbub.agents.models.base import Answer, CallRequest, OnDelta, Question
-from hubbub.agents.parts import Parts
+from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, OnDelta
+from hubbub.agents.parts import AgentParts
 from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt_client import DialectChoice
 from hubbub.agents.runner import AgentRunner
 from hubbub.agents.system_prompt import Memory
 from hubbub.agents.tools.assembly import tool_policy_of
 from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.turn.outbox import Outbox
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.reservations import Terms
-from hubbub.agents.window import context_rules, counted
+from hubbub.agents.turn.reservations import CostModel
+from hubbub.agents.window import context_rules, with_token_budget
 from hubbub.client import Client, WebSocketTransport
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.frames import Event, Ready
@@ -127,8 +127,10 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
         inbox = _WatchedInbox(_NAME, watch)
         outbox = Outbox(client, inbox)
         rules = await context_rules(config, _NAME, model)
-        tool_policy = counted(replace(tool_policy_of(config), perform=watch.perform), rules)
-        parts = Parts(
+        tool_policy = with_token_budget(
+            replace(tool_policy_of(config), perform=watch.perform), rules
+        )
+        parts = AgentParts(
             config=config,
             name=_NAME,
             base_dir=folder,
@@ -146,7 +148,7 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
         )
         choice, script = DialectChoice(), _Script(name, watch)
         backend = _WatchedBackend(
-            parts, script, prompt_builder, tools, choice, rules, None, Terms()
+            parts, script, prompt_builder, tools, choice, rules, None, CostModel()
         )
         backend.watch = watch
         runner = AgentRunner(client, inbox, backend, grace_s=0)
@@ -203,13 +205,15 @@ class _Script:
             ]
         )
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         with self._watch.elsewhere():
             shown = (question.messages[1]["content"] or "").count("<thread ")
             if shown != THREADS:
                 raise RuntimeError(f"the prompt shows {shown} threads, not {THREADS}")
             await asyncio.sleep(0)  # what else there is to do is done meanwhile, as with a real one
-        return Answer(calls=(next(self._calls),), tokens_in=1, tokens_out=1)
+        return Completion(calls=(next(self._calls),), tokens_in=1, tokens_out=1)
 
     async def close(self) -> None:
         """There is nothing to close."""

@@ -1,6 +1,4 @@
-"""The interface between the runner and what takes an agent's turns: a model, several, or
-handlers.
-"""
+"""The interface between the runner and what takes an agent's turns: models, or handlers."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 from hubbub.user_code import contained
 
-__all__ = ["AgentBackend", "Overhearing"]
+__all__ = ["AgentBackend", "MessageObserver"]
 
 
 class AgentBackend:
@@ -45,9 +43,7 @@ class AgentBackend:
         return False
 
     async def observe(self, message: Message) -> None:
-        """Process a message that does not wake the agent. Agents with a model need not: it will be
-        in their next prompt.
-        """
+        """Process a message that does not wake the agent; a model sees it in its next prompt."""
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         """Run the turn and record its end, or park it (`TurnRecorder.park`). An exception is
@@ -62,7 +58,7 @@ class AgentBackend:
 # Observed messages: they do not wake the agent and start no turn.
 
 
-class Overhearing:
+class MessageObserver:
     """Passes messages to the backend's `observe`: one after the other within a thread, threads in
     parallel.
 
@@ -79,7 +75,7 @@ class Overhearing:
         self._backend, self._done, self._written = backend, done, written
         self._locks = WeakValueDictionary[str, asyncio.Lock]()  # for as long as they are in use
 
-    async def hear(self, message: Message, *, suspect: bool) -> None:
+    async def observe(self, message: Message, *, suspect: bool) -> None:
         """Let the backend observe the message after the earlier ones of its thread. Exceptions of
         handlers are printed, not raised. `suspect`: an earlier process may have crashed on it. No
         turn counts such crashes, so the message is acknowledged first and not observed a second

@@ -19,20 +19,20 @@ from types import MappingProxyType
 
 from pydantic import JsonValue
 
+from hubbub.agents.fake_hub import DryRunFixture, FakeHub
 from hubbub.agents.knowledge import SEARCH_KNOWLEDGE
 from hubbub.agents.launch import run_agent
-from hubbub.agents.prompt.cases import Performance
 from hubbub.agents.prompt.context import Note
+from hubbub.agents.prompt.expectations import CaseRun
 from hubbub.agents.skills import LOAD_SKILL
-from hubbub.agents.stage import Scene, Stage
 from hubbub.agents.tools.approval import ApprovalRequest, Approved
-from hubbub.agents.tools.asking_agents import ASK_AGENT
+from hubbub.agents.tools.ask_agent import ASK_AGENT
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import CallSite, Tool
-from hubbub.agents.tools.naming import wrong_names
 from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.tools.tidy import TIDY_STEPS
-from hubbub.agents.tools.ways_out import CHECK, FORK, WAIT_FOR
+from hubbub.agents.tools.standard_tools import CHECK, FORK, WAIT_FOR
+from hubbub.agents.tools.tidy_steps import TIDY_STEPS
+from hubbub.agents.tools.tool_names import wrong_names
 from hubbub.client import Client, MemoryTransport
 from hubbub.config.models import AgentConfig, ModelConfig
 
@@ -46,35 +46,35 @@ _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 async def dry_run(
     config: AgentConfig,
     name: str,
-    scene: Scene,
+    scene: DryRunFixture,
     base_dir: Path,
     models: Mapping[str, ModelConfig],
     results: Mapping[str, JsonValue] = _NO_RESULTS,
     *,
     mods: Sequence[Note] = (),
-) -> Performance:
+) -> CaseRun:
     """Run the turn for the wake in `scene`.
 
     MCP servers and hooks are left out, and the agent does not greet. Calls that need a person's
     approval get it. Raises `ConfigError` as `run_agent`.
     """
-    alone = _alone(config, name, scene, base_dir)
-    stage = Stage(scene)
-    async with Client(MemoryTransport(stage.attach), name, "agent", turns=True) as client:
+    isolated = _isolated(config, name, scene, base_dir)
+    hub = FakeHub(scene)
+    async with Client(MemoryTransport(hub.attach), name, "agent", turns=True) as client:
         work = asyncio.create_task(
             run_agent(
-                alone,
+                isolated,
                 name,
                 client,
                 base_dir,
                 models,
                 grace_s=0,
                 mods=mods,
-                approver=_Everything(),
-                performer=_Props(stage, results).perform,
+                approver=_ApproveAll(),
+                performer=_CannedResults(hub, results).perform,
             )
         )
-        over = asyncio.create_task(stage.over.wait())
+        over = asyncio.create_task(hub.over.wait())
         try:
             await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
@@ -83,40 +83,38 @@ async def dry_run(
             over.cancel()
             work.cancel()
             await asyncio.wait({work, over})
-    end = stage.end
-    return Performance(
-        steps=tuple(step for _, step in sorted(stage.steps.items())),
-        said=tuple(stage.said),
+    end = hub.end
+    return CaseRun(
+        steps=tuple(step for _, step in sorted(hub.steps.items())),
+        said=tuple(hub.said),
         outcome=end.outcome if end else None,
         reason=end.reason if end else "",
-        lacking=stage.lacking,
+        lacking=hub.lacking,
     )
 
 
-def _alone(config: AgentConfig, name: str, scene: Scene, base_dir: Path) -> AgentConfig:
-    """The config without what reaches out of the agent, and without settings of its MCP servers'
-    tools.
-    """
-    alone = config.model_copy(update={"mcp": [], "hooks": [], "greet": None})
+def _isolated(config: AgentConfig, name: str, scene: DryRunFixture, base_dir: Path) -> AgentConfig:
+    """The config without anything that reaches out of the agent, or configures its MCP servers."""
+    isolated = config.model_copy(update={"mcp": [], "hooks": [], "greet": None})
     if not config.mcp:
-        return alone
+        return isolated
     offered = {o.name for o in scene.ready.operations if o.tool and o.permission != "admin"}
     own = ToolKit(config, name, base_dir).own_names
-    theirs = set(wrong_names(alone, offered, own)) - set(wrong_names(config, offered, own))
+    theirs = set(wrong_names(isolated, offered, own)) - set(wrong_names(config, offered, own))
     gone = {(wrong.key, wrong.at) for wrong in theirs}
     disabled = [t for n, t in enumerate(config.disabled_tools) if ("disabled_tools", n) not in gone]
     settings = {t: s for t, s in config.tool_settings.items() if ("tool_settings", t) not in gone}
     update: dict[str, object] = {"disabled_tools": disabled, "tool_settings": settings}
     if ("begin_with", None) in gone:
         update["begin_with"] = None
-    return alone.model_copy(update=update)
+    return isolated.model_copy(update=update)
 
 
 @dataclass(frozen=True, slots=True)
-class _Props:
+class _CannedResults:
     """Stands in for the tools."""
 
-    stage: Stage
+    hub: FakeHub
     results: Mapping[str, JsonValue]
 
     async def perform(self, tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
@@ -124,16 +122,16 @@ class _Props:
         if tool.name in self.results:
             result = self.results[tool.name]
             if tool.speaks:
-                self.stage.hear(arguments)
+                self.hub.record_message(arguments)
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
         if tool.name in INSIDE or (tool.speaks and tool.name != ASK_AGENT):  # nobody answers it
             return await tool.run(arguments, site)
-        self.stage.stop(tool.name, site.step)
+        self.hub.stop(tool.name, site.step)
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 
 
-class _Everything:
+class _ApproveAll:
     """Approves every call: it has no effect anyway."""
 
     async def approve(self, call: ApprovalRequest) -> Approved:

@@ -19,7 +19,7 @@ about to be parked waits for it first. A resumed turn restarts it from where its
 
 It has a thread of its own: goal and result are posted as replies to the message that woke the
 agent, if that wakes nobody (there is no other agent in that direct thread; mentions are put in
-code). Its steps are recorded in the turn under numbers of their own (`Place`), so a sub-agent
+code). Its steps are recorded in the turn under numbers of their own (`StepRange`), so a sub-agent
 interrupted by a crash continues where its record ends.
 """
 
@@ -34,17 +34,16 @@ from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
-from hubbub.agents.asking import Asker, Offers
-from hubbub.agents.models.base import Answer, OnDelta, ToolSpec
+from hubbub.agents.models.base import Completion, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
 from hubbub.agents.prompt.escape import escaped
+from hubbub.agents.prompt_client import DescribeTools, PromptClient
 from hubbub.agents.tools.approval import Parked
-from hubbub.agents.tools.base import CallSite, FromOutside, ReadingTool, Tool, ToolFailed
-from hubbub.agents.tools.external import HandedOver
-from hubbub.agents.tools.hub import Caller
-from hubbub.agents.tools.schema import without_titles, wrong_arguments
-from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import (
+from hubbub.agents.tools.base import CallSite, ReadingTool, Tool, ToolFailed, UntrustedText
+from hubbub.agents.tools.external import ExternalToolProxy
+from hubbub.agents.tools.hub import HubCaller
+from hubbub.agents.tools.schema import argument_errors, without_titles
+from hubbub.agents.tools.standard_tools import (
     ASK_HUMAN,
     CHECK,
     DECLINE,
@@ -54,16 +53,17 @@ from hubbub.agents.tools.ways_out import (
     SILENT_FINISH,
     WAIT_FOR,
 )
-from hubbub.agents.turn.driver import Calls, Driver, Taint
-from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Park, Rules
-from hubbub.agents.turn.outbox import marks
-from hubbub.agents.turn.recording import (
-    DEEPEST,
-    MOST_HELPERS,
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.turn.driver import Driver, StepCalls, TrustState
+from hubbub.agents.turn.loop import Command, End, Loop, LoopRules, Park, QueryModel
+from hubbub.agents.turn.outbox import untrusted_mark
+from hubbub.agents.turn.steps import (
+    MAX_HELPER_DEPTH,
+    MAX_HELPERS,
     NOT_JOINED,
-    Place,
-    at_work,
-    forks,
+    StepRange,
+    fork_calls,
+    running_helpers,
 )
 from hubbub.config.agents import ForkConfig
 from hubbub.errors import OperationError
@@ -72,9 +72,9 @@ from hubbub.ids import write_id
 from hubbub.logs import get_logger
 from hubbub.protocol.turns import Step
 
-__all__ = ["ForkTool", "Host"]
+__all__ = ["ForkTool", "HelperHost"]
 
-_TURN = Place()
+_TURN = StepRange()
 Given = TypeVar("Given", bound=Documented)
 _MOST_SHOWN = 8000
 """Characters of a goal or a result that are posted."""
@@ -107,14 +107,12 @@ class _Helper(Documented):
 
 
 class _HostedTool(ReadingTool):
-    """Base of the tools for sub-agents. A sub-agent's own calls pass the same checks as the
-    turn's.
-    """
+    """Base of the tools for sub-agents, whose own calls pass the same checks as the turn's."""
 
-    def __init__(self, spec: ToolSpec, timeout: float | None, hosts: Mapping[str, Host]):
+    def __init__(self, spec: ToolSpec, timeout: float | None, hosts: Mapping[str, HelperHost]):
         self.spec, self.name, self.timeout, self._hosts = spec, spec.name, timeout, hosts
 
-    def _host(self, site: CallSite) -> Host:
+    def _host(self, site: CallSite) -> HelperHost:
         host = self._hosts.get(site.turn)
         if host is None:
             raise ToolFailed("there are no helpers here", error="forbidden")
@@ -124,7 +122,7 @@ class _HostedTool(ReadingTool):
         try:
             return model.model_validate(arguments)
         except ValidationError as exc:
-            raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
+            raise ToolFailed(argument_errors(exc), error="invalid_arguments", retry=True) from exc
 
 
 class ForkTool(_HostedTool):
@@ -133,7 +131,7 @@ class ForkTool(_HostedTool):
     def __init__(self, config: ForkConfig, *, background: bool = True):
         """`background`: whether sub-agents may run while the turn continues."""
         self.config = config
-        self._in: dict[str, Host] = {}
+        self._in: dict[str, HelperHost] = {}
         schema = without_titles(Fork.model_json_schema())
         properties = schema["properties"]
         if not background and isinstance(properties, dict):
@@ -153,27 +151,25 @@ class ForkTool(_HostedTool):
             self.tools = (self, WaitFor(within, self._in), Check(self._in))
 
     @contextlib.asynccontextmanager
-    async def hosted(self, turn: str, host: Host) -> AsyncIterator[None]:
+    async def hosted(self, turn: str, host: HelperHost) -> AsyncIterator[None]:
         """Within, sub-agents of that turn run in `host`."""
         self._in[turn] = host
         try:
-            host.begin_again()
+            host.restart_all()
             yield
         finally:
             del self._in[turn]
             await host.end_all()
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """The sub-agent's result, or a note that it is running. Raises `ToolFailed` when it
-        fails.
-        """
+        """The sub-agent's result, or a note that it is running. Raises `ToolFailed`."""
         return await self._host(site).run(self._read(Fork, arguments), site)
 
 
 class WaitFor(_HostedTool):
     """`wait_for`: waits for the result of a sub-agent in the background."""
 
-    def __init__(self, timeout: float, hosts: Mapping[str, Host]):
+    def __init__(self, timeout: float, hosts: Mapping[str, HelperHost]):
         about = "Wait for a helper in the background, and get its result."
         schema = without_titles(_Helper.model_json_schema())
         super().__init__(ToolSpec(WAIT_FOR, about, schema), timeout, hosts)
@@ -186,7 +182,7 @@ class WaitFor(_HostedTool):
 class Check(_HostedTool):
     """`check`: the progress of a sub-agent in the background."""
 
-    def __init__(self, hosts: Mapping[str, Host]):
+    def __init__(self, hosts: Mapping[str, HelperHost]):
         about = "See how far a helper in the background is, without waiting for it."
         schema = without_titles(_Helper.model_json_schema())
         super().__init__(ToolSpec(CHECK, about, schema), None, hosts)
@@ -197,23 +193,23 @@ class Check(_HostedTool):
 
 
 @dataclass(slots=True)
-class Host:
+class HelperHost:
     """Runs the sub-agents of one turn."""
 
     config: ForkConfig
-    calls: Calls
+    calls: StepCalls
     """The turn's: sub-agents use the same tools and the same record."""
-    asker: Asker
+    prompt_client: PromptClient
     """The turn's: sub-agents use the same model and the same window."""
     loop: Loop
     """The turn's."""
     recorded: Sequence[Step]
     """Recorded steps of sub-agents that are restarted, after a crash or after being parked."""
-    caller: Caller
+    caller: HubCaller
     shows: bool = False
     """Whether goals and results may be posted without waking anybody."""
-    _loops: dict[Place, Loop] = field(default_factory=dict)
-    _tasks: dict[Place, asyncio.Task[str]] = field(default_factory=dict)
+    _loops: dict[StepRange, Loop] = field(default_factory=dict)
+    _tasks: dict[StepRange, asyncio.Task[str]] = field(default_factory=dict)
     """Sub-agents in the background."""
 
     def __post_init__(self) -> None:
@@ -223,73 +219,73 @@ class Host:
         """Run a sub-agent, or start it in the background. Raises `ToolFailed`."""
         parent, loop = self._parent(site)
         offset = parent.base if parent.depth else 0
-        ordinal = forks(loop.steps).index((site.step - offset, site.index)) + 1
+        ordinal = fork_calls(loop.steps).index((site.step - offset, site.index)) + 1
         if ordinal > self.config.most:
             words = f"a turn has at most {self.config.most} helpers; do the rest yourself"
             raise ToolFailed(words, error="too_many_helpers")
         if not fork.background:
-            return await self._run(fork, parent.child(ordinal), ordinal, site.outside)
-        self._begin(fork, parent.child(ordinal), ordinal, site.outside)
+            return await self._run(fork, parent.child(ordinal), ordinal, site.untrusted)
+        self._begin(fork, parent.child(ordinal), ordinal, site.untrusted)
         return (
             f"helper {ordinal} is at work. Go on; you are given its result when it is there. Call "
             f"`{WAIT_FOR}` with helper {ordinal} when you can do nothing without it"
         )
 
-    async def _run(self, fork: Fork, place: Place, ordinal: int, outside: bool) -> str:
+    async def _run(self, fork: Fork, place: StepRange, ordinal: int, untrusted: bool) -> str:
         within = min(fork.timeout or self.config.timeout, self.config.timeout)
         name = f"helper {ordinal}"
-        await self._post(place, 0, f"{name}, goal", fork.goal, outside=outside)
+        await self._post(place, 0, f"{name}, goal", fork.goal, untrusted=untrusted)
         try:
             async with asyncio.timeout(within) as limit:
-                result = await self._result(fork, place, outside)
+                result = await self._result(fork, place, untrusted)
         except ToolFailed as exc:
-            read = outside or exc.outside
-            await self._post(place, 1, f"{name}, no result", exc.message, outside=read)
+            read = untrusted or exc.outside
+            await self._post(place, 1, f"{name}, no result", exc.message, untrusted=read)
             raise
         except TimeoutError as exc:
             if not limit.expired():
                 raise
-            told = f"failed: timeout: it had no result after {within:g} s"
-            await self._post(place, 1, f"{name}, no result", told)
-            raise ToolFailed(told, error="timeout") from exc
+            message = f"failed: timeout: it had no result after {within:g} s"
+            await self._post(place, 1, f"{name}, no result", message)
+            raise ToolFailed(message, error="timeout") from exc
         finally:
             self._loops.pop(place, None)
-        read = outside or isinstance(result, FromOutside)
-        await self._post(place, 1, f"{name}, result", result, outside=read)
+        read = untrusted or isinstance(result, UntrustedText)
+        await self._post(place, 1, f"{name}, result", result, untrusted=read)
         return result
 
-    def _parent(self, site: CallSite) -> tuple[Place, Loop]:
+    def _parent(self, site: CallSite) -> tuple[StepRange, Loop]:
         """The caller: the turn itself, or a sub-agent."""
-        running = {Place(): self.loop, **self._loops}
+        running = {StepRange(): self.loop, **self._loops}
         return next((p, lp) for p, lp in running.items() if p.holds(site.step))
 
     # In the background ---------------------------------------------------------------------------
 
-    def _begin(self, fork: Fork, place: Place, ordinal: int, outside: bool) -> None:
-        work = self._run(fork, place, ordinal, outside)
+    def _begin(self, fork: Fork, place: StepRange, ordinal: int, untrusted: bool) -> None:
+        work = self._run(fork, place, ordinal, untrusted)
         self._tasks[place] = asyncio.create_task(work, name=f"helper {ordinal}")
 
-    def begin_again(self, parent: Place = _TURN) -> None:
+    def restart_all(self, parent: StepRange = _TURN) -> None:
         """Restart the sub-agents whose end is not in the record of their parent."""
-        for ordinal in at_work(self._loop(parent).steps):
-            self._begin_one_again(parent, ordinal)
+        for ordinal in running_helpers(self._loop(parent).steps):
+            self._restart(parent, ordinal)
 
-    def _begin_one_again(self, parent: Place, ordinal: int) -> None:
+    def _restart(self, parent: StepRange, ordinal: int) -> None:
         """Continue from where its record ends, after a crash or after it was parked."""
         steps = self._loop(parent).steps
-        n, index = forks(steps)[ordinal - 1]
+        n, index = fork_calls(steps)[ordinal - 1]
         call = next(step.calls[index] for step in steps if step.n == n)
         fork = Fork.model_validate(call.ran_with)
-        self._begin(fork, parent.child(ordinal), ordinal, self.calls.taint.outside)
+        self._begin(fork, parent.child(ordinal), ordinal, self.calls.trust.untrusted)
 
-    def _loop(self, place: Place) -> Loop:
+    def _loop(self, place: StepRange) -> Loop:
         return self._loops[place] if place.depth else self.loop
 
     async def wait_for(self, ordinal: int, site: CallSite) -> str:
         """A sub-agent's result. Raises `ToolFailed`, and `Parked` while it waits for a person."""
         task, place = self._task(ordinal, site)
         if _parked(task):  # it may have been decided by now
-            self._begin_one_again(self._parent(site)[0], ordinal)
+            self._restart(self._parent(site)[0], ordinal)
         return await asyncio.shield(self._tasks[place])
 
     def progress(self, ordinal: int, site: CallSite) -> str:
@@ -304,31 +300,31 @@ class Host:
         last = f", the last one: {', '.join(names)}" if names else ""
         return f"helper {ordinal} is at work: {len(steps)} steps so far{last}"
 
-    def _task(self, ordinal: int, site: CallSite) -> tuple[asyncio.Task[str], Place]:
+    def _task(self, ordinal: int, site: CallSite) -> tuple[asyncio.Task[str], StepRange]:
         parent, loop = self._parent(site)
         place = parent.child(ordinal)
-        if ordinal not in at_work(loop.steps) or place not in self._tasks:
-            near = [str(n) for n in at_work(loop.steps)]
+        if ordinal not in running_helpers(loop.steps) or place not in self._tasks:
+            near = [str(n) for n in running_helpers(loop.steps)]
             words = f"no helper {ordinal} is at work in the background"
             raise ToolFailed(words, error=NOT_JOINED, near=near)
         return self._tasks[place], place
 
-    def join(self, parent: Place = _TURN) -> list[Command]:
+    def join(self, parent: StepRange = _TURN) -> list[Command]:
         """The commands for sub-agents of a loop that have ended and are not joined yet."""
         loop, ended = self._loop(parent), list[int]()
-        for ordinal in at_work(loop.steps):
+        for ordinal in running_helpers(loop.steps):
             task = self._tasks[parent.child(ordinal)]
             if _parked(task):  # it may have been decided by now
-                self._begin_one_again(parent, ordinal)
+                self._restart(parent, ordinal)
             elif task.done():
                 ended.append(ordinal)
         return loop.join(ended) if ended else []
 
-    async def before_stop(self, stop: End | Park, parent: Place = _TURN) -> None:
+    async def before_stop(self, stop: End | Park, parent: StepRange = _TURN) -> None:
         """The turn, or a sub-agent, is about to stop. If it ends, its sub-agents in the background
         end with it; if it is parked, it waits for them, so that no call is cut off.
         """
-        places = map(parent.child, range(1, MOST_HELPERS + 1))
+        places = map(parent.child, range(1, MAX_HELPERS + 1))
         mine = [self._tasks[place] for place in places if place in self._tasks]
         if not mine:
             return
@@ -343,22 +339,22 @@ class Host:
 
     # The sub-agent -------------------------------------------------------------------------------
 
-    async def _result(self, fork: Fork, place: Place, outside: bool) -> str:
-        """`outside`: the turn had read untrusted content when it started the sub-agent. Raises
+    async def _result(self, fork: Fork, place: StepRange, untrusted: bool) -> str:
+        """`untrusted`: the turn had read untrusted content when it started the sub-agent. Raises
         `Parked` when a call waits for a person.
         """
         names = self._names(place)
         mine = [s for s in self.recorded if place.holds(s.n)]
         steps = [s.model_copy(update={"n": s.n - place.base}) for s in mine]
-        rules = Rules(max_steps=self.config.max_steps, answers=False)
+        rules = LoopRules(max_steps=self.config.max_steps, answers=False)
         loop = self._loops[place] = Loop(rules, names, steps, parent=self.loop)
-        if place.depth < DEEPEST:
-            self.begin_again(place)
-        calls = replace(self.calls, taint=Taint(outside, steps))
-        asker = self._asker(fork, names)
+        if place.depth < MAX_HELPER_DEPTH:
+            self.restart_all(place)
+        calls = replace(self.calls, trust=TrustState(untrusted, steps))
+        client = self._prompt_client(fork, names)
 
-        async def ask(asked: AskModel, hear: OnDelta | None) -> Answer:
-            return await asker.ask(loop.steps, hear, n=asked.n + place.base)
+        async def ask(asked: QueryModel, hear: OnDelta | None) -> Completion:
+            return await client.ask(loop.steps, hear, n=asked.n + place.base)
 
         join, before_stop = partial(self.join, place), partial(self.before_stop, parent=place)
         end = await Driver(loop, calls, ask, place.base, join, before_stop).drive()
@@ -367,39 +363,39 @@ class Host:
             waits = (s.model_copy(update={"n": s.n + place.base}) for s in loop.steps)
             self.recorded = (*others, *waits)
             raise Parked(*end.approvals)
-        read = calls.taint.outside
+        read = calls.trust.untrusted
         if end.outcome == "finished":
-            return FromOutside(end.reason or "done") if read else end.reason or "done"
+            return UntrustedText(end.reason or "done") if read else end.reason or "done"
         words = f"failed: {end.outcome}: {end.reason}"
         words = f"{words}; it said: {end.text}" if end.text else words
         raise ToolFailed(words, error=end.outcome, outside=read)
 
-    def _asker(self, fork: Fork, names: Collection[str]) -> Asker:
-        turn, prompt = self.asker, _prompt(fork)
+    def _prompt_client(self, fork: Fork, names: Collection[str]) -> PromptClient:
+        turn, prompt = self.prompt_client, _prompt(fork)
         rules = turn.context_budget.rules if turn.context_budget is not None else ContextRules()
         return replace(
             turn,
-            offers=_part(self.calls.toolbox, names),
-            system=f"{turn.system}\n\n{_TOLD}",
+            offers=_tools_for(self.calls.toolbox, names),
+            system=f"{turn.system}\n\n{_HELPER_INSTRUCTION}",
             prompt=prompt,
             context_budget=ContextBudget(rules, FixedMessage(prompt), self.calls.toolbox.writing),
             form=None,
             scratchpad=True,
         )
 
-    def _names(self, place: Place) -> tuple[str, ...]:
+    def _names(self, place: StepRange) -> tuple[str, ...]:
         hidden = {ASK_HUMAN, DECLINE, SHOW_PLAN}  # these would speak in the turn's thread
         if place.depth >= self.config.depth:
             hidden |= {FORK, WAIT_FOR, CHECK}
         entries = self.calls.toolbox.registry.entries
-        hidden.update(entry.name for entry in entries if isinstance(entry.tool, HandedOver))
+        hidden.update(entry.name for entry in entries if isinstance(entry.tool, ExternalToolProxy))
         return tuple(name for name in self.calls.toolbox.names if name not in hidden)
 
     # Its thread
     # ------------------------------------------------------------------------------------
 
     async def _post(
-        self, place: Place, nth: int, head: str, text: str, *, outside: bool = False
+        self, place: StepRange, nth: int, head: str, text: str, *, untrusted: bool = False
     ) -> None:
         """Post into the sub-agent's thread. This is only for people to read."""
         if not self.shows:
@@ -414,7 +410,7 @@ class Host:
                 cause=woken_by,  # not the turn: it does not answer the person who waits
                 message_id=woken_by,
                 text=f"{head}:\n```\n{quiet}\n```",
-                **marks(outside),
+                **untrusted_mark(untrusted),
             )
         except OperationError as exc:
             log.info("a helper's thread has no place", turn=plan.id, error=exc.message)
@@ -432,7 +428,7 @@ async def _cancelled(tasks: Iterable[asyncio.Task[str]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _part(toolbox: Toolbox, names: Collection[str]) -> Offers:
+def _tools_for(toolbox: Toolbox, names: Collection[str]) -> DescribeTools:
     """The tools described to a sub-agent."""
 
     def described(steps: Sequence[Step]) -> Sequence[ToolSpec]:
@@ -442,7 +438,7 @@ def _part(toolbox: Toolbox, names: Collection[str]) -> Offers:
     return described
 
 
-_TOLD = (
+_HELPER_INSTRUCTION = (
     "You are a helper: another part of you has given you one goal. Nobody talks to you, and you "
     "cannot ask back. When you are done, or cannot get it done, call `finish`: its `reason` is the "
     "only thing of your work that is read, so put the whole result there."

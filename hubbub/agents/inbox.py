@@ -20,13 +20,13 @@ __all__ = [
     "KEPT_THREADS",
     "MOST_INCOMING",
     "Inbox",
+    "InboxThread",
+    "InboxThreads",
+    "OpenWakes",
     "Received",
-    "StillOpen",
-    "Thread",
-    "Threads",
     "TurnPlan",
     "WakeQueue",
-    "Woken",
+    "WakingMessage",
     "by_person",
 ]
 
@@ -39,7 +39,7 @@ def by_person(message: Message) -> bool:
     return message.sender_kind == "human" or message.spoken_by is not None
 
 
-class Woken(NamedTuple):
+class WakingMessage(NamedTuple):
     """A message together with the wake that it triggered."""
 
     message: Message
@@ -59,18 +59,20 @@ class TurnPlan:
     reply_required: bool
     resumed: bool = False
     """It was started earlier; the hub has a record of what it did."""
-    waited: bool = False
+    was_parked: bool = False
     """It was started in this process and was parked to wait for a person."""
-    handed_on: Message | None = None
+    original_request: Message | None = None
     """The message that made the agent delegate work whose result has now come back."""
 
     @property
-    def answers_in(self) -> str:
+    def reply_thread(self) -> str:
         """The thread that the turn answers in: where somebody is waiting for a reply."""
-        return self.thread_id if self.handed_on is None else self.handed_on.thread_id
+        return self.thread_id if self.original_request is None else self.original_request.thread_id
 
     @classmethod
-    def of(cls, woken: Iterable[Woken], started: str | None, *, waited: bool = False) -> TurnPlan:
+    def of(
+        cls, woken: Iterable[WakingMessage], started: str | None, *, was_parked: bool = False
+    ) -> TurnPlan:
         """One turn for these wakes of one thread. `started` is its id if it was started before; a
         new turn gets its id from the wake with the lowest hop, the oldest of those.
         """
@@ -83,23 +85,21 @@ class TurnPlan:
             reasons=tuple(w.wake.reason for w in ordered),
             reply_required=any(w.wake.reply == "required" for w in ordered),
             resumed=started is not None,
-            waited=waited,
+            was_parked=was_parked,
         )
 
     @property
-    def woken(self) -> list[Woken]:
+    def woken(self) -> list[WakingMessage]:
         """The wakes that the turn started with, as far as a turn needs them."""
         reply: ReplyNeed = "required" if self.reply_required else "optional"
         return [
-            Woken(message, Wake(reason=reason, reply=reply, turn=self.id))
+            WakingMessage(message, Wake(reason=reason, reply=reply, turn=self.id))
             for message, reason in zip(self.incoming, self.reasons, strict=True)
         ]
 
     @property
     def shown(self) -> tuple[Message, ...]:
-        """The incoming messages that a prompt shows: those from people first, then the newest; in
-        order.
-        """
+        """The incoming messages that a prompt shows, in order: people's, then the newest."""
         if len(self.incoming) <= MOST_INCOMING:
             return self.incoming
         ranked = sorted(self.incoming, key=lambda m: (not by_person(m), -m.seq))
@@ -132,7 +132,7 @@ KEPT_THREADS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class InboxThread:
     """The last messages of a thread. Immutable: a change makes a new object."""
 
     id: str
@@ -150,7 +150,7 @@ class Thread:
         return self.messages[-1].seq if self.messages else 0
 
     @property
-    def known(self) -> tuple[Message, ...]:
+    def entries(self) -> tuple[Message, ...]:
         """All log entries that are here, in no particular order."""
         return (*self.messages, *self.amendments, *self.notices)
 
@@ -158,7 +158,7 @@ class Thread:
         """A message of the thread with all known edits applied."""
         return amended(message, (a for a in self.amendments if _amends(a) == message.id))
 
-    def is_whole(self, head: int, after: int) -> bool:
+    def is_complete(self, head: int, after: int) -> bool:
         """Whether no entry is missing between the first message and position `head`, nor between
         `after` (seq) and the first message. Positions within a thread have no gaps.
         """
@@ -167,27 +167,27 @@ class Thread:
         first = self.messages[0]
         if first.seq > after and first.tseq > 1:
             return False  # the thread has earlier messages that are not here
-        known = [m.tseq for m in self.known if m.tseq >= first.tseq]
-        return max(known) >= head and max(known) - first.tseq == len(known) - 1
+        entries = [m.tseq for m in self.entries if m.tseq >= first.tseq]
+        return max(entries) >= head and max(entries) - first.tseq == len(entries) - 1
 
-    def with_more(self, messages: Sequence[Message]) -> Thread:
-        """The thread with these messages added (oldest first, none of them already here), each in
-        its place.
-        """
+    def adding(self, messages: Sequence[Message]) -> InboxThread:
+        """The thread with these messages (oldest first, none of them here yet) in their places."""
         edits = [m for m in messages if m.amends is not None]
         notices = [m for m in messages if m.is_notice]
-        said = [m for m in messages if m.amends is None and not m.is_notice]
+        fresh = [m for m in messages if m.amends is None and not m.is_notice]
         amendments = _in_order(self.amendments, edits)[-KEPT_AMENDMENTS:]
-        merged = _in_order(self.messages, said)[-KEPT_MESSAGES:]
-        told = _in_order(self.notices, notices)[-KEPT_NOTICES:]
-        if (amendments or told) and len(merged) == KEPT_MESSAGES:
-            amendments = tuple(a for a in amendments if a.seq > merged[0].seq)
-            told = tuple(n for n in told if n.seq > merged[0].seq)
+        kept_messages = _in_order(self.messages, fresh)[-KEPT_MESSAGES:]
+        kept_notices = _in_order(self.notices, notices)[-KEPT_NOTICES:]
+        if (amendments or kept_notices) and len(kept_messages) == KEPT_MESSAGES:
+            amendments = tuple(a for a in amendments if a.seq > kept_messages[0].seq)
+            kept_notices = tuple(n for n in kept_notices if n.seq > kept_messages[0].seq)
         if amendments:
             concerned = {_amends(a) for a in amendments}
-            thread = Thread(self.id, (), amendments)
-            merged = tuple(thread.latest(m) if m.id in concerned else m for m in merged)
-        return Thread(self.id, merged, amendments, told)
+            thread = InboxThread(self.id, (), amendments)
+            kept_messages = tuple(
+                thread.latest(m) if m.id in concerned else m for m in kept_messages
+            )
+        return InboxThread(self.id, kept_messages, amendments, kept_notices)
 
 
 def _amends(message: Message) -> str | None:
@@ -201,17 +201,17 @@ def _in_order(known: tuple[Message, ...], fresh: Sequence[Message]) -> tuple[Mes
     return merged
 
 
-class Threads:
+class InboxThreads:
     """Threads by canonical id; iteration yields the most recently active first."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Thread] = {}  # least recently active first
+        self._by_id: dict[str, InboxThread] = {}  # least recently active first
 
-    def __iter__(self) -> Iterator[Thread]:
+    def __iter__(self) -> Iterator[InboxThread]:
         threads = (self._by_id[id] for id in reversed(self._by_id))
         return (thread for thread in threads if thread.messages)
 
-    def get(self, thread_id: str) -> Thread | None:
+    def get(self, thread_id: str) -> InboxThread | None:
         return self._by_id.get(thread_id)
 
     def begin(self, summaries: Iterable[ThreadSummary]) -> None:
@@ -232,13 +232,13 @@ class Threads:
 
     def _merge(self, thread_id: str, messages: Sequence[Message]) -> None:
         """Add messages (oldest first) to a thread, which becomes the most recent one."""
-        thread = self._by_id.get(thread_id, Thread(thread_id, ()))
-        known = {m.seq for m in thread.known}
+        thread = self._by_id.get(thread_id, InboxThread(thread_id, ()))
+        known = {m.seq for m in thread.entries}
         fresh = [m for m in messages if m.seq not in known]
         if any(m.amends is None and not m.is_notice for m in fresh):
             self._by_id.pop(thread_id, None)
         if fresh:  # an edit or a notice alone does not make the thread more recent
-            self._by_id[thread_id] = thread.with_more(fresh)
+            self._by_id[thread_id] = thread.adding(fresh)
 
     def _sort(self) -> None:
         ordered = sorted(self._by_id.values(), key=attrgetter("last_seq"))
@@ -246,7 +246,7 @@ class Threads:
 
 
 @dataclass(frozen=True, slots=True)
-class StillOpen:
+class OpenWakes:
     """After a reconnect: which earlier wakes have not ended at the hub in the meantime."""
 
     pending: Set[str]
@@ -255,7 +255,7 @@ class StillOpen:
     """The position up to which `pending` is complete; later messages count as open."""
 
     @classmethod
-    def at(cls, ready: Ready) -> StillOpen:
+    def at(cls, ready: Ready) -> OpenWakes:
         return cls({pending.message.id for pending in ready.pending}, ready.cursor)
 
     def has(self, message: Message) -> bool:
@@ -266,13 +266,13 @@ class StillOpen:
 class WakeQueue:
     """The wakes of one thread, from which one turn at a time is made."""
 
-    resumed: dict[str, list[Woken]] = field(default_factory=dict)
+    resumed: dict[str, list[WakingMessage]] = field(default_factory=dict)
     """Turns that were started before, by id: each is resumed exactly as it was."""
-    collected: list[Woken] = field(default_factory=list)
+    collected: list[WakingMessage] = field(default_factory=list)
     """Wakes for the next new turn."""
     running: bool = False
 
-    def next(self) -> list[Woken]:
+    def next(self) -> list[WakingMessage]:
         """The wakes of the next turn; empty if there are none."""
         return next(iter(self.resumed.values()), self.collected)
 
@@ -282,15 +282,13 @@ class WakeQueue:
         woken = self.next()
         return not any(by_person(w.message) for w in woken), min(w.message.seq for w in woken)
 
-    def put(self, woken: Woken, started: str | None) -> None:
+    def put(self, woken: WakingMessage, started: str | None) -> None:
         """Add a wake. `started`: the id of the turn that was already started with it, if any."""
         group = self.collected if started is None else self.resumed.setdefault(started, [])
         group.append(woken)
 
-    def take(self) -> tuple[str | None, list[Woken]]:
-        """Remove the wakes of the next turn. Returns its id if it was started before, and the
-        wakes.
-        """
+    def take(self) -> tuple[str | None, list[WakingMessage]]:
+        """Remove the wakes of the next turn. Returns its id if it was started before, too."""
         if self.resumed:
             started = next(iter(self.resumed))
             return started, self.resumed.pop(started)
@@ -308,31 +306,28 @@ class WakeQueue:
         self.collected = [w for w in self.collected if w.wake.turn not in turns]
         self.resumed = {id: woken for id, woken in self.resumed.items() if id not in turns}
 
-    def keep(self, still: StillOpen) -> None:
-        """Drop wakes that have ended. A turn that was started before is kept or dropped as a
-        whole.
-        """
+    def keep(self, still: OpenWakes) -> None:
+        """Drop wakes that have ended; a turn that was started before is kept as a whole."""
         self.collected = [w for w in self.collected if still.has(w.message)]
         groups = self.resumed.items()
         self.resumed = {
             id: woken for id, woken in groups if any(still.has(w.message) for w in woken)
         }
 
-    def __iter__(self) -> Iterator[Woken]:
+    def __iter__(self) -> Iterator[WakingMessage]:
         for woken in self.resumed.values():
             yield from woken
         yield from self.collected
 
 
-def _amended(woken: Woken, amendment: Message) -> Woken:
+def _amended(woken: WakingMessage, amendment: Message) -> WakingMessage:
     if amendment.amends is None or amendment.amends.message_id != woken.message.id:
         return woken
     return woken._replace(message=amended(woken.message, (amendment,)))
 
 
 Received = Literal["known", "noted", "queued", "ignored"]
-"""The outcome of an event: seen before, no wake, a queued wake, or a wake by a sender in the
-agent's `ignore_senders`."""
+"""The outcome of an event: seen before, no wake, a queued wake, or a wake by an ignored sender."""
 
 
 class Inbox:
@@ -346,9 +341,9 @@ class Inbox:
         self.position = 0
         self._concurrency = concurrency
         self._ignored = frozenset(ignore_senders)
-        self._threads = Threads()
+        self._threads = InboxThreads()
         self._queues: dict[str, WakeQueue] = {}
-        self._waited: set[str] = set()
+        self._parked: set[str] = set()
         self._running = 0
 
     # What happened ------------------------------------------------------------------------------
@@ -363,9 +358,9 @@ class Inbox:
         wake starts nothing.
         """
         if not ready.resumed:
-            self._threads = Threads()
+            self._threads = InboxThreads()
             self._queues.clear()
-            self._waited.clear()
+            self._parked.clear()
             self._running = 0
             self.position = 0
         self._threads.begin(ready.threads)
@@ -377,7 +372,7 @@ class Inbox:
             if self.ignores(message.sender_id):
                 ignored.append(pending)
             elif pending.started is not None or not claims(message, wake):
-                self._queue(Woken(message, wake), pending.started)
+                self._queue(WakingMessage(message, wake), pending.started)
         self.position = max(self.position, ready.cursor)
         return ignored
 
@@ -391,18 +386,17 @@ class Inbox:
             return "noted"
         if self.ignores(event.message.sender_id):
             return "ignored"
-        self._queue(Woken(event.message, event.wake), None)
+        self._queue(WakingMessage(event.message, event.wake), None)
         return "queued"
 
-    def put_back(self, message: Message, wake: Wake) -> None:
+    def requeue(self, message: Message, wake: Wake) -> None:
         """Queue a wake that was claimed, but has to start a turn after all."""
-        self._queue(Woken(message, wake), None)
+        self._queue(WakingMessage(message, wake), None)
 
     def note(self, *messages: Message) -> None:
-        """Add messages to their threads, in their places; known ones are skipped.
+        """Add messages to their threads, in their places, and apply edits; known ones are skipped.
 
-        The agent's own messages come in this way, because the hub does not send them back. Edits
-        and deletions are applied to the messages that they amend.
+        The agent's own messages come in this way, because the hub does not send them back.
         """
         self._threads.note(*messages)
         for message in messages:
@@ -411,13 +405,11 @@ class Inbox:
                 queue.amend(message)
 
     def drop(self, turns: Set[str]) -> None:
-        """Remove wakes whose turns the hub has ended before they started here."""
         for queue in self._queues.values():
             queue.drop(turns)
         self._forget_empty()
 
-    def keep(self, still: StillOpen) -> None:
-        """Keep only the wakes that are still open at the hub."""
+    def keep(self, still: OpenWakes) -> None:
         for queue in self._queues.values():
             queue.keep(still)
         self._forget_empty()
@@ -425,8 +417,8 @@ class Inbox:
     # What to do ---------------------------------------------------------------------------------
 
     def next_turns(self, held: Set[str] = frozenset()) -> list[TurnPlan]:
-        """The turns that may start now, none of them in `held` threads; from here on they count as
-        running.
+        """The turns that may start now, which count as running from here on; none in `held`
+        threads.
 
         Threads in which a person waits come first, then the longest waiting.
         """
@@ -440,13 +432,13 @@ class Inbox:
             started, woken = queue.take()
             queue.running = True
             self._running += 1
-            plans.append(TurnPlan.of(woken, started, waited=started in self._waited))
-            self._waited.discard(plans[-1].id)
+            plans.append(TurnPlan.of(woken, started, was_parked=started in self._parked))
+            self._parked.discard(plans[-1].id)
         return plans
 
-    def again(self, plan: TurnPlan) -> None:
+    def resume(self, plan: TurnPlan) -> None:
         """Resume a parked turn, before newer wakes of its thread."""
-        self._waited.add(plan.id)
+        self._parked.add(plan.id)
         for woken in plan.woken:
             self._queue(woken, plan.id)
 
@@ -462,43 +454,38 @@ class Inbox:
 
     def steering(
         self, thread_id: str, enters: Callable[[Message], bool] = lambda message: True
-    ) -> list[Woken]:
+    ) -> list[WakingMessage]:
         """Messages that people sent since the thread's turn started, oldest first, provided that
         they wake the agent and `enters` accepts them. They stay queued for the next turn until
-        `steered` assigns them to the running one.
+        `accept_steering` assigns them to the running one.
         """
         queue = self._queues.get(thread_id)
         if queue is None or not queue.running:
             return []
-        said = [w for w in queue.collected if by_person(w.message) and enters(w.message)]
-        return sorted(said, key=lambda w: w.message.seq)[:MOST_INCOMING]
+        waiting = [w for w in queue.collected if by_person(w.message) and enters(w.message)]
+        return sorted(waiting, key=lambda w: w.message.seq)[:MOST_INCOMING]
 
-    def steered(self, thread_id: str, woken: Iterable[Woken]) -> None:
-        """Assign these messages to the turn running in the thread; they start no turn of their
-        own.
-        """
+    def accept_steering(self, thread_id: str, woken: Iterable[WakingMessage]) -> None:
+        """Assign these messages to the turn running in the thread."""
         queue, seqs = self._queues.get(thread_id), {w.message.seq for w in woken}
         if queue is not None:
             queue.collected = [w for w in queue.collected if w.message.seq not in seqs]
 
     @property
-    def threads(self) -> Iterator[Thread]:
+    def threads(self) -> Iterator[InboxThread]:
         """All threads, most recently active first."""
         return iter(self._threads)
 
     def ignores(self, sender: str) -> bool:
-        """Whether messages of this participant start no turns."""
         return sender in self._ignored
 
-    def thread(self, thread_id: str) -> Thread | None:
-        """The thread with this canonical id."""
+    def thread(self, thread_id: str) -> InboxThread | None:
         return self._threads.get(thread_id)
 
     def waiting(self, thread_id: str) -> int:
-        """Number of wakes that wait in a thread."""
         return sum(1 for _ in self._queues.get(thread_id, ()))
 
-    def _queue(self, woken: Woken, started: str | None) -> None:
+    def _queue(self, woken: WakingMessage, started: str | None) -> None:
         thread = self._threads.get(woken.message.thread_id)
         if thread is not None and thread.amendments:  # it may have been edited while it was held
             woken = woken._replace(message=thread.latest(woken.message))

@@ -11,7 +11,7 @@ from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.python.handlers import HandlerBackend
-from hubbub.agents.python.link import Link
+from hubbub.agents.python.link import AgentLink
 from hubbub.agents.runner import GRACE_S, AgentRunner
 from hubbub.agents.turn.outbox import Outbox
 from hubbub.client import Client
@@ -23,10 +23,10 @@ from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.thread_ids import BROADCAST
 
 if TYPE_CHECKING:
-    from hubbub.agents.program import Objects, Program
+    from hubbub.agents.program import AgentProgram, PythonObjects
     from hubbub.agents.prompt.context import Note
     from hubbub.agents.tools.approval import Approver
-    from hubbub.agents.tools.running import Perform
+    from hubbub.agents.tools.call_runner import Perform
     from hubbub.agents.trials import TurnTrials
     from hubbub.agents.turn.hooks import Hooks
 
@@ -59,8 +59,8 @@ async def run_agent(
     approver: Approver | None = None,
     hooks: Sequence[Hooks] = (),
     performer: Perform | None = None,
-    objects: Objects | None = None,
-    program: Program | None = None,
+    objects: PythonObjects | None = None,
+    program: AgentProgram | None = None,
 ) -> None:
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
@@ -76,9 +76,9 @@ async def run_agent(
     that does not exist, and `ConnectionLost` when the hub closes for good.
     """
     if config.object is not None:
-        from hubbub.agents.declared import declared  # it may be an agent with a model
+        from hubbub.agents.agent_object import resolve_agent  # it may be an agent with a model
 
-        whole = declared(config, name, base_dir, models)
+        whole = resolve_agent(config, name, base_dir, models)
         config, objects, models = whole.config, whole.objects, whole.models
     if config.kind == "python":
         own = objects.agent if objects is not None else None
@@ -87,10 +87,12 @@ async def run_agent(
             agent, client, config, grace_s=grace_s, greet_cid=greet_cid, program=program
         )
         return
-    from hubbub.agents.modelled import running  # imported late: prompts, dialects and tools
+    from hubbub.agents.model_backend import (
+        open_backend,  # imported late: prompts, dialects and tools
+    )
 
     inbox = inbox_of(config, name)
-    made = running(
+    made = open_backend(
         config,
         name,
         client,
@@ -116,7 +118,7 @@ async def run_python_agent(
     *,
     grace_s: float = GRACE_S,
     greet_cid: str | None = None,
-    program: Program | None = None,
+    program: AgentProgram | None = None,
 ) -> None:
     """Run `agent` on a connected client (with `turns=True`) until cancelled.
 
@@ -124,7 +126,7 @@ async def run_python_agent(
     """
     config = config or AgentConfig(kind="python")
     inbox = inbox_of(config, client.participant)
-    link = Link(Outbox(client, inbox), inbox)
+    link = AgentLink(Outbox(client, inbox), inbox)
     agent._join(link, config.settings)
     backend = agent._backend(client, inbox, config)
     backend = backend or HandlerBackend(agent, link, timeout=config.turn_timeout)
@@ -149,7 +151,7 @@ async def run_backend(
     grace_s: float,
     greet_cid: str | None,
     trials: TurnTrials | None = None,
-    program: Program | None = None,
+    program: AgentProgram | None = None,
 ) -> None:
     """Run the agent whose turns `backend` takes until cancelled; arguments as for `run_agent`.
 
@@ -165,7 +167,7 @@ async def run_backend(
         trials=trials,
         steer="queue" if config.kind == "python" else config.steer,
         debounce_s=config.debounce,
-        settled=program.settled if program is not None else None,
+        on_settled=program.turn_settled if program is not None else None,
     )
     await runner.run()
 
@@ -176,9 +178,9 @@ async def greet(client: Client, text: str, cid: str | None = None) -> None:
     If the hub has already seen `cid`, nothing is sent.
     """
     page = await client.call("read_thread", thread=BROADCAST, limit=RECENT)
-    said = ThreadPage.model_validate(page).messages
+    messages = ThreadPage.model_validate(page).messages
     me = client.participant
-    if any(m.sender_id == me and m.text == text for m in said):
+    if any(m.sender_id == me and m.text == text for m in messages):
         text = f"{me} is here again."
     try:
         await client.call("broadcast_text_message", cid=cid, text=text)

@@ -8,46 +8,51 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hubbub.agents.asking import (
-    Asker,
-    DialectChoice,
-    beginning,
-    callable_names,
-    first_tool,
-    quiet_tools,
-)
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.fork import ForkTool, Host
+from hubbub.agents.fork import ForkTool, HelperHost
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.models.base import Answer, Model, OnDelta
+from hubbub.agents.models.base import ChatModel, Completion, OnDelta
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.output import Output
-from hubbub.agents.parts import Parts
-from hubbub.agents.program import Asked
+from hubbub.agents.parts import AgentParts
+from hubbub.agents.program import TurnOptions
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules
-from hubbub.agents.prompt.builder import called
-from hubbub.agents.prompt.render import Conversation
+from hubbub.agents.prompt.builder import call_function
+from hubbub.agents.prompt.render import ConversationPrompt
 from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.prompt.system import position
-from hubbub.agents.system_prompt import SystemPromptBuilder, shows_outside
-from hubbub.agents.tools.external import handed_over
+from hubbub.agents.prompt_client import (
+    DialectChoice,
+    PromptClient,
+    callable_names,
+    first_tool,
+    initial_tools,
+    quiet_tools,
+)
+from hubbub.agents.system_prompt import SystemPromptBuilder, has_untrusted_content
+from hubbub.agents.tools.external import external_proxies
 from hubbub.agents.tools.function import FunctionTool
-from hubbub.agents.tools.likely import ToolChooser
 from hubbub.agents.tools.registry import SELECT
+from hubbub.agents.tools.standard_tools import ASK_HUMAN
+from hubbub.agents.tools.tool_chooser import ToolChooser
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ASK_HUMAN
-from hubbub.agents.trials import TurnTrials, Workbench
-from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, SteeringQueue, Taint, TurnDriver
+from hubbub.agents.trials import TrialRunner, TurnTrials
+from hubbub.agents.turn.activity import TurnActivities
+from hubbub.agents.turn.continuation import (
+    QUESTION_PROMPT,
+    Continuation,
+    continued_steps,
+    without_questions,
+)
+from hubbub.agents.turn.driver import SteeringQueue, StepCalls, TrustState, TurnDriver
 from hubbub.agents.turn.hooks import HookChain
-from hubbub.agents.turn.loop import FINISH, AskModel, Loop, Rules
-from hubbub.agents.turn.partial import Pace, Partials, unrefusable
+from hubbub.agents.turn.loop import FINISH, Loop, LoopRules, QueryModel
+from hubbub.agents.turn.partial import Partials, SignalRate, unrefusable_tools
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.recording import APART, apart
-from hubbub.agents.turn.reservations import Terms
-from hubbub.agents.turn.waiting import WORDING, Earlier, earlier_steps, without_questions
-from hubbub.agents.window import context_rules, counted
+from hubbub.agents.turn.reservations import CostModel
+from hubbub.agents.turn.steps import FIRST_HELPER_STEP, split_steps
+from hubbub.agents.window import context_rules, with_token_budget
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, ModelError, OperationError
 from hubbub.protocol import thread_ids
@@ -76,20 +81,20 @@ class LlmBackend(AgentBackend):
 
     def __init__(
         self,
-        parts: Parts,
-        model: Model,
+        parts: AgentParts,
+        model: ChatModel,
         prompt_builder: SystemPromptBuilder,
         tools: Callable[[Ready], Toolbox],
         dialects: DialectChoice,
         context: ContextRules,
         fork: ForkTool | None,
-        terms: Terms,
+        cost_model: CostModel,
     ):
         """`fork` is the tool of that name, if the agent has it."""
         client = parts.client
-        self._terms, self._outbox = terms, parts.outbox
+        self._cost_model, self._outbox = cost_model, parts.outbox
         self._program, self._output = parts.program, parts.objects.output
-        self._hear = parts.program.heard if parts.program is not None else None
+        self._on_event = parts.program.on_event if parts.program is not None else None
         self._inbox, self._config, self._chooser = parts.inbox, parts.config, parts.chooser
         self._model = ThinkingModel(model) if prompt_builder.scratchpad else model
         self._template, self._make_tools, self._dialects = parts.template, tools, dialects
@@ -99,9 +104,9 @@ class LlmBackend(AgentBackend):
             tools(client.ready),
         )
         self._hooks, self._context, self._fork = parts.hooks, context, fork
-        self._activities = Activities(partial(client.signal, "activity"))
-        self._tell_partial = partial(client.signal, "partial")
-        self._pace = Pace(client.hello.limits.calls_per_second)
+        self._activities = TurnActivities(partial(client.signal, "activity"))
+        self._send_partial = partial(client.signal, "partial")
+        self._pace = SignalRate(client.hello.limits.calls_per_second)
 
     async def ready(self, ready: Ready) -> None:
         self._ready, self._tools = ready, self._make_tools(ready)
@@ -117,35 +122,37 @@ class LlmBackend(AgentBackend):
         await self._activities.drop(turn)
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        plan = recorder.plan = await self._with_asker(await recorder.take_up())
+        plan = recorder.plan = await self._with_requester(await recorder.take_up())
         inbox, history = self._inbox, self._config.history
-        conversation = Conversation.of(self._template, inbox.threads, plan, inbox.me, history)
-        asked = self._program.asked(plan) if self._program is not None else Asked()
-        output = asked.output or self._output
+        conversation = ConversationPrompt.of(self._template, inbox.threads, plan, inbox.me, history)
+        options = self._program.turn_options(plan) if self._program is not None else TurnOptions()
+        output = options.output or self._output
         before, dialect = await self._earlier(recorder), self._dialects.current
         toolbox, external = self._toolbox(plan, output)
         toolbox = await self._offered(plan, toolbox, dialect)
-        if self._chooser is not None and toolbox.many:
-            said = "\n".join(message.text for message in plan.incoming)
-            toolbox = toolbox.beginning_with(await self._chooser.likely(said, toolbox.many))
+        if self._chooser is not None and toolbox.listed_specs:
+            incoming_text = "\n".join(message.text for message in plan.incoming)
+            toolbox = toolbox.with_described(
+                await self._chooser.choose(incoming_text, toolbox.listed_specs)
+            )
         first = first_tool(toolbox, None if before.steps else self._config.begin_with)
         system = await self._prompt_builder.of(plan, toolbox, dialect, self._ready, inbox.threads)
-        asker = Asker(
+        client = PromptClient(
             self._model,
-            beginning(toolbox, first),
+            initial_tools(toolbox, first),
             system.body,
             conversation.text,
             self._dialects,
             _closing(system.closing, output, dialect),
             ContextBudget(self._context, conversation, toolbox.writing),
             recorder.reservations,
-            self._terms,
-            settings=asked.settings,
+            self._cost_model,
+            settings=options.settings,
             contract=system.contract,
             form=output.form if output is not None else None,
             scratchpad=self._prompt_builder.scratchpad,
         )
-        (system_prompt, prompt), names = asker.first(), callable_names(toolbox, dialect)
+        (system_prompt, prompt), names = client.first(), callable_names(toolbox, dialect)
         recorded = await recorder.begin(
             continues=before.turn,
             model=self._model.name,
@@ -156,15 +163,17 @@ class LlmBackend(AgentBackend):
             dialect=dialect.name,
             tools=names,
         )
-        steps, helpers = apart(recorded)
+        steps, helpers = split_steps(recorded)
         loop = Loop(self._rules(plan, toolbox, first, output, external), names, steps, before.steps)
-        hooks = HookChain(self._hooks, plan, inbox.me, hear=self._hear)
+        hooks = HookChain(self._hooks, plan, inbox.me, on_event=self._on_event)
         recorder.before_end = hooks.turn_ended
-        outside = shows_outside(conversation.in_thread, "knowledge" in system.components, toolbox)
-        calls = Calls(toolbox, recorder, hooks.wraps, Taint(outside, loop.steps))
-        ask = partial(self._ask, asker, toolbox, loop)
-        host = self._host(calls, asker, loop, helpers)
-        async with self._activities.of(plan) as activity, self._hosting(host):
+        outside = has_untrusted_content(
+            conversation.in_thread, "knowledge" in system.components, toolbox
+        )
+        calls = StepCalls(toolbox, recorder, hooks.wrapper, TrustState(outside, loop.steps))
+        ask = partial(self._ask, client, toolbox, loop)
+        host = self._host(calls, client, loop, helpers)
+        async with self._activities.of(plan) as activity, self._running_helpers(host):
             await TurnDriver(
                 loop,
                 calls,
@@ -179,32 +188,28 @@ class LlmBackend(AgentBackend):
 
     async def _ask(
         self,
-        asker: Asker,
+        client: PromptClient,
         toolbox: Toolbox,
         loop: Loop,
-        asked: AskModel,
+        asked: QueryModel,
         hear: OnDelta | None,
-    ) -> Answer:
-        """Raises `ModelError`, except when asking for the words of a question, which has a
-        fallback.
-        """
+    ) -> Completion:
+        """Raises `ModelError`, except when asking for the words of a question: that may fail."""
         asks = self._config.mode == "interactive"
         steps = without_questions(loop.steps) if asks else loop.steps
         if not asked.words:
-            return await asker.ask(steps, hear, asked.fresh, n=asked.n)
+            return await client.ask(steps, hear, asked.fresh, n=asked.n)
         entry = toolbox.registry.get(ASK_HUMAN)
         specs = () if entry is None else (entry.tool.spec,)
-        closing = f"{asker.closing}\n\n{WORDING}".strip()
-        wording = replace(asker, offers=lambda steps: specs, form=None, closing=closing)
+        closing = f"{client.closing}\n\n{QUESTION_PROMPT}".strip()
+        wording = replace(client, offers=lambda steps: specs, form=None, closing=closing)
         try:
             return await wording.ask(steps, None, asked.fresh, n=asked.n)
         except ModelError as exc:
-            return Answer(notes=(f"the model gave no words for the question: {exc}",))
+            return Completion(notes=(f"the model gave no words for the question: {exc}",))
 
-    async def _with_asker(self, plan: TurnPlan) -> TurnPlan:
-        """Where delegated work comes back: the plan with the message that is waiting for the
-        answer.
-        """
+    async def _with_requester(self, plan: TurnPlan) -> TurnPlan:
+        """The plan with the message that is waiting, where delegated work comes back."""
         back = next((m for m in plan.incoming if m.request and m.request.ends), None)
         try:
             while back is not None and back.request is not None and back.request.ends:
@@ -212,7 +217,7 @@ class LlmBackend(AgentBackend):
                 back = await self._message((task.cause_id or "").rpartition("-")[2])
         except OperationError:
             return plan  # the agent may not (or no longer) read it
-        return plan if back is None else replace(plan, handed_on=back)
+        return plan if back is None else replace(plan, original_request=back)
 
     async def _message(self, id: str) -> Message:
         return Message.model_validate(await self._outbox.call("read_message", id=id))
@@ -221,19 +226,17 @@ class LlmBackend(AgentBackend):
         self, plan: TurnPlan, output: Output[object] | None
     ) -> tuple[Toolbox, frozenset[str]]:
         """The tools of a turn, and the names of those that the requester runs."""
-        toolbox = self._tools.for_turn(*_needed(plan))
+        toolbox = self._tools.for_turn(*_request_tools(plan))
         if output is not None:
-            toolbox = toolbox.ending_with(output.finishing(self._outbox))
-        brought = tools_in(plan.incoming) if _structured(plan) else ()
+            toolbox = toolbox.with_finish(output.finishing(self._outbox))
+        brought = tools_in(plan.incoming) if _has_json(plan) else ()
         if not brought:
             return toolbox, frozenset()
-        external = handed_over(brought, (*toolbox.names, SELECT), self._outbox)
-        return toolbox.with_runtime(external), frozenset(tool.name for tool in external)
+        external = external_proxies(brought, (*toolbox.names, SELECT), self._outbox)
+        return toolbox.with_runtime_tools(external), frozenset(tool.name for tool in external)
 
     async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
-        """The tools whose conditions hold in this turn. Raises `ConfigError` if a condition
-        raises.
-        """
+        """The tools whose conditions hold. Raises `ConfigError` if a condition raises."""
         tools = (entry.tool for entry in toolbox.registry.entries)
         conditional = [t for t in tools if isinstance(t, FunctionTool) and t.when is not None]
         if not conditional:
@@ -244,43 +247,51 @@ class LlmBackend(AgentBackend):
             tool.name
             for tool in conditional
             if tool.when is not None
-            and not await called(tool.when, context, f"the condition of the tool {tool.name!r}")
+            and not await call_function(
+                tool.when, context, f"the condition of the tool {tool.name!r}"
+            )
         ]
         return toolbox.without(absent)
 
     def _partials(self, plan: TurnPlan, toolbox: Toolbox, hooks: HookChain) -> Partials:
         mode = self._config.permission_mode
-        names = unrefusable(toolbox.registry.entries, mode, self._hooks)
-        hear = hooks.text_written if hooks else None
-        return Partials(self._tell_partial, plan, self._inbox, names, self._pace, hear=hear)
+        names = unrefusable_tools(toolbox.registry.entries, mode, self._hooks)
+        on_text = hooks.text_written if hooks else None
+        return Partials(self._send_partial, plan, self._inbox, names, self._pace, on_text=on_text)
 
-    async def _earlier(self, recorder: TurnRecorder) -> Earlier:
+    async def _earlier(self, recorder: TurnRecorder) -> Continuation:
         """The steps that this turn continues: only the mode `interactive` ends turns with a
         question, and only calls run by the requester bring results in a message.
         """
         plan = recorder.plan
-        goes_on = _structured(plan) and results_in(plan.incoming)
+        goes_on = _has_json(plan) and results_in(plan.incoming)
         if self._config.mode == "auto" and not goes_on:
-            return Earlier()
+            return Continuation()
         thread = self._inbox.thread(plan.thread_id)
-        return await earlier_steps(thread, plan, self._inbox.me, recorder.other, below=APART)
+        return await continued_steps(
+            thread, plan, self._inbox.me, recorder.other, below=FIRST_HELPER_STEP
+        )
 
     def _host(
-        self, calls: Calls, asker: Asker, loop: Loop, recorded: Sequence[Step]
-    ) -> Host | None:
+        self, calls: StepCalls, client: PromptClient, loop: Loop, recorded: Sequence[Step]
+    ) -> HelperHost | None:
         """What the turn's helpers run in; None: it has none."""
         if self._fork is None:
             return None
-        shows = self._wakes_nobody(calls.recorder.plan)
-        return Host(self._fork.config, calls, asker, loop, recorded, self._outbox, shows=shows)
+        shows = self._wakes_no_agent(calls.recorder.plan)
+        return HelperHost(
+            self._fork.config, calls, client, loop, recorded, self._outbox, shows=shows
+        )
 
-    def _hosting(self, host: Host | None) -> contextlib.AbstractAsyncContextManager[None]:
+    def _running_helpers(
+        self, host: HelperHost | None
+    ) -> contextlib.AbstractAsyncContextManager[None]:
         """Helpers of the turn run inside this context."""
         if self._fork is None or host is None:
             return contextlib.nullcontext()
         return self._fork.hosted(host.calls.recorder.plan.id, host)
 
-    def _wakes_nobody(self, plan: TurnPlan) -> bool:
+    def _wakes_no_agent(self, plan: TurnPlan) -> bool:
         """Whether replies under the incoming message wake no other agent."""
         humans = {p.id for p in self._ready.participants if p.kind == "human"}
         humans |= {m.sender_id for m in plan.incoming if m.sender_kind == "human"}
@@ -294,8 +305,8 @@ class LlmBackend(AgentBackend):
         first: str | None,
         output: Output[object] | None,
         external: frozenset[str],
-    ) -> Rules:
-        return Rules(
+    ) -> LoopRules:
+        return LoopRules(
             max_steps=self._config.max_steps,
             max_tokens=self._config.max_tokens,
             reply_required=plan.reply_required,
@@ -309,15 +320,13 @@ class LlmBackend(AgentBackend):
 
 
 def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> str:
-    """The last text that a model reads; for dialects without `finish` it includes the answer's
-    schema.
-    """
+    """The last text that a model reads; without `finish` it includes the answer's schema."""
     if output is None or FINISH not in dialect.hides:
         return closing
     return f"{closing}\n\nYour answer is JSON that fits this schema: {output.schema_text}".strip()
 
 
-def _structured(plan: TurnPlan) -> bool:
+def _has_json(plan: TurnPlan) -> bool:
     """Whether an incoming message may carry more than text."""
     return any(isinstance(message.content, dict) for message in plan.incoming)
 
@@ -328,11 +337,9 @@ _RECORDS = (
 """Models used in every turn; building their validators takes a few milliseconds."""
 
 
-def _needed(plan: TurnPlan) -> Sequence[str]:
-    """Tools offered only because of the incoming messages, or of the request that waits for the
-    answer.
-    """
-    about = (*plan.incoming, plan.handed_on)
+def _request_tools(plan: TurnPlan) -> Sequence[str]:
+    """Tools offered only because of a request that is incoming or waits for the answer."""
+    about = (*plan.incoming, plan.original_request)
     return ("report",) if any(m is not None and m.task is not None for m in about) else ()
 
 
@@ -370,7 +377,7 @@ class RolloutBackend(AgentBackend):
 
 
 @contextlib.asynccontextmanager
-async def llm_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
+async def llm_backend(parts: AgentParts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
     """The backend of an agent with one model, and what tries its turns again, while the block runs.
 
     Raises `ConfigError` when a tool, a model or a prompt file does not exist.
@@ -387,7 +394,7 @@ async def llm_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTri
 
 
 @contextlib.asynccontextmanager
-async def _one_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
+async def _one_backend(parts: AgentParts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
     config, name, models = parts.config, parts.name, parts.models
     if config.model not in models:
         hint = nearest(config.model, models) or "; add it to `models`"
@@ -401,10 +408,10 @@ async def _one_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTr
     fork = ForkTool(config.fork, background=background) if config.fork is not None else None
     prompts = parts.prompts()
     more = () if fork is None else fork.tools
-    tools = parts.tools(counted(parts.tool_policy, rules), more, prompts.words)
-    dialects, terms = (
+    tools = parts.tools(with_token_budget(parts.tool_policy, rules), more, prompts.words)
+    dialects, cost_model = (
         DialectChoice(settings, aliases=config.aliases),
-        Terms.of(settings, rules.reserve),
+        CostModel.of(settings, rules.reserve),
     )
     model = open_model(settings, config.model)
     chooser = ToolChooser.of(config, models)
@@ -412,9 +419,12 @@ async def _one_backend(parts: Parts) -> AsyncIterator[tuple[AgentBackend, TurnTr
     try:
         prompt_builder = parts.prompt_builder(prompts, model.name)
         trials = TurnTrials(
-            parts.client, Workbench(config, models, tools, prompt_builder.scratchpad)
+            parts.client, TrialRunner(config, models, tools, prompt_builder.scratchpad)
         )
-        yield LlmBackend(parts, model, prompt_builder, tools, dialects, rules, fork, terms), trials
+        yield (
+            LlmBackend(parts, model, prompt_builder, tools, dialects, rules, fork, cost_model),
+            trials,
+        )
     finally:
         await model.close()
         if chooser is not None:

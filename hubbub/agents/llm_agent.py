@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import JsonValue
 
 from hubbub.agents.output import Output
-from hubbub.agents.program import Objects
+from hubbub.agents.program import PythonObjects
 from hubbub.agents.prompt.builder import PromptBuilder, Render
 from hubbub.agents.tools.function import FunctionTool, as_tools
 from hubbub.agents.turn.hooks import Hooks
@@ -150,7 +150,7 @@ class LlmAgent:
             del given["prompt"]
         self.name, self._label = name, model
         made = self._tools(tools or ())
-        self.objects = Objects(
+        self.objects = PythonObjects(
             tools={place: tool for place, tool in made if tool is not None},
             hooks=[hook for hook in hooks or () if not isinstance(hook, str)],
             instruction=instruction if callable(instruction) else None,
@@ -168,8 +168,8 @@ class LlmAgent:
         self.config = valid(AgentConfig, agent, self._place)
         own = ModelConfig.model_fields.keys() - ModelSettings.model_fields.keys()
         self._endpoint = {k: v for k, v in given.items() if k in own}
-        said = {"model": model, **self._endpoint}
-        self._model = valid(ModelConfig, with_environment(said), self._place)
+        endpoint = {"model": model, **self._endpoint}
+        self._model = valid(ModelConfig, with_environment(endpoint), self._place)
 
     def __repr__(self) -> str:
         return f"LlmAgent({self.name!r}, model={self._label!r})"

@@ -26,9 +26,9 @@ from pydantic import (
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.hub import Caller
+from hubbub.agents.tools.hub import HubCaller
 from hubbub.agents.tools.schema import without_titles
-from hubbub.agents.tools.ways_out import FINISH, Saying
+from hubbub.agents.tools.standard_tools import FINISH, MessageTool
 from hubbub.errors import UserError
 
 __all__ = ["Output"]
@@ -65,9 +65,7 @@ class Output(Generic[T]):
 
     @property
     def form(self) -> dict[str, JsonValue]:
-        """The JSON Schema for an answer without tools: the arguments of `finish`, without the
-        reason.
-        """
+        """The JSON Schema for an answer without tools: `finish` without the reason."""
         properties = self.spec.offered["properties"]
         assert isinstance(properties, dict)
         return {**self.spec.offered, "properties": {"message": properties["message"]}}
@@ -81,9 +79,9 @@ class Output(Generic[T]):
         """Parse an answer. Raises `pydantic.ValidationError`."""
         return self._adapter.validate_json(text)
 
-    def finishing(self, caller: Caller) -> Saying[BaseModel]:
+    def finishing(self, caller: HubCaller) -> MessageTool[BaseModel]:
         """A `finish` that takes a value of this type and sends it as JSON."""
-        return Saying(self.spec, self._model, self._text, "finished", caller)
+        return MessageTool(self.spec, self._model, self._text, "finished", caller)
 
     def _text(self, end: BaseModel) -> str:
         value: T = getattr(end, "message")  # noqa: B009  the model is created here

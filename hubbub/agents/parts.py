@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.program import Objects, Program
+from hubbub.agents.program import AgentProgram, PythonObjects
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import SystemPrompts, load_system_prompts
 from hubbub.agents.system_prompt import Memory, SystemPromptBuilder
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import Tool, ToolSource
-from hubbub.agents.tools.likely import ToolChooser
-from hubbub.agents.tools.running import ToolPolicy
+from hubbub.agents.tools.call_runner import ToolPolicy
+from hubbub.agents.tools.tool_chooser import ToolChooser
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.hooks import Hooks
 from hubbub.agents.turn.outbox import Outbox
@@ -23,11 +23,11 @@ from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.frames import Ready
 
-__all__ = ["Parts"]
+__all__ = ["AgentParts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class AgentParts:
     """Made once per agent, from its config and its connection."""
 
     config: AgentConfig
@@ -46,8 +46,8 @@ class Parts:
     hooks: Sequence[Hooks] = ()
     mods: Sequence[Note] = ()
     """Descriptions of the hub's mods, for prompts."""
-    objects: Objects = field(default_factory=Objects)
-    program: Program | None = None
+    objects: PythonObjects = field(default_factory=PythonObjects)
+    program: AgentProgram | None = None
     chooser: ToolChooser | None = None
     """Chooses among many tools."""
 

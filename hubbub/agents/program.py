@@ -1,6 +1,4 @@
-"""The interface of a Python program that runs agents: what it passes to them, and how it follows
-them.
-"""
+"""The interface between agents and a Python program that runs them."""
 
 from __future__ import annotations
 
@@ -16,11 +14,11 @@ from hubbub.agents.tools.base import Tool
 from hubbub.agents.turn.hooks import Hooks, TurnEvent
 from hubbub.config.agents import ModelSettings
 
-__all__ = ["Asked", "Objects", "Program"]
+__all__ = ["AgentProgram", "PythonObjects", "TurnOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Objects:
+class PythonObjects:
     """Python objects of an agent, where YAML would name files."""
 
     tools: Mapping[str, Tool] = field(default_factory=dict)
@@ -38,7 +36,7 @@ class Objects:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TurnOptions:
     """What a program wants of the turn that answers its question."""
 
     output: Output[Any] | None = None  # of any type
@@ -47,17 +45,17 @@ class Asked:
     """Settings that override the agent's."""
 
 
-class Program(Protocol):
+class AgentProgram(Protocol):
     """A program that asks an agent and follows its turns. Its methods must return quickly."""
 
-    def asked(self, plan: TurnPlan) -> Asked:
+    def turn_options(self, plan: TurnPlan) -> TurnOptions:
         """Options for a turn that is starting."""
         ...
 
-    def heard(self, event: TurnEvent) -> None:
+    def on_event(self, event: TurnEvent) -> None:
         """An event in a turn of an agent with a model."""
         ...
 
-    def settled(self, plan: TurnPlan) -> None:
+    def turn_settled(self, plan: TurnPlan) -> None:
         """A turn is over and its record is durable."""
         ...

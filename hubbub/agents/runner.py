@@ -1,6 +1,4 @@
-"""Runs one agent: feeds its client's events to the inbox and runs the turns that the inbox
-plans.
-"""
+"""Runs one agent: feeds its client's events to the inbox, and runs the turns that come out."""
 
 from __future__ import annotations
 
@@ -11,13 +9,13 @@ from collections.abc import Callable, Coroutine, Iterable, Set
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hubbub.agents.backend import AgentBackend, Overhearing
-from hubbub.agents.catching_up import CatchingUp
-from hubbub.agents.inbox import Inbox, StillOpen, TurnPlan, Woken, by_person
-from hubbub.agents.running import Ending, Parking, RunningTurns, StopTurns
+from hubbub.agents.backend import AgentBackend, MessageObserver
+from hubbub.agents.catch_up import CatchUp
+from hubbub.agents.inbox import Inbox, OpenWakes, TurnPlan, WakingMessage, by_person
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.reservations import Experience
-from hubbub.agents.turn.steering import Steer, wished
+from hubbub.agents.turn.reservations import HubState
+from hubbub.agents.turn.steering import SteerMode, steer_mode
+from hubbub.agents.turn_tasks import Cancellation, ParkedTurns, StopTurns, TurnTasks
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import new_ulid
@@ -39,9 +37,9 @@ __all__ = [
     "IGNORED",
     "AckWindow",
     "AgentRunner",
-    "Claims",
+    "ClaimedWakes",
     "Debounce",
-    "settle",
+    "record_empty_turn",
 ]
 
 # Acknowledgements: an event may be acknowledged once it and everything before it is done. Pure.
@@ -76,7 +74,7 @@ AWAITED = "a handler was waiting for this message"
 IGNORED = "the agent ignores this sender"
 
 
-async def settle(client: Client, woken: Woken, reason: str) -> None:
+async def record_empty_turn(client: Client, woken: WakingMessage, reason: str) -> None:
     """Record an empty turn that finished for this reason."""
     recorder = TurnRecorder(client, TurnPlan.of([woken], None))
     await recorder.end("finished", reason)
@@ -86,34 +84,33 @@ async def settle(client: Client, woken: Woken, reason: str) -> None:
 # Wakes that code inside the agent is waiting for; they start no turn.
 
 
-class Claims:
-    """Wakes that the backend claims. `settle` receives each claimed wake with the reason;
-    `unclaimed` receives each wake that turned out not to be claimed; `spawn` runs the task that
-    awaits the verdict.
+class ClaimedWakes:
+    """Wakes that the backend claims. `settle` receives each claimed wake with the reason,
+    `unclaimed` each that turned out not to be; `spawn` runs the task that awaits the verdict.
     """
 
     def __init__(
         self,
         backend: AgentBackend,
         spawn: Callable[[Coroutine[object, object, None]], object],
-        settle: Callable[[Woken, str], None],
-        news: Callable[[Woken], None],
+        record_empty_turn: Callable[[WakingMessage, str], None],
+        unclaimed: Callable[[WakingMessage], None],
     ):
         self._backend, self._spawn = backend, spawn
-        self._settle, self._news = settle, news
+        self._settle, self._unclaimed = record_empty_turn, unclaimed
 
-    def take(self, woken: Woken) -> bool:
+    def take(self, woken: WakingMessage) -> bool:
         """Whether the wake starts no turn, at least for now."""
         verdict = self._backend.claims(woken.message)
         if verdict is not None:
-            self._spawn(self._judge(verdict, woken))
+            self._spawn(self._await_verdict(verdict, woken))
         return verdict is not None
 
-    async def _judge(self, verdict: asyncio.Future[bool], woken: Woken) -> None:
+    async def _await_verdict(self, verdict: asyncio.Future[bool], woken: WakingMessage) -> None:
         if await verdict:
             self._settle(woken, AWAITED)
         else:
-            self._news(woken)
+            self._unclaimed(woken)
 
 
 # Debouncing: an idle agent may wait a moment for more messages before it starts a turn.
@@ -179,30 +176,30 @@ class AgentRunner:
         *,
         grace_s: float = GRACE_S,
         trials: TurnTrials | None = None,
-        steer: Steer = "queue",
+        steer: SteerMode = "queue",
         debounce_s: float = 0.0,
-        settled: Callable[[TurnPlan], None] | None = None,
+        on_settled: Callable[[TurnPlan], None] | None = None,
     ):
         """`steer`: what to do with a person's message during a turn, unless the message has its own
         `mode`. `debounce_s`: seconds that an idle agent waits for more messages before it starts a
-        turn. `settled` is called for each finished turn once its record is durable.
+        turn. `on_settled` is called for each finished turn once its record is durable.
         """
         self._client, self._inbox, self._backend = client, inbox, backend
         self._trials = trials
-        self._grace_s, self._settled = grace_s, settled
+        self._grace_s, self._on_settled = grace_s, on_settled
         self._steer = steer
         self._debounce = Debounce(debounce_s, self._start_turns)
-        self._turns = RunningTurns()
-        self._parking = Parking(inbox.again)
-        self._claims = Claims(backend, self._spawn, self._settle, self._news)
-        self._overhearing = Overhearing(backend, self._done, client.written)
-        self._catching_up = CatchingUp(client, inbox, self._spawn, self._all_is_here)
+        self._turns = TurnTasks()
+        self._parked = ParkedTurns(inbox.resume)
+        self._claims = ClaimedWakes(backend, self._spawn, self._settle, self._unclaimed)
+        self._observer = MessageObserver(backend, self._done, client.written)
+        self._catch_up = CatchUp(client, inbox, self._spawn, self._caught_up)
         self._life = new_ulid()
-        self._had = 0
+        self._initial_head = 0
         """The hub's position when this process first joined: an earlier process may have crashed on
         anything up to there."""
-        self._suspects = asyncio.Lock()
-        self._experience = Experience()
+        self._suspect_lock = asyncio.Lock()
+        self._hub_state = HubState()
         self._acks = AckWindow()
         self._open = False  # turns wait until the backend has started
         self._group: asyncio.TaskGroup | None = None
@@ -227,7 +224,7 @@ class AgentRunner:
     async def _pump(self) -> None:
         try:
             async for item in self._client.events():
-                await self._take(item)
+                await self._dispatch(item)
         except ConnectionLost:
             await self._turns.stop()
             raise
@@ -237,13 +234,11 @@ class AgentRunner:
             await done_within(self._leave(), _LEAVE_S)
             raise  # the task group cancels what has not finished
         finally:
-            self._catching_up.close()
+            self._catch_up.close()
             self._debounce.close()
 
     async def _leave(self) -> None:
-        """Tell the hub that the running turns were interrupted by a regular shutdown, not by a
-        crash.
-        """
+        """Tell the hub that the running turns were interrupted by a shutdown, not by a crash."""
         left = [
             self._client.post("leave_turn", cid=None, turn=plan.id, life=self._life)
             for plan in self._turns
@@ -256,7 +251,7 @@ class AgentRunner:
 
     # Connections --------------------------------------------------------------------------------
 
-    async def _take(self, item: Incoming) -> None:
+    async def _dispatch(self, item: Incoming) -> None:
         match item:
             case Ready():
                 await self._begin(item)
@@ -265,17 +260,17 @@ class AgentRunner:
             case Disconnected():
                 log.info("connection lost", code=item.code, retry_in_s=round(item.retry_in_s, 1))
             case Signal(type="caught_up", sender="hub"):
-                self._catching_up.end()
+                self._catch_up.end()
             case Signal(type="approval", sender="hub"):
-                self._decided(item.data)
+                self._approval_decided(item.data)
             case Signal(type="stop_turns", sender="hub"):
                 self._end_turns(StopTurns.model_validate(item.data))
             case Signal(type="try_turn", sender="hub"):
-                self._spawn(self._try(item.data))
+                self._spawn(self._run_trial(item.data))
             case Signal():
                 pass  # the other signals are for people
 
-    async def _try(self, data: JsonValue) -> None:
+    async def _run_trial(self, data: JsonValue) -> None:
         """Ask a model again what it was asked in a recorded turn (see `TurnTrials`)."""
         from hubbub.agents.trials import TurnTrials  # imported late: few agents need it
 
@@ -286,26 +281,28 @@ class AgentRunner:
         if not ready.resumed:
             await self._turns.stop()  # they belong to a log that no longer exists
             self._acks = AckWindow()
-            self._parking.clear()
-            self._experience.parts = {}
-        self._catching_up.begin(ready)
-        self._had = self._had or ready.head
-        self._experience.limited = True  # the hub's config may have changed
+            self._parked.clear()
+            self._hub_state.parts = {}
+        self._catch_up.begin(ready)
+        self._initial_head = self._initial_head or ready.head
+        self._hub_state.limited = True  # the hub's config may have changed
         await self._backend.ready(ready)
         if ready.resumed:  # the hub may have ended turns while disconnected
-            still = StillOpen.at(ready)
+            still = OpenWakes.at(ready)
             self._turns.keep(still)
             self._inbox.keep(still)
-        for ignored in self._inbox.begin(ready, lambda m, wake: self._claimed(Woken(m, wake))):
-            self._settle(Woken(ignored.message, ignored.wake), IGNORED)
-        self._parking.look_again(self._turns)
-        self._catching_up.taken_in(ready)
+        for ignored in self._inbox.begin(
+            ready, lambda m, wake: self._claimed(WakingMessage(m, wake))
+        ):
+            self._settle(WakingMessage(ignored.message, ignored.wake), IGNORED)
+        self._parked.recheck(self._turns)
+        self._catch_up.expect_events(ready)
 
-    def _all_is_here(self, held: Iterable[Woken]) -> None:
+    def _caught_up(self, held: Iterable[WakingMessage]) -> None:
         """The backlog is complete: wakes that were held may start turns."""
         for woken in held:
             if not self._claimed(woken):
-                self._put_back(woken)
+                self._requeue(woken)
         self._start_turns()
 
     # Events -------------------------------------------------------------------------------------
@@ -314,11 +311,11 @@ class AgentRunner:
         message = event.message
         if message.amends is not None:  # an edit or deletion starts nothing
             self._inbox.receive(event)
-            self._catching_up.note(event.seq)
+            self._catch_up.note(event.seq)
             self._acks.opened(event.seq)
             await self._done(event.seq)
             return
-        woken = Woken(message, event.wake) if event.wake is not None else None
+        woken = WakingMessage(message, event.wake) if event.wake is not None else None
         self._acks.opened(event.seq)
         ignored = self._inbox.ignores(message.sender_id)
         claimed = woken is not None and not ignored and self._claimed(woken)
@@ -327,7 +324,7 @@ class AgentRunner:
                 message
             )  # it wakes nobody, but may still be the answer to a question
         received = self._inbox.receive(event, claimed=claimed)
-        self._catching_up.note(event.seq)
+        self._catch_up.note(event.seq)
         if received == "queued":
             self._interrupt(message)
             if self._turns.in_thread(message.thread_id) is None:
@@ -335,8 +332,8 @@ class AgentRunner:
             if event.seq in self._start_turns():
                 return  # acknowledged once the start of the turn has been sent
         if received == "noted" and woken is None and self._backend.observes(message):
-            suspect = event.seq <= self._had
-            self._spawn(self._overhearing.hear(message, suspect=suspect))
+            suspect = event.seq <= self._initial_head
+            self._spawn(self._observer.observe(message, suspect=suspect))
             return
         if received == "ignored" and woken is not None:
             self._settle(woken, IGNORED)
@@ -344,30 +341,28 @@ class AgentRunner:
         # and an open event would hold up the acknowledgements of other threads.
         await self._done(event.seq)
 
-    def _claimed(self, woken: Woken) -> bool:
-        """Whether the wake starts no turn, at least for now."""
-        if not self._catching_up.done:
-            self._catching_up.hold(woken)
+    def _claimed(self, woken: WakingMessage) -> bool:
+        if not self._catch_up.done:
+            self._catch_up.hold(woken)
             return True
         return self._claims.take(woken)
 
-    def _news(self, woken: Woken) -> None:
+    def _unclaimed(self, woken: WakingMessage) -> None:
         """A wake looked like an awaited answer, but was not."""
-        self._put_back(woken)
+        self._requeue(woken)
         self._start_turns()
 
-    def _put_back(self, woken: Woken) -> None:
-        self._inbox.put_back(*woken)
+    def _requeue(self, woken: WakingMessage) -> None:
+        self._inbox.requeue(*woken)
         self._interrupt(woken.message)
 
     def _interrupt(self, message: Message) -> None:
-        """Cancel the turn that runs in the message's thread if the message asks for that."""
         running = self._turns.in_thread(message.thread_id)
-        if running is not None and wished(message, self._steer) == "interrupt":
+        if running is not None and steer_mode(message, self._steer) == "interrupt":
             self.cancel(running, f"interrupted by {message.sender_id}")
 
-    def _settle(self, woken: Woken, reason: str) -> None:
-        self._spawn(settle(self._client, woken, reason))
+    def _settle(self, woken: WakingMessage, reason: str) -> None:
+        self._spawn(record_empty_turn(self._client, woken, reason))
 
     async def _done(self, *seqs: int) -> None:
         upto = [self._acks.done(seq) for seq in seqs]
@@ -376,10 +371,8 @@ class AgentRunner:
     # Turns --------------------------------------------------------------------------------------
 
     def _start_turns(self) -> set[int]:
-        """Start all turns that may start. Returns the positions of the messages that they
-        handle.
-        """
-        if not (self._open and self._catching_up.done):
+        """Start all turns that may start. Returns the positions of their messages."""
+        if not (self._open and self._catch_up.done):
             return set()
         started: set[int] = set()
         for plan in self._inbox.next_turns(self._debounce.held):
@@ -394,8 +387,8 @@ class AgentRunner:
             partial(self._done, *(m.seq for m in plan.incoming)),
             partial(self.cancel, plan.id),
             life=self._life,
-            cautious=any(m.seq <= self._had for m in plan.incoming),
-            experience=self._experience,
+            cautious=any(m.seq <= self._initial_head for m in plan.incoming),
+            hub_state=self._hub_state,
         )
         try:
             await self._run_turn(plan, recorder)
@@ -409,14 +402,14 @@ class AgentRunner:
         finally:
             self._turns.remove(plan.id)
             self._inbox.ended(plan.thread_id)
-            self._parking.ended(plan.id)
+            self._parked.ended(plan.id)
         if never_begun := [m.seq for m in plan.incoming if self._acks.open(m.seq)]:
             await self._done(*never_begun)  # it was ended before it began: acknowledge its events
         self._start_turns()
         with self._turns.settling():
             await recorder.settled()
-        if self._settled is not None and recorder.end_record is not None:
-            self._settled(plan)
+        if self._on_settled is not None and recorder.end_record is not None:
+            self._on_settled(plan)
 
     async def _run_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         """Run the turn until its end is recorded. CancelledError means that the process is shutting
@@ -424,10 +417,10 @@ class AgentRunner:
         """
         try:
             with contained():
-                async with await self._apart(plan, recorder):
+                async with await self._isolation(plan, recorder):
                     await self._backend.take_turn(plan, recorder)
         except asyncio.CancelledError:
-            ending = self._turns.caught(plan.id)
+            ending = self._turns.cancellation_of(plan.id)
             if ending is None:
                 raise
             await ending.record(recorder)
@@ -440,21 +433,24 @@ class AgentRunner:
             traceback.print_exception(exc)
             await recorder.end("handler_error", told(exc))
 
-    async def _apart(
+    async def _isolation(
         self, plan: TurnPlan, recorder: TurnRecorder
     ) -> contextlib.AbstractAsyncContextManager[None]:
         """Turns that were interrupted more than once run one at a time. Otherwise the turns that
         happen to run beside the one that crashes the process would be suspected, too.
         """
-        if not plan.resumed or plan.waited or (await recorder.other(plan.id)).attempts < _SUSPECT:
+        if (
+            not plan.resumed
+            or plan.was_parked
+            or (await recorder.other(plan.id)).attempts < _SUSPECT_ATTEMPTS
+        ):
             return contextlib.nullcontext()
-        return self._suspects
+        return self._suspect_lock
 
     async def _park(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        """Park the turn, unless it was cancelled at the last moment."""
         ending = self._turns.ending(plan.id)
         if ending is None:
-            self._parking.park(plan)
+            self._parked.park(plan)
             return
         await ending.record(recorder)
         await self._backend.dropped(plan.id)
@@ -463,34 +459,32 @@ class AgentRunner:
 
     def cancel(self, turn: str, reason: str) -> bool:
         """Stop a running turn and record it as cancelled. False if it is not running."""
-        return self._turns.end(turn, Ending(reason))
+        return self._turns.end(turn, Cancellation(reason))
 
     def _end_turns(self, stopped: StopTurns) -> None:
-        """The hub has ended turns: cancel those that run and drop those that wait, without waiting
-        for a model's answer.
-        """
+        """The hub has ended turns: cancel running ones and drop waiting ones at once."""
         over = frozenset(stopped.turns)
         for turn in over:
-            self._turns.end(turn, Ending(stopped.told, by_hub=True))
-            if self._parking.drop(turn):
+            self._turns.end(turn, Cancellation(stopped.text, by_hub=True))
+            if self._parked.drop(turn):
                 self._spawn(self._backend.dropped(turn))
         self._inbox.drop(over)
-        self._catching_up.drop(over)
+        self._catch_up.drop(over)
 
-    def _decided(self, data: JsonValue) -> None:
+    def _approval_decided(self, data: JsonValue) -> None:
         """An approval for a call of one of the agent's turns was decided, or has expired."""
         from hubbub.protocol.control import Approval  # imported late: large
 
         approval = Approval.model_validate(data)
         if approval.agent == self._client.participant and approval.state in _DECIDED:
             turn = approval.turn
-            self._parking.decided(turn, running=self._turns.runs(turn))
+            self._parked.decided(turn, running=self._turns.runs(turn))
             self._start_turns()
 
 
 _LEAVE_S = 0.3
 """Seconds for reporting interrupted turns to the hub: the launcher kills processes that take long
 to end."""
-_SUSPECT = 2
+_SUSPECT_ATTEMPTS = 2
 """Number of processes that must have attempted a turn before it runs in isolation."""
 _DECIDED = ("approved", "denied", "expired", "cancelled")

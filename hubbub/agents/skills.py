@@ -14,7 +14,7 @@ from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.files import read_prompt_file
 from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
 from hubbub.agents.tools.policy import ToolOverrides
-from hubbub.agents.tools.registry import Registry
+from hubbub.agents.tools.registry import ToolRegistry
 from hubbub.config.problems import closest, shown_path
 from hubbub.errors import ConfigError
 from hubbub.protocol.thread_ids import is_id
@@ -59,8 +59,8 @@ def load_skills(places: Sequence[Path]) -> dict[str, Skill]:
         skill = read_skill(path)
         other = skills.get(skill.name)
         if other is not None:
-            said = f"there is a skill '{skill.name}' already, in {shown_path(other.path)}"
-            raise ConfigError(said, shown_path(path))
+            problem = f"there is a skill '{skill.name}' already, in {shown_path(other.path)}"
+            raise ConfigError(problem, shown_path(path))
         skills[skill.name] = skill
     return skills
 
@@ -83,18 +83,18 @@ def read_skill(path: Path) -> Skill:
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == _MARK), None)
     if end is None:
         raise _wrong("the front matter has no end: put a line --- below it", path, 1)
-    said = _front_matter("\n".join(lines[1:end]), path)
-    name, at = said.one("name")
+    keys = _front_matter("\n".join(lines[1:end]), path)
+    name, at = keys.one("name")
     if not is_id(name):
         rule = "1 to 64 letters, digits, '-' or '_'"
         raise _wrong(f"'{name}' cannot be the name of a skill: expected {rule}", path, at)
-    description = " ".join(said.one("description")[0].split())
+    description = " ".join(keys.one("description")[0].split())
     body = "\n".join(lines[end + 1 :]).strip()
     if not body:
         raise _wrong("the skill has no instructions below its front matter", path, end + 1)
     if len(body) > LONGEST_BODY:
-        said_so = f"the skill has {len(body)} characters; at most {LONGEST_BODY} can be loaded"
-        raise _wrong(said_so, path, None)
+        problem = f"the skill has {len(body)} characters; at most {LONGEST_BODY} can be loaded"
+        raise _wrong(problem, path, None)
     return Skill(name, description, body, path)
 
 
@@ -134,8 +134,8 @@ def _front_matter(text: str, path: Path) -> _FrontMatter:
         line = exc.problem_mark.line + 2 if exc.problem_mark else 1
         raise _wrong(f"the front matter is not valid YAML: {exc.problem}", path, line) from None
     except yaml.YAMLError as exc:  # a character that YAML does not allow
-        said = " ".join(str(exc).split())
-        raise _wrong(f"the front matter is not valid YAML: {said}", path, 1) from None
+        problem = " ".join(str(exc).split())
+        raise _wrong(f"the front matter is not valid YAML: {problem}", path, 1) from None
     if not isinstance(root, yaml.MappingNode):
         raise _wrong("the front matter needs the keys name and description", path, 1)
     values: dict[str, tuple[str, int]] = {}
@@ -192,7 +192,7 @@ class LoadSkill(ReadingTool):
         return skill.body
 
 
-def skills_of(registry: Registry) -> tuple[Note, ...]:
+def skills_of(registry: ToolRegistry) -> tuple[Note, ...]:
     """The skills that an agent with these tools may load, as its prompt lists them."""
     entry = registry.get(LOAD_SKILL)
     return entry.tool.notes if entry is not None and isinstance(entry.tool, LoadSkill) else ()

@@ -9,27 +9,27 @@ from types import MappingProxyType
 
 from pydantic import JsonValue
 
-from hubbub.agents.asking import offered
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.dialects.words import WordDialect
-from hubbub.agents.inbox import Thread, TurnPlan
+from hubbub.agents.dialects.text_dialect import TextDialect
+from hubbub.agents.inbox import InboxThread, TurnPlan
 from hubbub.agents.knowledge.tool import SEARCH_KNOWLEDGE, SearchKnowledge
 from hubbub.agents.prompt.context import (
     Note,
     ParticipantSummary,
     PromptContext,
-    companions,
     native_calls,
-    quoted,
-    unshown,
+    omitted_value,
+    quoted_state,
+    summarise_participants,
 )
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.render import shown_id
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
 from hubbub.agents.prompt.tokens import counter_for
+from hubbub.agents.prompt_client import described_tools
 from hubbub.agents.skills import skills_of
-from hubbub.agents.tools.hub import Caller
-from hubbub.agents.tools.results import fit
+from hubbub.agents.tools.hub import HubCaller
+from hubbub.agents.tools.results import fit_result
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
@@ -38,7 +38,7 @@ from hubbub.protocol.frames import Ready
 from hubbub.protocol.memory import Recalled
 from hubbub.protocol.messages import Message
 
-__all__ = ["MEMORY_TOOLS", "Memory", "SystemPromptBuilder", "shows_outside"]
+__all__ = ["MEMORY_TOOLS", "Memory", "SystemPromptBuilder", "has_untrusted_content"]
 
 # The memory of an agent with a model, as its prompts show it.
 
@@ -54,10 +54,10 @@ class Memory:
     """Forwards an agent's calls to the hub, and caches what the agent remembers.
 
     Nobody else changes an agent's memory, so it is read once per connection, and again after calls
-    that change it. Use it as the `Caller` of the agent's tools.
+    that change it. Use it as the `HubCaller` of the agent's tools.
     """
 
-    def __init__(self, caller: Caller):
+    def __init__(self, caller: HubCaller):
         self._caller = caller
         self._changes = 0
         self._known: tuple[object, int, Mapping[str, str]] | None = None
@@ -85,10 +85,10 @@ class Memory:
         except OperationError as exc:
             log.warning("memory cannot be read", reason=str(exc))
             return _NOTHING
-        state = quoted({entry.key: entry.value for entry in found.entries})
+        state = quoted_state({entry.key: entry.value for entry in found.entries})
         for entry in found.entries:
             if entry.long:
-                state[entry.key] = unshown(entry.key, entry.size)
+                state[entry.key] = omitted_value(entry.key, entry.size)
         self._known = (connection, asked, state)
         return state
 
@@ -106,7 +106,7 @@ class SystemPromptBuilder:
     """Descriptions of the hub's mods."""
     memory: Memory | None = None
     """The agent's memory; None: it has none."""
-    _others: tuple[Ready | None, Sequence[ParticipantSummary]] = (None, ())
+    _cached_participants: tuple[Ready | None, Sequence[ParticipantSummary]] = (None, ())
     """The other participants, cached by the `ready` that lists them: there may be thousands."""
 
     @property
@@ -120,7 +120,7 @@ class SystemPromptBuilder:
         toolbox: Toolbox,
         dialect: Dialect,
         ready: Ready,
-        threads: Iterable[Thread],
+        threads: Iterable[InboxThread],
     ) -> SystemPrompt:
         """The system message of a turn. Raises `ConfigError` when a user's template fails."""
         context = await self.context(plan, toolbox, dialect, ready, threads)
@@ -132,7 +132,7 @@ class SystemPromptBuilder:
         toolbox: Toolbox,
         dialect: Dialect,
         ready: Ready,
-        threads: Iterable[Thread],
+        threads: Iterable[InboxThread],
     ) -> PromptContext:
         """The data that components of the system message may use."""
         me = ready.participant
@@ -140,7 +140,7 @@ class SystemPromptBuilder:
         return PromptContext(
             agent=me,
             network=self.network,
-            tools=offered(toolbox.described, dialect, ()),
+            tools=described_tools(toolbox.described, dialect, ()),
             permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
             skills=skills_of(toolbox.registry),
             mods=self.mods,
@@ -150,26 +150,25 @@ class SystemPromptBuilder:
             final_text=self.config.final_text,
             model=self.model,
             dialect=dialect.name,
-            write_calls=dialect.calls if isinstance(dialect, WordDialect) else native_calls,
+            write_calls=dialect.calls if isinstance(dialect, TextDialect) else native_calls,
             thread=shown_id(plan.thread_id, me),
             threads=[shown_id(thread.id, me) for thread in shown],
-            participants=self._companions(ready),
+            participants=self._participants(ready),
             state=await self._state(toolbox, ready),
             knowledge=await self._knowledge(plan, toolbox),
         )
 
     async def _knowledge(self, plan: TurnPlan, toolbox: Toolbox) -> Sequence[str]:
         """The passages that match the incoming messages, as many as fit."""
-        said, entry = self.config.knowledge, toolbox.registry.get(SEARCH_KNOWLEDGE)
-        if not said.auto or entry is None or not isinstance(entry.tool, SearchKnowledge):
+        config, entry = self.config.knowledge, toolbox.registry.get(SEARCH_KNOWLEDGE)
+        if not config.auto or entry is None or not isinstance(entry.tool, SearchKnowledge):
             return ()
         words, counter = " ".join(m.text for m in plan.incoming), counter_for(self.model)
-        shown, room = list[str](), said.auto_tokens
-        for hit in await entry.tool.best(words, said.auto):
+        shown, room = list[str](), config.auto_tokens
+        for hit in await entry.tool.best(words, config.auto):
             source = escaped(f"{hit.file}:{hit.line} {hit.heading}".strip())
-            passage = (
-                f'<passage source="{source}">{escaped(fit(hit.text, room, counter))}</passage>'
-            )
+            text = escaped(fit_result(hit.text, room, counter))
+            passage = f'<passage source="{source}">{text}</passage>'
             shown.append(passage)
             room -= counter.count(passage)
             if room <= 0:
@@ -182,16 +181,17 @@ class SystemPromptBuilder:
             return {}
         return await self.memory.shown(ready)
 
-    def _companions(self, ready: Ready) -> Sequence[ParticipantSummary]:
-        if self._others[0] is not ready:
-            self._others = (ready, companions(ready.participants, ready.participant))
-        return self._others[1]
+    def _participants(self, ready: Ready) -> Sequence[ParticipantSummary]:
+        if self._cached_participants[0] is not ready:
+            self._cached_participants = (
+                ready,
+                summarise_participants(ready.participants, ready.participant),
+            )
+        return self._cached_participants[1]
 
 
-def shows_outside(messages: Iterable[Message], passages: bool, toolbox: Toolbox) -> bool:
-    """Whether a prompt with these messages, and perhaps passages of documents, has untrusted
-    content.
-    """
+def has_untrusted_content(messages: Iterable[Message], passages: bool, toolbox: Toolbox) -> bool:
+    """Whether a prompt with these messages, and perhaps passages, has untrusted content."""
     search = toolbox.registry.get(SEARCH_KNOWLEDGE)
-    untrusted = passages and search is not None and search.outside
+    untrusted = passages and search is not None and search.untrusted
     return untrusted or any(message.outside for message in messages)

@@ -14,17 +14,24 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from hubbub.agents.asking import DIALECTS, Asker, DialectChoice, Offers, beginning, first_tool
-from hubbub.agents.dialects.words import WordDialect
-from hubbub.agents.models.base import Answer, Model, Question, ToolSpec
+from hubbub.agents.dialects.text_dialect import TextDialect
+from hubbub.agents.models.base import ChatModel, Completion, CompletionRequest, ToolSpec
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
+from hubbub.agents.prompt_client import (
+    DIALECTS,
+    DescribeTools,
+    DialectChoice,
+    PromptClient,
+    first_tool,
+    initial_tools,
+)
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import chat_messages
 from hubbub.agents.turn.loop import FINISH, held_back
-from hubbub.agents.turn.recording import TurnClock, step_of
-from hubbub.agents.turn.shortening import accepted
+from hubbub.agents.turn.record_limits import within_limits
+from hubbub.agents.turn.steps import TurnClock, step_of
 from hubbub.agents.window import context_rules
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig
@@ -35,13 +42,13 @@ from hubbub.protocol.agents import Trial, TurnTried
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.turns import Step, Turn
 
-__all__ = ["TurnTrials", "Workbench"]
+__all__ = ["TrialRunner", "TurnTrials"]
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Workbench:
+class TrialRunner:
     """Asks a model as an agent with one model would. `tools` makes its toolbox."""
 
     config: AgentConfig
@@ -79,7 +86,7 @@ class Workbench:
         self,
         turn: Turn,
         trial: Trial,
-        model: Model,
+        model: ChatModel,
         config: ModelConfig,
         rules: ContextRules,
         ready: Ready,
@@ -94,7 +101,7 @@ class Workbench:
         toolbox = self.tools(ready).for_turn()
         wanted = self.config.begin_with
         first = first_tool(toolbox, wanted if not before and wanted in start.tools else None)
-        now, then = beginning(toolbox, first), {*start.tools, FINISH}
+        now, then = initial_tools(toolbox, first), {*start.tools, FINISH}
 
         def as_then(steps: Sequence[Step]) -> Sequence[ToolSpec]:
             return [spec for spec in now(steps) if spec.name in then]
@@ -112,24 +119,24 @@ class Workbench:
 
 
 async def _answer(
-    model: Model,
+    model: ChatModel,
     config: ModelConfig,
     dialect: str | None,
     system: str,
     context_budget: ContextBudget,
-    offers: Offers,
-) -> Answer:
-    """A record in a dialect of words has its tools in the system message, so that is used
-    unchanged.
-    """
+    offers: DescribeTools,
+) -> Completion:
+    """In a text dialect the recorded system message has the tools, so it is used unchanged."""
     spoken = next((each for each in DIALECTS.values() if each.name == dialect), None)
-    if isinstance(spoken, WordDialect):
+    if isinstance(spoken, TextDialect):
         fitted = context_budget.fit(
-            lambda text, *_: Question(chat_messages(system, text, ())), (), ()
+            lambda text, *_: CompletionRequest(chat_messages(system, text, ())), (), ()
         )
         return replace(spoken.read(await model.answer(fitted.question)), window=fitted.window)
     prompt, choice = context_budget.conversation.without(0), DialectChoice(config)
-    return await Asker(model, offers, system, prompt, choice, context_budget=context_budget).ask(())
+    return await PromptClient(
+        model, offers, system, prompt, choice, context_budget=context_budget
+    ).ask(())
 
 
 def _missing(then: Sequence[str], now: Sequence[str]) -> Sequence[str]:
@@ -140,8 +147,8 @@ def _missing(then: Sequence[str], now: Sequence[str]) -> Sequence[str]:
 class TurnTrials:
     """Answers the hub's signals `try_turn`. Without a workbench it replies that it cannot."""
 
-    def __init__(self, client: Client, bench: Workbench | None = None):
-        self._client, self._bench = client, bench
+    def __init__(self, client: Client, runner: TrialRunner | None = None):
+        self._client, self._runner = client, runner
 
     async def take(self, data: JsonValue) -> None:
         """Handle the data of such a signal."""
@@ -162,12 +169,12 @@ class TurnTrials:
 
     async def _tried(self, trial: Trial) -> TurnTried:
         client, request = self._client, trial.request
-        if self._bench is None:
+        if self._runner is None:
             return TurnTried(request=request, error=_CANNOT)
         try:
             async with asyncio.timeout(trial.within_s):
                 turn = Turn.model_validate(await client.call("read_turn", id=trial.turn))
-                model, step = await self._bench.ask(turn, trial, client.ready)
+                model, step = await self._runner.ask(turn, trial, client.ready)
         except TimeoutError:
             why = f"the model has not answered within {trial.within_s:g} s"
             return TurnTried(request=request, error=why)
@@ -176,7 +183,7 @@ class TurnTrials:
         except Exception as exc:  # whatever went wrong, the agent must go on
             log.warning("a turn could not be tried", turn=trial.turn, exc_info=exc)
             return TurnTried(request=request, error=f"the trial failed: {type(exc).__name__}")
-        short = accepted(step.model_dump(mode="json"), client.hello.limits)
+        short = within_limits(step.model_dump(mode="json"), client.hello.limits)
         return TurnTried(request=request, model=model, step=Step.model_validate(short))
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from hubbub.agents.prompt.budget import ContextRules
 from hubbub.agents.prompt.tokens import counter_for
-from hubbub.agents.tools.running import ToolPolicy
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError
 
-__all__ = ["context_rules", "counted", "sizes"]
+__all__ = ["context_rules", "window_size", "with_token_budget"]
 
 DEFAULT_RESERVE = 4096
 """Tokens reserved for the completion, where the window is large enough."""
@@ -19,15 +19,15 @@ _RESULTS = 8
 """A single result may fill at most one in this many parts of the prompt's budget."""
 
 
-def sizes(config: AgentConfig, model: ModelConfig) -> tuple[int, int] | None:
+def window_size(config: AgentConfig, model: ModelConfig) -> tuple[int, int] | None:
     """The agent's window and the tokens reserved in it for the completion; None: not known."""
-    said = config.context
-    known = [size for size in (said.window, model.context_window) if size is not None]
+    context = config.context
+    known = [size for size in (context.window, model.context_window) if size is not None]
     if not known:
         return None
     size = min(known)
-    if said.reserve is not None:
-        return size, said.reserve
+    if context.reserve is not None:
+        return size, context.reserve
     return size, min(model.max_output_tokens or DEFAULT_RESERVE, size // 4)
 
 
@@ -36,30 +36,30 @@ async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> C
 
     Raises `ConfigError` when the reserve leaves no room in the window.
     """
-    said = config.context
-    found, protect = sizes(config, model), frozenset(said.protect)
+    context = config.context
+    found, protect = window_size(config, model), frozenset(context.protect)
     if found is None:
         return ContextRules(
-            compression=said.compression, keep_steps=said.keep_steps, protect=protect
+            compression=context.compression, keep_steps=context.keep_steps, protect=protect
         )
     size, reserve = found
     if reserve >= size:
         what = f"{reserve} tokens reserved for the answer leave nothing of a window of {size}"
         raise ConfigError(f"agents.{name}.context.reserve: {what}")
-    own = said.window is not None and size == said.window
+    own = context.window is not None and size == context.window
     key = f"agents.{name}.context.window" if own else f"models.{config.model}.context_window"
     return ContextRules(
         size=size,
         reserve=reserve,
-        compression=said.compression,
-        keep_steps=said.keep_steps,
+        compression=context.compression,
+        keep_steps=context.keep_steps,
         protect=protect,
         counter=await asyncio.to_thread(counter_for, model.model),
         advice=f"raise {key} if the model has more",
     )
 
 
-def counted(tool_policy: ToolPolicy, rules: ContextRules) -> ToolPolicy:
+def with_token_budget(tool_policy: ToolPolicy, rules: ContextRules) -> ToolPolicy:
     """The policy with results counted by the model's tokens and bounded by its window."""
     if rules.room is None:
         return tool_policy

@@ -10,13 +10,13 @@ from types import MappingProxyType
 
 from hubbub.agents.prompt.system import system_prompt
 from hubbub.agents.prompt.tokens import counter_for
-from hubbub.agents.tools.naming import (
+from hubbub.agents.tools.tool_names import (
     KnownTool,
     WrongName,
-    refused_names,
+    forbidden_names,
     wrong_names,
 )
-from hubbub.agents.window import sizes
+from hubbub.agents.window import window_size
 from hubbub.app.import_trial import MadeTool
 from hubbub.app.prompts import check_prompts, check_skills
 from hubbub.config.loader import LoadedConfig
@@ -75,7 +75,7 @@ def _wrong_names(
     tried = all(place in functions for place in places)
     own = {place: KnownTool(*functions[place]) for place in places} if tried else {}
     names = {place: tool.name for place, tool in own.items()} if tried else None
-    refused = refused_names(agent, [*offered, *own.values()])
+    refused = forbidden_names(agent, [*offered, *own.values()])
     return wrong_names(agent, [tool.name for tool in offered], names, refused)
 
 
@@ -111,7 +111,7 @@ def check_windows(config: LoadedConfig) -> list[ConfigError]:
 def _wrong(
     config: LoadedConfig, name: str, agent: AgentConfig, model: ModelConfig
 ) -> Iterator[ConfigError]:
-    found = sizes(agent, model)
+    found = window_size(agent, model)
     if found is None:
         return
     (size, reserve), at = found, ("agents", name, "context")

@@ -29,7 +29,7 @@ from hubbub.loading import load_module
 from hubbub.protocol.thread_ids import is_participant_id
 
 if TYPE_CHECKING:
-    from hubbub.agents.program import Objects
+    from hubbub.agents.program import PythonObjects
     from hubbub.agents.prompt.context import Note
 
 __all__ = ["AgentJob", "AgentsJob", "from_config", "from_file", "run", "run_job"]
@@ -45,7 +45,7 @@ class AgentJob:
     name: str
     config: AgentConfig
     token: str | None
-    objects: Objects | None = None
+    objects: PythonObjects | None = None
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def from_config(
     for name in names or known:
         agent, objects = config.file.agent(name), None
         if agent.object is not None:
-            from hubbub.agents.declared import declared  # it may be an agent with a model
+            from hubbub.agents.agent_object import resolve_agent  # it may be an agent with a model
 
-            whole = declared(agent, name, folder, models)
+            whole = resolve_agent(agent, name, folder, models)
             agent, objects, models = whole.config, whole.objects, {**models, **whole.models}
         jobs.append(AgentJob(name, agent, tokens.get(name, token), objects))
     told = _notes(config) if any(job.config.kind not in _WITHOUT_PROMPT for job in jobs) else ()

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from hubbub.agents.asking import DIALECTS
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.models.base import Answer, Model, ToolSpec
+from hubbub.agents.models.base import ChatModel, Completion, ToolSpec
+from hubbub.agents.prompt_client import DIALECTS
 from hubbub.app.preflight import check_port, lacks_key, load_valid, programs_of
 from hubbub.app.providers import ModelProposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
@@ -312,17 +312,17 @@ async def probe_model(name: str, model: ModelConfig) -> str:
     )
 
 
-async def _probe(model: Model, dialect: Dialect, tool: ToolSpec, *, last: bool) -> Answer:
+async def _probe(model: ChatModel, dialect: Dialect, tool: ToolSpec, *, last: bool) -> Completion:
     """What the model answers in the dialect. No tools at all is an answer, unless it is the `last`
     dialect to be tried."""
-    system = "\n\n".join(filter(None, (_PROBE, dialect.told([tool]))))
+    system = "\n\n".join(filter(None, (_PROBE, dialect.instructions([tool]))))
     question = dialect.question(system, "Call the tool `finish` now.", [], [tool])
     try:
         return dialect.read(await model.answer(question))
     except ToolsRefused:
         if last:
             raise
-        return Answer()
+        return Completion()
 
 
 _PROBE = "You do what is asked for by calling tools."

@@ -12,18 +12,18 @@ from typing import Self
 
 from pydantic import JsonValue
 
-from hubbub.agents.asking import DIALECTS, offered
-from hubbub.agents.declared import declared
-from hubbub.agents.dialects.words import WordDialect
+from hubbub.agents.agent_object import resolve_agent
+from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.fork import ForkTool
-from hubbub.agents.program import Objects
-from hubbub.agents.prompt.context import Note, PromptContext, companions, native_calls
+from hubbub.agents.program import PythonObjects
+from hubbub.agents.prompt.context import Note, PromptContext, native_calls, summarise_participants
 from hubbub.agents.prompt.system import (
     SystemPrompts,
     load_system_prompts,
     template_variables,
 )
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
+from hubbub.agents.prompt_client import DIALECTS, described_tools
 from hubbub.agents.skills import load_skills, skills_of
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.toolbox import Toolbox
@@ -76,14 +76,14 @@ class AgentPrompt:
     name: str
     config: AgentConfig
     prompts: SystemPrompts
-    objects: Objects
+    objects: PythonObjects
 
     @classmethod
     def of(cls, loaded: LoadedConfig, name: str, config: AgentConfig) -> Self:
         """That of an agent with this section. Raises `ConfigError` for what is wrong in its
         files."""
         folder = loaded.path.parent
-        agent = declared(config, name, folder, loaded.file.models)
+        agent = resolve_agent(config, name, folder, loaded.file.models)
         own = agent.objects
         prompts = load_system_prompts(agent.config, name, folder, own.builder, own.instruction)
         return cls(loaded, name, agent.config, prompts, agent.objects)
@@ -129,7 +129,7 @@ class AgentPrompt:
             agent=self.name,
             network=file.network.name,
             instruction=self.config.instruction,
-            tools=offered(toolbox.described, dialect, ()),
+            tools=described_tools(toolbox.described, dialect, ()),
             permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
             skills=skills_of(toolbox.registry),
             mods=self.mods,
@@ -139,10 +139,10 @@ class AgentPrompt:
             final_text=self.config.final_text,
             model=model.model if model else self.config.model,
             dialect=dialect.name,
-            write_calls=dialect.calls if isinstance(dialect, WordDialect) else native_calls,
+            write_calls=dialect.calls if isinstance(dialect, TextDialect) else native_calls,
             thread=thread_ids.relative(thread, self.name),
             threads=(thread_ids.relative(thread, self.name),),
-            participants=companions(self.ready.participants, self.name),
+            participants=summarise_participants(self.ready.participants, self.name),
         )
 
     def awaited(self, context: PromptContext) -> SystemPrompts:

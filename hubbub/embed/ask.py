@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.output import Output
-from hubbub.agents.program import Asked
-from hubbub.agents.tools.schema import wrong_arguments
+from hubbub.agents.program import TurnOptions
+from hubbub.agents.tools.schema import argument_errors
 from hubbub.agents.turn.hooks import TurnEvent, TurnInfo
 from hubbub.client import Client
 from hubbub.config.agents import ModelSettings
@@ -227,16 +227,16 @@ class Questions:
 
     # As the agents' program ---------------------------------------------------------------------
 
-    def asked(self, plan: TurnPlan) -> Asked:
+    def turn_options(self, plan: TurnPlan) -> TurnOptions:
         """What the question wants that a turn answers."""
-        said = (*plan.incoming, *filter(None, [plan.handed_on]))
+        said = (*plan.incoming, *filter(None, [plan.original_request]))
         keys = ((m.sender_id, each) for m in said for each in thread_ids.members_of(m.thread_id))
         question = next((self._open[key] for key in keys if key in self._open), None)
         if question is None:
-            return Asked()
-        return Asked(output=question.output, settings=question.settings)
+            return TurnOptions()
+        return TurnOptions(output=question.output, settings=question.settings)
 
-    def heard(self, event: TurnEvent) -> None:
+    def on_event(self, event: TurnEvent) -> None:
         """Hand an event on to whoever asked the agent, in later turns too."""
         interactions = {message.interaction_id for message in event.turn.messages}
         people = {message.sender_id for message in event.turn.messages}
@@ -246,7 +246,7 @@ class Questions:
                 question.turn = event.turn
                 question.tell(event)
 
-    def settled(self, plan: TurnPlan) -> None:
+    def turn_settled(self, plan: TurnPlan) -> None:
         """A turn is over."""
         self._look()
 
@@ -305,5 +305,5 @@ def _read(agent: str, output: Output[T], answer: Answer) -> T:
     try:
         return output.read(said)
     except ValidationError as exc:
-        reason = f"it says no {output.name}: {wrong_arguments(exc)}"
+        reason = f"it says no {output.name}: {argument_errors(exc)}"
         raise NoAnswer(agent, "no_action", reason, answer.turn) from exc

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm
-from hubbub.agents.tools.hub import Caller, refused
-from hubbub.agents.turn.outbox import marks
+from hubbub.agents.tools.hub import HubCaller, hub_refusal
+from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.errors import OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import Permission
@@ -59,7 +59,7 @@ class AnswerTool:
     speaks = True
     timeout = None
 
-    def __init__(self, caller: Caller, offers: Callable[[str], bool], workspace: Path):
+    def __init__(self, caller: HubCaller, offers: Callable[[str], bool], workspace: Path):
         """`offers` says whether the hub has an operation."""
         self._caller, self._offers, self._workspace = caller, offers, workspace
 
@@ -73,7 +73,7 @@ class AnswerTool:
         told: dict[str, JsonValue] = {
             "text": arguments["text"],
             "attachments": [file for file in files if file is not None],
-            **marks(site.outside),
+            **untrusted_mark(site.untrusted),
         }
         name = "send_text_message"
         if (request := arguments.get("request")) is not None:
@@ -84,7 +84,7 @@ class AnswerTool:
         try:
             await self._caller.call(name, cid=site.cid, cause=site.turn, **told)
         except OperationError as exc:
-            raise refused(exc) from exc
+            raise hub_refusal(exc) from exc
         return "sent"
 
     async def _attached(self, path: str, n: int, site: CallSite) -> JsonValue:
@@ -101,7 +101,7 @@ class AnswerTool:
         """Where its copy is to be had; None if it is too large, or no text."""
         if (text := _text(file)) is None:
             return None
-        cid, mark = write_id(site.turn, site.step, _COPIES + n), site.outside
+        cid, mark = write_id(site.turn, site.step, _COPIES + n), site.untrusted
         call = partial(self._caller.call, "write_file", cid=cid, name=file.name, text=text)
         try:
             kept = await (call(outside=True) if mark else call())

@@ -21,19 +21,19 @@ from pydantic import JsonValue
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.base import CallRequest, ToolSpec
-from hubbub.agents.prompt.render import OF_PROGRAMS, Conversation, ConversationTemplate
-from hubbub.agents.prompt.tokens import Estimate
+from hubbub.agents.prompt.render import PROGRAM_CLOSING, ConversationPrompt, ConversationTemplate
+from hubbub.agents.prompt.tokens import TokenEstimate
 from hubbub.agents.tools.assembly import ToolKit, tool_policy_of
-from hubbub.agents.tools.results import ByCharacters, fit
+from hubbub.agents.tools.results import CharacterEstimate, fit_result
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.turn.activity import Activities, Activity
-from hubbub.agents.turn.driver import Calls, Taint, carriers
+from hubbub.agents.turn.activity import TurnActivities, TurnActivity
+from hubbub.agents.turn.driver import StepCalls, TrustState, untrusted_ids
 from hubbub.agents.turn.loop import CallResult, End, RunTools
 from hubbub.agents.turn.outbox import Outbox
-from hubbub.agents.turn.partial import MOST_TEXT, Pace, unrefusable
+from hubbub.agents.turn.partial import MOST_TEXT, SignalRate, unrefusable_tools
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.recording import read_arguments, with_result
-from hubbub.agents.turn.reservations import Terms, outcome_of
+from hubbub.agents.turn.reservations import CostModel, outcome_of
+from hubbub.agents.turn.steps import read_arguments, with_result
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ModelError
@@ -89,7 +89,9 @@ class GuestTurn:
     plan: TurnPlan
     """The turn itself: its id, its thread, and the messages that it answers."""
 
-    def __init__(self, place: GuestBackend, plan: TurnPlan, calls: Calls, activity: Activity):
+    def __init__(
+        self, place: GuestBackend, plan: TurnPlan, calls: StepCalls, activity: TurnActivity
+    ):
         self._place, self.plan, self._calls, self._activity = place, plan, calls, activity
         self.steps: list[Step] = []
         self.links: list[JsonValue] = []
@@ -134,7 +136,7 @@ class GuestTurn:
         if not open_calls:  # the network's own, which has run by `call`
             return
         told = self._fit(text_of(result))
-        names = self._calls.taint.read(call.name for call in open_calls)
+        names = self._calls.trust.read(call.name for call in open_calls)
         if names:
             fresh = (*self._step.untrusted, *names)
             self._record(self._step.model_copy(update={"untrusted": fresh}))
@@ -183,10 +185,10 @@ class GuestTurn:
         if n > config.max_steps:
             await self._stop(End("max_steps", f"not finished after {config.max_steps} steps"))
         await self._activity.show("thinking", n)
-        terms = Terms()
-        reads = Estimate().count(self.system + self.prompt)
+        cost_model = CostModel()
+        reads = TokenEstimate().count(self.system + self.prompt)
         try:
-            await self._calls.recorder.reservations.take(n, reads + terms.writes, 0.0)
+            await self._calls.recorder.reservations.take(n, reads + cost_model.writes, 0.0)
         except ModelError as exc:
             await self._stop(End(outcome_of(exc), str(exc)))
 
@@ -288,7 +290,7 @@ class GuestTurn:
         self._calls.recorder.step(step)
 
     def _fit(self, text: str) -> str:
-        return fit(text, self._place.config.result_budget, ByCharacters())
+        return fit_result(text, self._place.config.result_budget, CharacterEstimate())
 
 
 @dataclass
@@ -299,7 +301,7 @@ class GuestBackend(AgentBackend):
     client: Client
     inbox: Inbox
     config: AgentConfig
-    pace: Pace = field(default_factory=Pace)
+    pace: SignalRate = field(default_factory=SignalRate)
     streams: bool = False
     """Whether an answer may be shown before it is sent: nothing and nobody may yet refuse it."""
 
@@ -312,14 +314,14 @@ class GuestBackend(AgentBackend):
         )
         self._make_tools = partial(kit.toolbox, caller=outbox)
         self._template = ConversationTemplate.shipped()
-        self._activities = Activities(partial(self.client.signal, "activity"))
+        self._activities = TurnActivities(partial(self.client.signal, "activity"))
         self.text_bytes = self.client.hello.limits.text_bytes
         self._take_tools(self.client.ready)
 
     def _take_tools(self, ready: Ready) -> None:
         self._tools: Toolbox = self._make_tools(ready)
         entries = self._tools.registry.entries
-        self.streams = ANSWER in unrefusable(entries, self.config.permission_mode, ())
+        self.streams = ANSWER in unrefusable_tools(entries, self.config.permission_mode, ())
 
     async def ready(self, ready: Ready) -> None:
         self._take_tools(ready)
@@ -331,11 +333,11 @@ class GuestBackend(AgentBackend):
     def told(self, plan: TurnPlan) -> Told:
         """What the guest is told: its threads, with the preface of who it is."""
         inbox, history = self.inbox, self.config.history
-        conversation = Conversation.of(
-            self._template, inbox.threads, plan, inbox.me, history, OF_PROGRAMS
+        conversation = ConversationPrompt.of(
+            self._template, inbox.threads, plan, inbox.me, history, PROGRAM_CLOSING
         )
         system = _PREFACE.format(name=inbox.me, network=self.client.network)
-        return Told(system, conversation.text, bool(carriers(conversation.in_thread)))
+        return Told(system, conversation.text, bool(untrusted_ids(conversation.in_thread)))
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         plan = await recorder.take_up()
@@ -348,13 +350,13 @@ class GuestBackend(AgentBackend):
             tools=tuple(tool.name for tool in tools),
         )
         await recorder.begun()  # who dies of the run has died in this turn
-        taint = Taint(told.outside, steps)
+        taint = TrustState(told.outside, steps)
         try:
             async with (
                 self._activities.of(plan) as activity,
                 asyncio.timeout(config.turn_timeout) as limit,
             ):
-                turn = GuestTurn(self, plan, Calls(toolbox, recorder, None, taint), activity)
+                turn = GuestTurn(self, plan, StepCalls(toolbox, recorder, None, taint), activity)
                 turn.prompt, turn.system, turn.tools = told.prompt, told.system, tools
                 end = await turn.take(self.agent, steps)
         except TimeoutError:

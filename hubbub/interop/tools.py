@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.tools.tidy import TIDY_STEPS
+from hubbub.agents.tools.standard_tools import ASK_HUMAN, DECLINE, FINISH, SHOW_PLAN
+from hubbub.agents.tools.tidy_steps import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ASK_HUMAN, DECLINE, FINISH, SHOW_PLAN
 
 __all__ = ["offered"]
 

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from pydantic import JsonValue, ValidationError
 
-from hubbub.agents.stage import Scene
+from hubbub.agents.fake_hub import DryRunFixture
 from hubbub.app.prompts import libraries
 from hubbub.config.cases import Case, CaseFile, Said
 from hubbub.config.explain import explain
@@ -236,7 +236,7 @@ _BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """The same always, so that the same case gives the same prompt: a Monday morning."""
 
 
-def scene(case: Case, me: str, file: NetworkFile, ready: Ready) -> Scene:
+def scene(case: Case, me: str, file: NetworkFile, ready: Ready) -> DryRunFixture:
     """What the agent `me` finds: `ready` with the case's threads, and the incoming messages as the
     wakes of one turn.
 
@@ -255,7 +255,7 @@ def scene(case: Case, me: str, file: NetworkFile, ready: Ready) -> Scene:
     waking = [writer.message(where, said) for said in incoming]
     threads[where] = [*threads.get(where, []), *waking]
     turn = f"{me}-{waking[0].id}"
-    return Scene(
+    return DryRunFixture(
         network=file.network.name,
         ready=ready.model_copy(
             update={

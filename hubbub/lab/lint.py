@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hubbub.agents.asking import DIALECTS
-from hubbub.agents.dialects.words import WordDialect
+from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.prompt.builder import PromptBuilder
 from hubbub.agents.prompt.components import CONTRACT
 from hubbub.agents.prompt.files import read_prompt_file
-from hubbub.agents.prompt.passages import (
+from hubbub.agents.prompt.lint_subject import (
     ContractFact,
-    Passage,
-    Place,
-    Subject,
+    LintSubject,
+    PromptText,
+    SourceLine,
     TemplateText,
     ToolFact,
 )
 from hubbub.agents.prompt.render import SHIPPED
 from hubbub.agents.prompt.versions import SUFFIX
+from hubbub.agents.prompt_client import DIALECTS
 from hubbub.app.prompts import AgentPrompt, agent_prompts
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.problems import shown_path
@@ -33,17 +33,17 @@ __all__ = ["config_subjects", "file_subject"]
 _CODE = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 
 
-def file_subject(path: Path) -> Subject:
+def file_subject(path: Path) -> LintSubject:
     """A file by itself: a template or plain text. Which tools there will be is not known.
 
     Raises `ConfigError` when it cannot be read.
     """
     passage = _of_file(path.name, path)
     templates = [_template(path)] if path.suffix == SUFFIX else []
-    return Subject(shown_path(path), Place(shown_path(path)), [passage], templates)
+    return LintSubject(shown_path(path), SourceLine(shown_path(path)), [passage], templates)
 
 
-def config_subjects(loaded: LoadedConfig) -> list[Subject]:
+def config_subjects(loaded: LoadedConfig) -> list[LintSubject]:
     """The prompts of all agents of a config that are models. Raises `ConfigError`."""
     return [_Agent(loaded, prompt).subject() for prompt in agent_prompts(loaded).values()]
 
@@ -57,11 +57,11 @@ class _Agent:
         self._loc: Loc = ("agents", prompt.name)
         self._place = _place(loaded, self._loc)
 
-    def subject(self) -> Subject:
+    def subject(self) -> LintSubject:
         config, settings, builder = self._config, self._settings, self._prompt.prompts.builder
         tools = self._tools()
         offered = {op.name for op in self._prompt.ready.operations if op.tool}
-        return Subject(
+        return LintSubject(
             name=f"agents.{self._prompt.name}",
             place=self._place,
             passages=[*self._system(builder), self._conversation()],
@@ -99,7 +99,7 @@ class _Agent:
 
     # Texts --------------------------------------------------------------------------------------
 
-    def _system(self, builder: PromptBuilder) -> Iterator[Passage]:
+    def _system(self, builder: PromptBuilder) -> Iterator[PromptText]:
         """The components' texts in their order, those with Hubbub's words included."""
         context = self._prompt.context(self._prompt.thread())
         builder = self._prompt.awaited(context).builder
@@ -117,7 +117,7 @@ class _Agent:
             elif name != "examples" and not name.startswith(CONTRACT):
                 section = replace(builder[name], when=None).section(context)
                 text = section.text if section is not None else ""
-                yield Passage(f"component {name}", text, [self._place], own=False)
+                yield PromptText(f"component {name}", text, [self._place], own=False)
 
     def _contracts(self) -> Iterator[ContractFact]:
         """What the model would be told in each dialect of words."""
@@ -126,11 +126,11 @@ class _Agent:
         contract = self._prompt.awaited(context).of(context, thread).contract
         assert contract is not None, "every system prompt has one"
         for dialect in DIALECTS.values():
-            if not isinstance(dialect, WordDialect):
+            if not isinstance(dialect, TextDialect):
                 continue
             loc: Loc = (*self._loc, "prompt", "components", "replace", f"{CONTRACT}{dialect.name}")
             replaced = loc[-1] in self._settings.components.replace
-            usual = dialect.told(context.tools)
+            usual = dialect.instructions(context.tools)
             tools = [tool.name for tool in context.tools if tool.name in usual]
             yield ContractFact(
                 dialect.name,
@@ -139,14 +139,14 @@ class _Agent:
                 (*dialect.form, *tools),
             )
 
-    def _component(self, name: str, loc: Loc) -> Passage:
+    def _component(self, name: str, loc: Loc) -> PromptText:
         components = self._settings.components
         given = {**components.add, **components.replace}[name]
         if given.text is not None:
             return self._of_yaml(f"component {name}", given.text, (*loc, "text"))
         return _of_file(f"component {name}", self._folder / (given.file or ""))
 
-    def _identity(self) -> Iterator[Passage]:
+    def _identity(self) -> Iterator[PromptText]:
         choice = self._prompt.prompts.choice
         for template in choice.versions.values() if choice else ():
             yield _of_file(f"prompt {template.name}@{template.version}", template.path)
@@ -154,14 +154,14 @@ class _Agent:
             loc = (*self._loc, "instruction")
             yield self._of_yaml("instruction", self._config.instruction, loc)
 
-    def _reminder(self) -> Iterator[Passage]:
+    def _reminder(self) -> Iterator[PromptText]:
         for n, rule in enumerate(self._settings.reminder):
             yield self._of_yaml("reminder", rule, (*self._loc, "prompt", "reminder", n))
 
-    def _conversation(self) -> Passage:
+    def _conversation(self) -> PromptText:
         if self._config.template is None:
             text = _words(SHIPPED.read_text(encoding="utf-8"))
-            return Passage("conversation template", text, [self._place], own=False)
+            return PromptText("conversation template", text, [self._place], own=False)
         return _of_file("conversation template", self._folder / self._config.template)
 
     def _templates(self) -> Iterator[TemplateText]:
@@ -174,7 +174,7 @@ class _Agent:
             paths.append(self._folder / self._config.template)
         return map(_template, paths)
 
-    def _of_yaml(self, what: str, text: str, loc: Loc) -> Passage:
+    def _of_yaml(self, what: str, text: str, loc: Loc) -> PromptText:
         """A text of the config with its lines: those below the key that say the same."""
         start = self._loaded.document.place(loc)
         lines = start.file.read_text(encoding="utf-8").splitlines()
@@ -184,8 +184,8 @@ class _Agent:
             until = min(len(lines), start.line + 2 * len(wanted) + 5)
             found = (n for n in range(at, until + 1) if _says(lines[n - 1], line))
             at = next(found, at)
-            places.append(Place(shown_path(start.file), at))
-        return Passage(what, text, places)
+            places.append(SourceLine(shown_path(start.file), at))
+        return PromptText(what, text, places)
 
     @property
     def _folder(self) -> Path:
@@ -198,17 +198,17 @@ def _says(raw: str, line: str) -> bool:
     return bool(line) and (line in raw or (len(raw) > 20 and line.startswith(raw)))
 
 
-def _place(loaded: LoadedConfig, loc: Loc) -> Place:
+def _place(loaded: LoadedConfig, loc: Loc) -> SourceLine:
     place = loaded.document.place(loc)
-    return Place(shown_path(place.file), place.line)
+    return SourceLine(shown_path(place.file), place.line)
 
 
-def _of_file(what: str, path: Path) -> Passage:
+def _of_file(what: str, path: Path) -> PromptText:
     text = _read(path)
     if path.suffix == SUFFIX:
         text = _words(text)
-    places = [Place(shown_path(path), n) for n in range(1, text.count("\n") + 2)]
-    return Passage(what, text, places)
+    places = [SourceLine(shown_path(path), n) for n in range(1, text.count("\n") + 2)]
+    return PromptText(what, text, places)
 
 
 def _words(template: str) -> str:

@@ -31,12 +31,12 @@ from typing import assert_never
 
 from pydantic import JsonValue
 
-from hubbub.agents.declared import declared
+from hubbub.agents.agent_object import resolve_agent
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.launch import run_agent
-from hubbub.agents.models.base import Answer, Model, OnDelta, Question
+from hubbub.agents.models.base import ChatModel, Completion, CompletionRequest, OnDelta
 from hubbub.agents.models.providers import OPENER, open_endpoint
-from hubbub.agents.program import Asked
+from hubbub.agents.program import TurnOptions
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied, Verdict
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.function import FunctionTool
@@ -292,7 +292,7 @@ class NetworkRun:
 
     async def _agent(self, hub: Hub, name: str) -> None:
         file, folder = self.loaded.file, self.loaded.path.parent
-        agent = declared(file.agent(name), name, folder, file.models)
+        agent = resolve_agent(file.agent(name), name, folder, file.models)
         OPENER.set(lambda config, label: _Played(self, name, config, label))
         config = agent.config.model_copy(update={"greet": None})
         transport, token = MemoryTransport(hub.gateway.attach), self._tokens[name]
@@ -314,7 +314,7 @@ class NetworkRun:
                 program=self,
             )
 
-    def recorded(self, question: Question) -> Answer | None:
+    def recorded(self, question: CompletionRequest) -> Completion | None:
         """What the model is to answer; None: it is asked itself. Raises `ModelError` where it may
         not be."""
         if self.end is not None:
@@ -380,16 +380,16 @@ class NetworkRun:
 
     # As the agents' program ---------------------------------------------------------------------
 
-    def asked(self, plan: TurnPlan) -> Asked:
-        return Asked()
+    def turn_options(self, plan: TurnPlan) -> TurnOptions:
+        return TurnOptions()
 
-    def heard(self, event: TurnEvent) -> None:
+    def on_event(self, event: TurnEvent) -> None:
         if event.kind == "turn_start":
             _TURN.set(event.turn.id)
             if self.tape is not None:
                 self.tape.begin(event.turn)
 
-    def settled(self, plan: TurnPlan) -> None:
+    def turn_settled(self, plan: TurnPlan) -> None:
         self._changed.set()
 
 
@@ -399,9 +399,11 @@ class _Played:
     def __init__(self, run: NetworkRun, agent: str, config: ModelConfig, label: str):
         self.name, self._run, self._agent = config.model, run, agent
         self._config, self._label = config, label
-        self._endpoint: Model | None = None
+        self._endpoint: ChatModel | None = None
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         await self._run.strike(self._agent)
         recorded = self._run.recorded(question)
         if recorded is not None:

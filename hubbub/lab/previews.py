@@ -9,16 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hubbub.agents.asking import Asker, DialectChoice, Lessons, beginning, first_tool
-from hubbub.agents.models.base import Answer, OnDelta, Question, ToolSpec
+from hubbub.agents.models.base import Completion, CompletionRequest, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import FixedMessage
 from hubbub.agents.prompt.system import SystemPrompt
 from hubbub.agents.prompt.tokens import counter_for, spec_tokens
+from hubbub.agents.prompt_client import (
+    DialectChoice,
+    EndpointLimits,
+    PromptClient,
+    first_tool,
+    initial_tools,
+)
 from hubbub.agents.roles.backend import KINDS
-from hubbub.agents.roles.context import RoleContext, RoleModel, askable, callable_by_plans
+from hubbub.agents.roles.context import RoleContext, RoleModel, askable_agents, callable_by_plans
 from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan, PlanStep
-from hubbub.agents.roles.work import ONLY, Work
+from hubbub.agents.roles.state import ONLY, WorkState
 from hubbub.app.prompts import AgentPrompt
 from hubbub.config.agents import ROLES_OF, ModelConfig
 from hubbub.protocol.turns import Role
@@ -61,11 +67,11 @@ def _of_model(prompt: AgentPrompt) -> PromptPreview:
     context = prompt.context(thread)
     system = prompt.awaited(context).of(context, thread)
     model = _model(prompt, config.model)
-    offers = beginning(toolbox, first_tool(toolbox, config.begin_with))
-    asker = Asker(
+    offers = initial_tools(toolbox, first_tool(toolbox, config.begin_with))
+    client = PromptClient(
         model.model, offers, system.body, "", model.choice, system.closing, contract=system.contract
     )
-    return PromptPreview(system, asker.opening, tools=_tools(asker))
+    return PromptPreview(system, client.opening, tools=_tools(client))
 
 
 def _of_roles(prompt: AgentPrompt) -> Iterator[PromptPreview]:
@@ -75,13 +81,13 @@ def _of_roles(prompt: AgentPrompt) -> Iterator[PromptPreview]:
         if consult is not None:
             plan = consult.work.plan
             tool = plan.step(ONLY).executor if plan is not None else None
-            asker = context.asker(consult)
-            yield PromptPreview(context.system(consult), asker.opening, role, tool, _tools(asker))
+            client = context.prompt_client(consult)
+            yield PromptPreview(context.system(consult), client.opening, role, tool, _tools(client))
 
 
-def _tools(asker: Asker) -> tuple[ToolSpec, ...]:
+def _tools(client: PromptClient) -> tuple[ToolSpec, ...]:
     """What the endpoint is told of its tools with the first question."""
-    return tuple(asker.question((), asker.choice.current).tools)
+    return tuple(client.question((), client.choice.current).tools)
 
 
 def _role_context(prompt: AgentPrompt) -> RoleContext:
@@ -96,7 +102,7 @@ def _role_context(prompt: AgentPrompt) -> RoleContext:
         {role: _model(prompt, name) for role, name in config.role_models.items()},
         toolbox,
         callable_by_plans(toolbox),
-        askable(prompt.ready.participants, prompt.name, targets) if hands_on else (),
+        askable_agents(prompt.ready.participants, prompt.name, targets) if hands_on else (),
         FixedMessage(""),
         prompt.awaited(context),
         context,
@@ -107,18 +113,18 @@ def _role_context(prompt: AgentPrompt) -> RoleContext:
 def _consult(context: RoleContext, role: Role) -> Consult | None:
     """The first question to the role. None: there is no tool whose call it could prepare."""
     if role != "executor" or context.kind == "executor":
-        return Consult(1, role, Work())
+        return Consult(1, role, WorkState())
     tool = next(iter(context.specs), None)
     if tool is None:
         return None
     plan = Plan(steps=(PlanStep(id=ONLY, goal=tool, executor=tool),))
-    return Consult(1, role, Work(plan=plan), ONLY)
+    return Consult(1, role, WorkState(plan=plan), ONLY)
 
 
 def _model(prompt: AgentPrompt, name: str) -> RoleModel:
     """Nobody, by the name of a model of the config, who is spoken to as that one at first."""
     config: ModelConfig | None = prompt.loaded.file.models.get(name)
-    choice = DialectChoice(config, Lessons()) if config is not None else DialectChoice()
+    choice = DialectChoice(config, EndpointLimits()) if config is not None else DialectChoice()
     return RoleModel(_Nobody(config.model if config is not None else name), choice)
 
 
@@ -128,7 +134,9 @@ class _Nobody:
 
     name: str
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         raise RuntimeError(f"{self.name} is not asked {question} here ({on_delta})")
 
     async def close(self) -> None:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from hubbub.agents.dry_run import dry_run
-from hubbub.agents.models.base import Question
+from hubbub.agents.models.base import CompletionRequest
 from hubbub.agents.models.providers import open_model
-from hubbub.agents.prompt.cases import Interval, Performance, failures, wilson
 from hubbub.agents.prompt.context import PromptContext
+from hubbub.agents.prompt.expectations import CaseRun, ConfidenceInterval, failures, wilson
 from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
 from hubbub.app.preflight import lacks_key, without_key
@@ -84,7 +84,7 @@ class CaseReport:
         return self.count("passed") / self.answered if self.answered else None
 
     @property
-    def interval(self) -> Interval:
+    def interval(self) -> ConfidenceInterval:
         return wilson(self.count("passed"), self.answered)
 
     @property
@@ -204,7 +204,7 @@ class _AgentPlayer:
     placed: PlacedCase
     prompt: AgentPrompt
 
-    async def play(self) -> Performance:
+    async def play(self) -> CaseRun:
         prompt, case = self.prompt, self.placed.case
         file = prompt.loaded.file
         performance = await dry_run(
@@ -229,12 +229,12 @@ class _PromptPlayer:
     model: str
     system: str
 
-    async def play(self) -> Performance:
+    async def play(self) -> CaseRun:
         message = self.placed.case.message or ""
         model = open_model(self.loaded.file.models[self.model], self.model)
         try:
             answer = await model.answer(
-                Question(
+                CompletionRequest(
                     [
                         {"role": "system", "content": self.system},
                         {"role": "user", "content": message},
@@ -245,7 +245,7 @@ class _PromptPlayer:
             await model.close()
         text = answer.text or ""
         step = Step(n=1, text=text, tokens_in=answer.tokens_in, tokens_out=answer.tokens_out)
-        return Performance((step,), (text,) if text else ())
+        return CaseRun((step,), (text,) if text else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class _NetworkPlayer:
     made: list[Cassette] = field(default_factory=list)
     number: int = 0
 
-    async def play(self) -> Performance:
+    async def play(self) -> CaseRun:
         case, known = self.placed.case, self.cassettes.of(self.placed.case.name)
         cassette = known[self.number % len(known)] if known else None
         tape = Tape(cassette.recording) if cassette is not None and not self.record else None
@@ -290,7 +290,7 @@ class _NetworkPlayer:
         return says
 
 
-def _performance(recording: Recording, run: NetworkRun) -> Performance:
+def _performance(recording: Recording, run: NetworkRun) -> CaseRun:
     """Raises `ModelError` for a model that failed although nothing was to go wrong with it."""
     unfinished = [t.end for t in recording.turns if t.end and t.end.outcome != "finished"]
     end = next(iter(unfinished), None)
@@ -300,7 +300,7 @@ def _performance(recording: Recording, run: NetworkRun) -> Performance:
     threads = {message.thread_id for message in recording.asked}
     by_agents = (m for m in recording.messages if m.sender_kind == "agent")
     said = [m for m in by_agents if any(thread_ids.within(m.thread_id, one) for one in threads)]
-    return Performance(
+    return CaseRun(
         steps=tuple(step for turn in recording.turns for step in turn.steps),
         said=tuple(message.text for message in said),
         outcome="finished" if end is None else None if failed else end.outcome,

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from hubbub.agents.models.base import Answer, CallRequest, Question
+from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest
 from hubbub.agents.tools.base import CallSite
-from hubbub.agents.turn.chat import told_result
+from hubbub.agents.turn.chat import result_text
+from hubbub.agents.turn.continuation import QUESTION_PROMPT
 from hubbub.agents.turn.hooks import TurnInfo
-from hubbub.agents.turn.waiting import WORDING
 from hubbub.client import Client
 from hubbub.config.problems import shown_path
 from hubbub.embed.ask import pages_of, turns_of
@@ -214,7 +214,7 @@ class Tape:
         if found is not None:
             self._turns[info.id] = self._left.pop(found)[1]
 
-    def answer(self, turn: str, question: Question) -> Answer | None:
+    def answer(self, turn: str, question: CompletionRequest) -> Completion | None:
         """What the model has said to this; None: it was not asked this. Raises `ModelError` where
         it had no answer then."""
         recorded = self._turns.get(turn)
@@ -255,14 +255,14 @@ def _alike(call: ToolCallRecord, arguments: Mapping[str, JsonValue]) -> bool:
     return steady(_dumped(arguments)) in [steady(_dumped(each)) for each in known]
 
 
-def _fits(turn: Turn, steps: Sequence[Step], n: int, question: Question) -> bool:
+def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest) -> bool:
     """Whether the question is that of step `n`, from 0, or after the last. Its prompts are; and
     what a model without a dialect of words is shown of its tools' last results. A role's prompts
     are not on record."""
     if n < len(steps) and steps[n].role is not None:
         return True
     asked = [steady(message["content"] or "") for message in question.messages]
-    words = asked[0].endswith(WORDING)
+    words = asked[0].endswith(QUESTION_PROMPT)
     if words != (n < len(steps) and steps[n].made == "confirm"):
         return False
     if words:  # asked beside the turn's own question, with a system message that is not on record
@@ -271,16 +271,16 @@ def _fits(turn: Turn, steps: Sequence[Step], n: int, question: Question) -> bool
         return False
     if n == 0 or turn.start.dialect != "native":
         return True
-    return all(steady(told_result(call)) in asked[2:] for call in steps[n - 1].calls)
+    return all(steady(result_text(call)) in asked[2:] for call in steps[n - 1].calls)
 
 
-def _answer(step: Step) -> Answer:
+def _answer(step: Step) -> Completion:
     """The model's answer of which the step was made. Calls are given as such in every dialect."""
     calls = (
         CallRequest(c.id, c.name, c.arguments if isinstance(c.arguments, str) else _json(c))
         for c in step.calls
     )
-    return Answer(
+    return Completion(
         text=step.text,
         calls=tuple(calls),
         tokens_in=step.tokens_in,

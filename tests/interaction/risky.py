@@ -16,10 +16,10 @@ from typing import Annotated
 from pydantic import BaseModel
 
 from hubbub import ToolFailed, tool
-from hubbub.agents.tools.given import CancelToken, IdempotencyKey
-from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.runtime_arguments import CancelToken, IdempotencyKey
+from hubbub.agents.tools.sandbox.limits import SandboxLimits
 
-SMALL = Limits(file=100_000, files=16, output=10_000, cpu=1)
+SMALL = SandboxLimits(file=100_000, files=16, output=10_000, cpu=1)
 
 
 class Point(BaseModel):
@@ -72,7 +72,7 @@ def quit_it() -> str:
     sys.exit("bye")
 
 
-@tool(sandbox=Limits(memory=400 * 1024 * 1024))
+@tool(sandbox=SandboxLimits(memory=400 * 1024 * 1024))
 def eat_memory() -> str:
     """Eat memory."""
     return str(len(bytearray(1024**3)))

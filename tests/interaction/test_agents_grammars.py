@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, JsonValue
 from hubbub.agents.fork import ForkTool
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.models.portable_schema import portable
-from hubbub.agents.prompt.budget import bare, short
+from hubbub.agents.prompt.budget import bare_spec, short_spec
 from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.function import as_tool
@@ -146,7 +146,7 @@ async def test_an_engine_makes_a_grammar_of_every_tool_of_the_core_and_of_all_mo
 ) -> None:
     specs = [*await _of_agents(tmp_path), *_of_roles(), *_of_users()]
     assert len(specs) > 90
-    for fewer in (whole, short, bare):
+    for fewer in (whole, short_spec, bare_spec):
         offered = {spec.name: fewer(spec).offered for spec in specs}
         if server.complaint(*offered.items()) is not None:
             refused = {name: server.complaint((name, schema)) for name, schema in offered.items()}

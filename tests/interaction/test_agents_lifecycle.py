@@ -10,7 +10,7 @@ import pytest
 from hubbub import Agent, Message
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.handlers import HandlerBackend
-from hubbub.agents.python.link import Link
+from hubbub.agents.python.link import AgentLink
 from hubbub.agents.runner import AgentRunner
 from hubbub.agents.turn.outbox import Outbox
 from hubbub.config.models import AgentConfig
@@ -363,7 +363,7 @@ class TestStopping:
         client = await net.network.local.join("bot", turns=True)
         net.clients["bot"] = client
         inbox = Inbox("bot")
-        link = Link(Outbox(client, inbox), inbox)
+        link = AgentLink(Outbox(client, inbox), inbox)
         agent = Waits()
         agent._join(link, {})
         return AgentRunner(client, inbox, HandlerBackend(agent, link), grace_s=grace_s)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.policy import ToolOverrides
-from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.loader import load
 from hubbub.lab.cases import find_cases, load_cases

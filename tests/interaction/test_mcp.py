@@ -18,9 +18,9 @@ from pydantic import JsonValue
 from structlog.testing import capture_logs
 
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.mcp.servers import McpServers
 from hubbub.agents.tools.policy import ToolOverrides
-from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.tooling import McpServerConfig
 from tests.interaction import mcp_server, raw_mcp_server
@@ -206,13 +206,13 @@ class TestFailures:
         gate = Gate()
         async with started(tmp_path, gate, shop=program()) as servers:
             turn = Toolbox([], source=servers).for_turn()
-            assert turn.news() == ()
+            assert turn.notes() == ()
             told = await failed(turn, "shop_die")
             assert told["error"] == "tool_absent"
             assert "ended during the call" in str(told["message"])
             assert await gone(servers, "shop") == "it has ended"
-            assert turn.news() == ("the tools of shop are absent: it has ended",)
-            assert turn.news() == ()
+            assert turn.notes() == ("the tools of shop are absent: it has ended",)
+            assert turn.notes() == ()
             assert [spec.name for spec in turn.described(())] == ["finish"]
             later = await failed(turn, "shop_add", a=1)
             assert later["error"] == "tool_absent"

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.dry_run import dry_run
-from hubbub.agents.prompt.cases import Performance
+from hubbub.agents.prompt.expectations import CaseRun
 from hubbub.app.prompts import operations
 from hubbub.config.cases import Case
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
@@ -65,7 +65,7 @@ async def play(
     agent: dict[str, JsonValue] | None = None,
     endpoint: dict[str, JsonValue] | None = None,
     **case: JsonValue,
-) -> tuple[Performance, ModelServer]:
+) -> tuple[CaseRun, ModelServer]:
     """One turn of `clerk` about the case, with these answers of its model."""
     (folder / "orders.py").write_text(ORDERS)
     tools: JsonValue = ["send_text_message", "orders.py:find_order"]

@@ -18,9 +18,9 @@ from pydantic import JsonValue
 
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.function import FunctionTool
-from hubbub.agents.tools.running import ToolPolicy
-from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.sandbox.limits import SandboxLimits
 from hubbub.agents.tools.sandbox.process import layers
 from hubbub.agents.tools.sandbox.seccomp import MACHINES
 from hubbub.agents.tools.toolbox import Toolbox
@@ -94,7 +94,7 @@ class TestWork:
         told = await result(risky.mirror, point={"x": 2}, times=2)
         assert json.loads(told) == [{"x": -2, "y": 0}] * 2
         assert await result(risky.later, text="ä\ud7ff") == "ä\ud7ff", "an async one runs too"
-        plain = FunctionTool(risky.plain).sandboxed(Limits())
+        plain = FunctionTool(risky.plain).sandboxed(SandboxLimits())
         assert await result(plain, word="ho") == "hoho", "and one that the operator confines"
         failed = await failure(risky.sell, item="pie")
         assert (failed.message, failed.error) == ("no pie", "sold_out")
@@ -142,7 +142,7 @@ class TestWork:
         with pytest.raises(TypeError, match="top level of a file"):
             FunctionTool(inner, sandbox="process")
         with pytest.raises(TypeError, match="needs no CancelToken"):
-            FunctionTool(risky.wants_token).sandboxed(Limits())
+            FunctionTool(risky.wants_token).sandboxed(SandboxLimits())
 
 
 class TestLimits:
@@ -249,12 +249,12 @@ class TestWalls:
         shared.mkdir()
         for place in (secret, shared / "page.txt"):
             place.write_text("words")
-        tool = FunctionTool(risky.read).sandboxed(Limits(read=(str(shared),)))
+        tool = FunctionTool(risky.read).sandboxed(SandboxLimits(read=(str(shared),)))
         assert await result(tool, path=str(shared / "page.txt")) == "words"
         for place in (secret, Path("/etc/passwd"), Path.home()):
             told = (await failure(tool, path=str(place))).message
             assert "Permission denied" in told, place
-        free = FunctionTool(risky.read).sandboxed(Limits())
+        free = FunctionTool(risky.read).sandboxed(SandboxLimits())
         assert await result(free, path=str(secret)) == "words"
         assert "landlock" in await layers()
         config = AgentConfig.model_validate(

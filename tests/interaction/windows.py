@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hubbub.agents.prompt.tokens import Estimate
+from hubbub.agents.prompt.tokens import TokenEstimate
 from hubbub.protocol.turns import Step
 from hubbub.testing.model_request import ChatRequest
 from tests.interaction.agent_rig import Rig
@@ -23,7 +23,7 @@ async def chatter(net: Rig, times: int) -> None:
 
 def size_of(request: ChatRequest) -> int:
     """Tokens of all texts of a request, without what is around them."""
-    return sum(Estimate().count(message.text) for message in request.messages)
+    return sum(TokenEstimate().count(message.text) for message in request.messages)
 
 
 def layers(step: Step) -> dict[str, tuple[int, int]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.agents.models.embeddings import Embeddings
-from hubbub.agents.tools.likely import ToolChooser
+from hubbub.agents.tools.tool_chooser import ToolChooser
 from hubbub.config.agents import ModelConfig
 from tests.interaction.test_tools_by_likeness import shop
 from tests.model.llama import embedding, packaged
@@ -18,7 +18,7 @@ async def test_llama_cpp_says_which_tools_are_like_a_question(tmp_path: Path) ->
     specs = [tool.spec for tool in shop()]
     with embedding(packaged()) as url:
         embed = Embeddings(ModelConfig(model="any", base_url=url), tmp_path)
-        found = await ToolChooser(2, embed).likely("Where is my parcel?", specs)
+        found = await ToolChooser(2, embed).choose("Where is my parcel?", specs)
         await embed.close()
     assert found.note is None
     assert len(found.names) == 2

@@ -25,7 +25,7 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.launch import run_agent
-from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.models.base import CompletionRequest, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.hub import HubTool
@@ -183,7 +183,7 @@ async def test_the_same_model_with_a_bare_prompt_and_two_tools(
     for task in [task for task in TASKS if task.kind == "answer"] * TIMES:
         begun = time.monotonic()
         chat = chat_messages("Answer with a tool.", task.message, ())
-        given = await bare.answer(Question(chat, tools))
+        given = await bare.answer(CompletionRequest(chat, tools))
         said = [call.arguments for call in given.calls if call.name == "answer"]
         tokens.append(given.tokens_in)
         tried.append((task, Tried(none, {"x": said}, "x", time.monotonic() - begun)))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pydantic import JsonValue
 
 from hubbub import tool
-from hubbub.agents.models.base import Answer, CallRequest, OnDelta, Question
+from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, OnDelta
 from hubbub.agents.tools.base import Tool
 from hubbub.errors import ModelError
 
@@ -38,7 +38,9 @@ class ObedientModel:
     def __init__(self, colleague: str):
         self._colleague = colleague
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         first = next(m for m in question.messages if m["role"] == "user")
         said = _INCOMING.findall(str(first["content"]))
         token, does = said[-1] if said else ("none", "echo")
@@ -54,7 +56,7 @@ class ObedientModel:
             CallRequest(f"c{step}.{n}", name, json.dumps(args))
             for n, (name, args) in enumerate(calls)
         )
-        return Answer(None, made, tokens - WRITES // 2, WRITES // 2, "tool_calls")
+        return Completion(None, made, tokens - WRITES // 2, WRITES // 2, "tool_calls")
 
     def _calls(self, token: str, does: str, step: int) -> list[tuple[str, dict[str, JsonValue]]]:
         answer: tuple[str, dict[str, JsonValue]] = "finish", {"message": f"{token}-re {does}"}

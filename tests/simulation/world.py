@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from structlog.typing import EventDict
 
 from hubbub.agents import launch, llm
-from hubbub.agents.program import Objects
+from hubbub.agents.program import PythonObjects
 from hubbub.client import Client, ClientOptions
 from hubbub.client.calls import Backoff
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
@@ -267,7 +267,7 @@ class World:
             transport, name, turns=True, options=self._options(schemas=True)
         ) as client:
             self.agents[name] = client
-            objects = Objects(tools=self.tools)
+            objects = PythonObjects(tools=self.tools)
             await launch.run_agent(AGENT, name, client, Path(), MODELS, grace_s=0, objects=objects)
 
     def _options(self, *, schemas: bool) -> ClientOptions:

@@ -14,16 +14,16 @@ from dataclasses import replace
 from typing import Protocol
 
 from hubbub.agents.dialects.scan import MOST_CALLS, without_thoughts
-from hubbub.agents.models.base import Answer, Question, ToolSpec
+from hubbub.agents.models.base import Completion, CompletionRequest, ToolSpec
 from hubbub.agents.prompt.escape import reveal
-from hubbub.agents.tools.tidy import TIDY_STEPS, Tidying
-from hubbub.agents.tools.ways_out import SHOW_PLAN
-from hubbub.agents.turn.chat import Kept, chat_messages
-from hubbub.agents.turn.recording import read_arguments
+from hubbub.agents.tools.standard_tools import SHOW_PLAN
+from hubbub.agents.tools.tidy_steps import TIDY_STEPS, TidyArguments
+from hubbub.agents.turn.chat import ShownStep, chat_messages
+from hubbub.agents.turn.steps import read_arguments
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed
 
-__all__ = ["MOST_NAME", "Dialect", "Native", "clean", "not_understood", "tidied"]
+__all__ = ["MOST_NAME", "Dialect", "Native", "clean", "mark_unparsed", "with_step_marks"]
 
 MOST_NAME = 128
 """Characters of the name of a tool or of the id of a call; no real one is longer."""
@@ -47,21 +47,19 @@ class Dialect(Protocol):
         """
         ...
 
-    def told(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec]) -> str:
         """The shipped description of how to call tools, and which there are, for the end of a
         system message; empty for native calls.
         """
         ...
 
     def question(
-        self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
-    ) -> Question:
-        """The request after `steps`, when the model may call `tools`. `system` is the whole system
-        message.
-        """
+        self, system: str, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
+    ) -> CompletionRequest:
+        """The request after `steps` with these tools; `system` is the whole system message."""
         ...
 
-    def read(self, answer: Answer) -> Answer:
+    def read(self, answer: Completion) -> Completion:
         """Parse the model's text: the calls in it, and the rest.
 
         An ambiguous answer has no calls; a note says what was wrong.
@@ -69,14 +67,14 @@ class Dialect(Protocol):
         ...
 
 
-def clean(answer: Answer) -> Answer:
+def clean(answer: Completion) -> Completion:
     """The answer with names and ids of calls short enough to be recorded.
 
     An answer with too many calls has none.
     """
     if len(answer.calls) > MOST_CALLS:
         words = f"{len(answer.calls)} calls at once; at most {MOST_CALLS} are carried out"
-        return not_understood(replace(answer, calls=()), words)
+        return mark_unparsed(replace(answer, calls=()), words)
     calls = (
         replace(c, id=reveal(c.id)[:MOST_NAME], name=reveal(c.name)[:MOST_NAME])
         for c in answer.calls
@@ -84,13 +82,13 @@ def clean(answer: Answer) -> Answer:
     return replace(answer, calls=tuple(calls))
 
 
-def not_understood(answer: Answer, why: str) -> Answer:
+def mark_unparsed(answer: Completion, why: str) -> Completion:
     """The answer with a note on why nothing was done."""
     notes = (*answer.notes, f"the answer was not understood: {reveal(why)}")
     return replace(answer, notes=notes, understood=False)
 
 
-def tidied(answer: Answer) -> Answer:
+def with_step_marks(answer: Completion) -> Completion:
     """The answer with the marks from its calls of `tidy_steps`."""
     discards, compresses = list(answer.discards), list(answer.compresses)
     for call in answer.calls:
@@ -101,12 +99,12 @@ def tidied(answer: Answer) -> Answer:
     return replace(answer, discards=tuple(discards), compresses=tuple(compresses))
 
 
-def _marks(arguments: str) -> Tidying:
+def _marks(arguments: str) -> TidyArguments:
     """The arguments; empty if they are invalid, which the tool itself reports."""
     try:
-        return Tidying.model_validate(read_arguments(arguments))
+        return TidyArguments.model_validate(read_arguments(arguments))
     except ValueError:  # includes pydantic's ValidationError
-        return Tidying()
+        return TidyArguments()
 
 
 # The dialect of endpoints with tool calls: `tools` in the request, `tool_calls` in the answer.
@@ -119,16 +117,16 @@ class Native:
     hides = frozenset({SHOW_PLAN})
     beside: frozenset[str] = frozenset()
 
-    def told(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec]) -> str:
         return ""
 
     def question(
-        self, system: str, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]
-    ) -> Question:
-        return Question(chat_messages(system, prompt, steps), tools)
+        self, system: str, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
+    ) -> CompletionRequest:
+        return CompletionRequest(chat_messages(system, prompt, steps), tools)
 
-    def read(self, answer: Answer) -> Answer:
-        answer = tidied(clean(answer))
+    def read(self, answer: Completion) -> Completion:
+        answer = with_step_marks(clean(answer))
         if not answer.text or "<" not in answer.text:
             return answer
         words, thoughts = without_thoughts(answer.text)

@@ -23,13 +23,13 @@ from pydantic import (
     model_validator,
 )
 
-from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
-from hubbub.agents.dialects.words import Parsed, WordDialect, arguments_text, described
+from hubbub.agents.dialects.scan import AmbiguousText, Marker, bare_value, scan
+from hubbub.agents.dialects.text_dialect import Parsed, TextDialect, arguments_text, tools_as_json
 from hubbub.agents.models.base import CallRequest, ToolSpec
 from hubbub.agents.prompt.escape import reveal
-from hubbub.agents.tools.schema import wrong_arguments
-from hubbub.agents.tools.tidy import TIDY_STEPS, StepNumber
-from hubbub.agents.tools.ways_out import ASK_HUMAN, FORK, SHOW_PLAN
+from hubbub.agents.tools.schema import argument_errors
+from hubbub.agents.tools.standard_tools import ASK_HUMAN, FORK, SHOW_PLAN
+from hubbub.agents.tools.tidy_steps import TIDY_STEPS, StepNumber
 from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import Aliases, DialectName
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord, WaitStrategy
@@ -82,23 +82,25 @@ class FinalOutput(_Part):
     @model_validator(mode="before")
     @classmethod
     def _as_meant(cls, given: object, info: ValidationInfo) -> object:
-        """Models fill in null for what an action does not need, and spell actions in their own
-        way.
-        """
+        """Models fill unneeded fields with null, and spell actions in their own way."""
         if not isinstance(given, dict):
             return given
-        told = {key: value for key, value in given.items() if value is not None}
+        fields = {key: value for key, value in given.items() if value is not None}
         names = info.context.all_names if isinstance(info.context, Aliases) else {}
-        action = told.get("action")
+        action = fields.get("action")
         if isinstance(action, str):
             meant = names.get(action, action)
-            told["action"] = _ACTION_NAMES.get(meant.replace("_", "").lower(), meant)
-            if action in names and told["action"] == meant:  # a tool, not an action
-                told = {**told, "action": "CallTool", "selected_tool": meant}
-        said = told.get("message_to_user")
-        if told.get("action") == "Finish" and said is not None and not isinstance(said, str):
-            told["message_to_user"] = json.dumps(said, ensure_ascii=False)  # a typed answer
-        return told
+            fields["action"] = _ACTION_NAMES.get(meant.replace("_", "").lower(), meant)
+            if action in names and fields["action"] == meant:  # a tool, not an action
+                fields = {**fields, "action": "CallTool", "selected_tool": meant}
+        message = fields.get("message_to_user")
+        if (
+            fields.get("action") == "Finish"
+            and message is not None
+            and not isinstance(message, str)
+        ):
+            fields["message_to_user"] = json.dumps(message, ensure_ascii=False)  # a typed answer
+        return fields
 
     @model_validator(mode="after")
     def _fits_its_action(self) -> Self:
@@ -146,8 +148,8 @@ class FinalOutput(_Part):
 
     def _end(self) -> dict[str, JsonValue]:
         given = self.parameters if isinstance(self.parameters, dict) else {}
-        said = {} if self.message_to_user is None else {"message": self.message_to_user}
-        return {**given, **said}
+        message = {} if self.message_to_user is None else {"message": self.message_to_user}
+        return {**given, **message}
 
 
 _NEEDED = {
@@ -161,11 +163,11 @@ _TOOL = {"ForkAutoAgent": FORK, "AskUser": ASK_HUMAN, "Plan": SHOW_PLAN, "Finish
 
 
 def read_output(value: JsonValue, aliases: Aliases | None = None) -> FinalOutput:
-    """Validate the object. Raises `Doubtful` with what is wrong."""
+    """Validate the object. Raises `AmbiguousText` with what is wrong."""
     try:
         return FinalOutput.model_validate(value, context=aliases)
     except ValidationError as exc:
-        raise Doubtful(wrong_arguments(exc)) from exc
+        raise AmbiguousText(argument_errors(exc)) from exc
 
 
 _MARKER = r"(?i:<final_output\s{0,8}>)\s{0,64}(?:```\w{0,12}\s{0,16})?(?=\{)"
@@ -173,7 +175,7 @@ _CLOSE = re.compile(r"\s{0,64}(?:```)?\s{0,64}(?:</final_output\s{0,8}>|\Z)", re
 _OTHER_MEANS = frozenset({FINISH, ASK_HUMAN, SHOW_PLAN, FORK, TIDY_STEPS})
 """Tools described as actions, or as fields beside them."""
 
-_TOLD = """\
+_INTRODUCTION = """\
 # How to answer
 
 A program reads your answers. Each answer is one JSON object between these tags, and nothing else:
@@ -211,7 +213,7 @@ The tools, with the JSON Schema of their parameters:
 """
 
 
-class FinalOutputObject(WordDialect):
+class FinalOutputObject(TextDialect):
     """The dialect `final_output`."""
 
     name: DialectName = "final_output"
@@ -226,7 +228,7 @@ class FinalOutputObject(WordDialect):
         """`aliases` are other names of actions."""
         self._aliases = aliases
 
-    def told(self, tools: Sequence[ToolSpec]) -> str:
+    def instructions(self, tools: Sequence[ToolSpec]) -> str:
         specs = {tool.name: tool for tool in tools}
         actions = [
             text.replace("{schema}", specs[name].offered_text if name else "")
@@ -235,7 +237,7 @@ class FinalOutputObject(WordDialect):
         ]
         beside = _BESIDES if TIDY_STEPS in specs else ""
         others = [tool for tool in tools if tool.name not in _OTHER_MEANS]
-        return _TOLD + "\n".join(actions) + beside + _TOOLS + described(others)
+        return _INTRODUCTION + "\n".join(actions) + beside + _TOOLS + tools_as_json(others)
 
     def parse(self, text: str) -> Parsed:
         scanned = scan(text, Marker(re.compile(_MARKER), _after))
@@ -243,11 +245,11 @@ class FinalOutputObject(WordDialect):
         if not values and isinstance(bare := bare_value(scanned.words), dict):
             values, scanned.words = [bare], ""
         if len(values) > 1:
-            raise Doubtful("there are two JSON objects; give exactly one")
+            raise AmbiguousText("there are two JSON objects; give exactly one")
         if values:
             return _parsed(read_output(values[0], self._aliases), scanned.words, scanned.thoughts)
         if "final_output" in scanned.words.lower():
-            raise Doubtful("there is no JSON object between <final_output> tags")
+            raise AmbiguousText("there is no JSON object between <final_output> tags")
         return Parsed((), scanned.words, scanned.thoughts)
 
     def calls(self, step: Step) -> str:
@@ -257,10 +259,10 @@ class FinalOutputObject(WordDialect):
 
 
 def _parsed(output: FinalOutput, words: str, thoughts: str) -> Parsed:
-    said = output.message_to_user if output.action in _WORDS_ARE_BESIDE else None
+    message = output.message_to_user if output.action in _WORDS_ARE_BESIDE else None
     return Parsed(
         calls=output.calls(),
-        text=words or said or "",
+        text=words or message or "",
         reasoning="\n\n".join(filter(None, (thoughts, output.reasoning))),
         wait=output.wait_strategy or "all",
         discards=output.discardable_steps,
@@ -292,9 +294,9 @@ def _single(call: ToolCallRecord) -> dict[str, JsonValue]:
     given = call.arguments if isinstance(call.arguments, dict) else {}
     match call.name:
         case "finish":
-            said = {"message_to_user": given["message"]} if given.get("message") else {}
+            message = {"message_to_user": given["message"]} if given.get("message") else {}
             rest = {name: value for name, value in given.items() if name != "message"}
-            return {"action": "Finish", **said, **({"parameters": rest} if rest else {})}
+            return {"action": "Finish", **message, **({"parameters": rest} if rest else {})}
         case "ask_human":
             question, options = given.get("question", ""), given.get("options", [])
             return {"action": "AskUser", "message_to_user": question, "options": options}
@@ -308,5 +310,5 @@ def _single(call: ToolCallRecord) -> dict[str, JsonValue]:
 def _after(text: str, end: int) -> int:
     close = _CLOSE.match(text, end)
     if close is None:
-        raise Doubtful("after the JSON object </final_output> must follow")
+        raise AmbiguousText("after the JSON object </final_output> must follow")
     return close.end()

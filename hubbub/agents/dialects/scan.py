@@ -18,7 +18,7 @@ from hubbub.strict_json import STRICT, NotJson, whole
 
 __all__ = [
     "MOST_CALLS",
-    "Doubtful",
+    "AmbiguousText",
     "Marker",
     "Scanned",
     "bare_value",
@@ -98,14 +98,14 @@ _FENCE = re.compile(r"```\w{0,12}[ \t]{0,8}\n?")
 _NEVER = re.compile(r"(?!)")
 
 
-class Doubtful(Exception):
+class AmbiguousText(Exception):
     """The text is ambiguous or invalid; the message is for the model that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
     """What announces a JSON value. `pattern` ends where the value begins; `after` gets the text and
-    the end of the value and returns the position to continue from, or raises `Doubtful`.
+    the end of the value and returns the position to continue from, or raises `AmbiguousText`.
     """
 
     pattern: re.Pattern[str]
@@ -131,7 +131,7 @@ def without_thoughts(text: str) -> tuple[str, str]:
 
 
 def scan(text: str, marker: Marker) -> Scanned:
-    """Scan the whole text. Raises `Doubtful` when a value is invalid or misplaced."""
+    """Scan the whole text. Raises `AmbiguousText` when a value is invalid or misplaced."""
     token = re.compile(f"{_OPEN}|{_CLOSE}|(?P<mark>{marker.pattern.pattern})", re.MULTILINE)
     values: list[JsonValue] = []
     words: list[str] = []
@@ -145,11 +145,11 @@ def scan(text: str, marker: Marker) -> Scanned:
                 value, end = _value(text, at)
                 values.append(value)
                 if len(values) > MOST_CALLS:
-                    raise Doubtful(f"there are more than {MOST_CALLS} calls in it")
+                    raise AmbiguousText(f"there are more than {MOST_CALLS} calls in it")
                 at = marker.after(text, end)
             case "close":  # some chat templates open the first thought themselves
                 if values:
-                    raise Doubtful(f"{found[0]} stands after a call, without its beginning")
+                    raise AmbiguousText(f"{found[0]} stands after a call, without its beginning")
                 thoughts += words
                 words = []
             case _:
@@ -175,13 +175,11 @@ def _value(text: str, at: int) -> tuple[JsonValue, int]:
     try:
         return read_value(text, at)
     except NotJson as exc:
-        raise Doubtful(str(exc)) from exc
+        raise AmbiguousText(str(exc)) from exc
 
 
 def _thought(text: str, at: int, tag: str) -> tuple[str, int]:
-    """The thought that begins at `at`, and where it ends: at the end of the text, if it is not
-    closed.
-    """
+    """The thought that begins at `at`, and its end; an unclosed one ends with the text."""
     close = re.compile(f"</{tag}>", re.IGNORECASE).search(text, at)
     return (text[at:], len(text)) if close is None else (text[at : close.start()], close.end())
 

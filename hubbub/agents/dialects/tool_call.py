@@ -20,11 +20,11 @@ from typing import Annotated
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from hubbub.agents.dialects.scan import Doubtful, Marker, bare_value, scan
-from hubbub.agents.dialects.words import Parsed, WordDialect, arguments_text, described
+from hubbub.agents.dialects.scan import AmbiguousText, Marker, bare_value, scan
+from hubbub.agents.dialects.text_dialect import Parsed, TextDialect, arguments_text, tools_as_json
 from hubbub.agents.models.base import CallRequest, ToolSpec
-from hubbub.agents.tools.schema import wrong_arguments
-from hubbub.agents.tools.ways_out import SHOW_PLAN
+from hubbub.agents.tools.schema import argument_errors
+from hubbub.agents.tools.standard_tools import SHOW_PLAN
 from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Step
@@ -37,7 +37,7 @@ _LONE = re.compile(_BEGIN, re.MULTILINE)
 _MORE = re.compile(r".*TOOL_CALL|[\s`*,;]{0,256}[{}\[\]]")
 
 _EXAMPLE = '{"tool_name": "finish", "parameters": {"message": "your answer"}}'
-_TOLD = f"""\
+_INTRODUCTION = f"""\
 # How to call tools
 
 A program reads your answers. To call a tool, write a line that begins with TOOL_CALL, followed by \
@@ -66,7 +66,7 @@ class _Call(BaseModel):
     id: Annotated[str, Field(validation_alias=AliasChoices("tool_id", "id"))] = ""
 
 
-class ToolCallLines(WordDialect):
+class ToolCallLines(TextDialect):
     """The dialect `tool_call`."""
 
     name: DialectName = "tool_call"
@@ -77,24 +77,24 @@ class ToolCallLines(WordDialect):
         "call `finish` that way if you are done."
     )
 
-    def told(self, tools: Sequence[ToolSpec]) -> str:
-        told = _TOLD
+    def instructions(self, tools: Sequence[ToolSpec]) -> str:
+        intro = _INTRODUCTION
         if tools and all(tool.name != FINISH for tool in tools):  # a role must call its one tool
             example = json.dumps({"tool_name": tools[0].name, "parameters": {}})
-            told = told.replace(_EXAMPLE, example)
-        return told + described(tools)
+            intro = intro.replace(_EXAMPLE, example)
+        return intro + tools_as_json(tools)
 
     def parse(self, text: str) -> Parsed:
         scanned = scan(text, Marker(re.compile(_MARKER), _after))
         values = scanned.values
         if _LONE.search(scanned.words):
-            raise Doubtful("TOOL_CALL is not followed by a JSON object")
+            raise AmbiguousText("TOOL_CALL is not followed by a JSON object")
         if not values and isinstance(bare := bare_value(scanned.words), dict):
             if not bare.keys() & {"tool_name", "name"}:
-                raise Doubtful("a JSON object without TOOL_CALL before it is no call")
+                raise AmbiguousText("a JSON object without TOOL_CALL before it is no call")
             values, scanned.words = [bare], ""
         if not values and "TOOL_CALL" in scanned.words:
-            raise Doubtful("TOOL_CALL does not begin its line")
+            raise AmbiguousText("TOOL_CALL does not begin its line")
         calls = tuple(call for value in values for call in _calls(value))
         return Parsed(calls, scanned.words, scanned.thoughts)
 
@@ -106,7 +106,7 @@ class ToolCallLines(WordDialect):
 def _calls(value: JsonValue) -> list[CallRequest]:
     found = value if isinstance(value, list) else [value]
     if not found:
-        raise Doubtful("the list after TOOL_CALL is empty")
+        raise AmbiguousText("the list after TOOL_CALL is empty")
     return [_call(one) for one in found]
 
 
@@ -114,9 +114,9 @@ def _call(value: JsonValue) -> CallRequest:
     try:
         call = _Call.model_validate(value)
     except ValidationError as exc:
-        raise Doubtful(
+        raise AmbiguousText(
             f"the object after TOOL_CALL has `tool_name` and `parameters`, nothing else: "
-            f"{wrong_arguments(exc)}"
+            f"{argument_errors(exc)}"
         ) from exc
     return CallRequest(call.id, call.tool_name, arguments_text(call.parameters))
 
@@ -124,5 +124,5 @@ def _call(value: JsonValue) -> CallRequest:
 def _after(text: str, end: int) -> int:
     """Nothing that could be another call may follow on the line, nor a lone object below it."""
     if _MORE.match(text, end):
-        raise Doubtful("something follows the JSON object; begin each call with TOOL_CALL")
+        raise AmbiguousText("something follows the JSON object; begin each call with TOOL_CALL")
     return end

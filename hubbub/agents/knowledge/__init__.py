@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hubbub.agents.knowledge.base import Hit, KnowledgeBase, Limits, SearchResult
+from hubbub.agents.knowledge.base import Hit, KnowledgeBase, KnowledgeLimits, SearchResult
 from hubbub.agents.knowledge.tool import SEARCH_KNOWLEDGE, SearchKnowledge
 
 __all__ = [
     "SEARCH_KNOWLEDGE",
     "Hit",
     "KnowledgeBase",
-    "Limits",
+    "KnowledgeLimits",
     "SearchKnowledge",
     "SearchResult",
 ]

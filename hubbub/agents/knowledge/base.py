@@ -23,14 +23,14 @@ from hubbub.logs import get_logger
 
 __all__ = [
     "MOST_HITS",
-    "Found",
     "Hit",
     "KnowledgeBase",
-    "Limits",
+    "KnowledgeFile",
+    "KnowledgeLimits",
     "Scan",
     "SearchResult",
     "Signature",
-    "Unreadable",
+    "UnreadableFile",
     "read_text",
     "scan",
 ]
@@ -44,7 +44,7 @@ _MOST_ENTRIES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class KnowledgeLimits:
     """How much is searched. What exceeds a limit is left out and reported."""
 
     max_file: int = 1024 * 1024
@@ -64,7 +64,7 @@ class Signature(NamedTuple):
     size: int
 
 
-class Found(NamedTuple):
+class KnowledgeFile(NamedTuple):
     """A file to be searched."""
 
     path: Path
@@ -73,7 +73,7 @@ class Found(NamedTuple):
     signature: Signature
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file that cannot be searched; the text says why."""
 
 
@@ -81,7 +81,7 @@ class Unreadable(Exception):
 class Scan:
     """The content of the folders at one moment."""
 
-    files: list[Found] = field(default_factory=list)
+    files: list[KnowledgeFile] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """What is left out, and why."""
     _size: int = 0
@@ -89,7 +89,7 @@ class Scan:
     _too_many: int = 0
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
-    def add(self, found: Found, limits: Limits) -> None:
+    def add(self, found: KnowledgeFile, limits: KnowledgeLimits) -> None:
         """Add a file, unless it is known under another name or exceeds a limit."""
         device, inode, _, size = found.signature
         if (device, inode) in self._seen:
@@ -108,18 +108,18 @@ class Scan:
         self._entries += 1
         return self._entries <= _MOST_ENTRIES
 
-    def closed(self, limits: Limits) -> Scan:
+    def closed(self, limits: KnowledgeLimits) -> Scan:
         """With the problems that are known only at the end."""
         if self._too_many:
-            said = f"{limits.max_files} files (max_files) or {limits.max_size} bytes (max_size)"
-            self.problems.append(f"{self._too_many} further files: there are more than {said}")
+            limit = f"{limits.max_files} files (max_files) or {limits.max_size} bytes (max_size)"
+            self.problems.append(f"{self._too_many} further files: there are more than {limit}")
         if self._entries > _MOST_ENTRIES:
-            said = f"there are more than {_MOST_ENTRIES} files and folders of any kind"
-            self.problems.append(f"the rest of the folders: {said}")
+            limit = f"there are more than {_MOST_ENTRIES} files and folders of any kind"
+            self.problems.append(f"the rest of the folders: {limit}")
         return self
 
 
-def scan(folders: Mapping[str, Path], limits: Limits) -> Scan:
+def scan(folders: Mapping[str, Path], limits: KnowledgeLimits) -> Scan:
     """All Markdown below the folders, by name; the keys of `folders` become prefixes of the names.
 
     Names that begin with a dot are left out. A link to a file counts if its target is below the
@@ -171,7 +171,7 @@ def _listed(path: str, label: str, scan: Scan) -> list[os.DirEntry[str]]:
         return []
 
 
-def _found(name: str, path: str) -> Found | None:
+def _found(name: str, path: str) -> KnowledgeFile | None:
     """The file at `path`, if it is a regular file."""
     try:
         about = os.lstat(path)
@@ -179,32 +179,32 @@ def _found(name: str, path: str) -> Found | None:
         return None  # deleted since the folder was read
     if not stat.S_ISREG(about.st_mode):
         return None
-    return Found(Path(path), name, _signature(about))
+    return KnowledgeFile(Path(path), name, _signature(about))
 
 
 def _signature(about: os.stat_result) -> Signature:
     return Signature(about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
 
 
-def read_text(found: Found, limits: Limits) -> str:
-    """The text of a file. Raises `Unreadable` if it is not text, or no longer the same file."""
+def read_text(found: KnowledgeFile, limits: KnowledgeLimits) -> str:
+    """The text of a file. Raises `UnreadableFile` if it is not text, or no longer the same file."""
     try:
         data = _read(found, limits.max_file)
     except OSError as exc:
-        raise Unreadable(exc.strerror or str(exc)) from exc
+        raise UnreadableFile(exc.strerror or str(exc)) from exc
     if len(data) > limits.max_file:
-        raise Unreadable(f"larger than {limits.max_file} bytes (max_file)")
+        raise UnreadableFile(f"larger than {limits.max_file} bytes (max_file)")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
-        raise Unreadable(f"not UTF-8 text (line {line})") from None
+        raise UnreadableFile(f"not UTF-8 text (line {line})") from None
     if "\0" in text:
-        raise Unreadable("not text: it has a NUL character")
+        raise UnreadableFile("not text: it has a NUL character")
     return text
 
 
-def _read(found: Found, most: int) -> bytes:
+def _read(found: KnowledgeFile, most: int) -> bytes:
     """The bytes of exactly the file that was found.
 
     Neither a link nor a pipe in its place is opened.
@@ -213,7 +213,7 @@ def _read(found: Found, most: int) -> bytes:
     with open(os.open(found.path, flags), "rb") as file:
         about = os.fstat(file.fileno())
         if (about.st_dev, about.st_ino) != found.signature[:2] or not stat.S_ISREG(about.st_mode):
-            raise Unreadable("replaced while it was read")
+            raise UnreadableFile("replaced while it was read")
         return file.read(most + 1)
 
 
@@ -275,10 +275,10 @@ class KnowledgeBase:
     Raises `ConfigError` when a folder does not exist, or SQLite has no full-text search.
     """
 
-    def __init__(self, folders: Sequence[Path], limits: Limits | None = None):
+    def __init__(self, folders: Sequence[Path], limits: KnowledgeLimits | None = None):
         self.folders = _labelled([folder.absolute() for folder in folders])
         """By the prefixes of file names in hits; a single folder has none."""
-        self._limits = limits or Limits()
+        self._limits = limits or KnowledgeLimits()
         for folder in self.folders.values():
             if not folder.is_dir():
                 raise ConfigError("this folder does not exist", shown_path(folder))
@@ -326,11 +326,11 @@ class KnowledgeBase:
                 self._known[file.name] = self._read(index, file, known)
         return index
 
-    def _read(self, index: Index, file: Found, before: _Known | None) -> _Known:
+    def _read(self, index: Index, file: KnowledgeFile, before: _Known | None) -> _Known:
         now = time.time_ns()
         try:
             text = read_text(file, self._limits)
-        except Unreadable as exc:
+        except UnreadableFile as exc:
             index.remove([file.name])
             log.warning("file of the knowledge is left out", file=file.name, reason=str(exc))
             return _Known(file.signature, now, problem=str(exc))

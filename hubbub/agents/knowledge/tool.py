@@ -12,7 +12,7 @@ from hubbub.agents.knowledge.base import MOST_HITS, Hit, KnowledgeBase, SearchRe
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool
 from hubbub.agents.tools.policy import ToolOverrides
-from hubbub.agents.tools.threads import run_in_thread
+from hubbub.agents.tools.worker_thread import run_in_thread
 
 __all__ = ["SEARCH_KNOWLEDGE", "SearchKnowledge"]
 
@@ -64,24 +64,24 @@ class SearchKnowledge(ReadingTool):
         query, limit = str(arguments["query"]), arguments.get("limit", USUAL_HITS)
         assert isinstance(limit, int | float), "arguments are checked by the schema"
         found = await run_in_thread(partial(self._base.search, query, int(limit)))
-        return json.dumps(_told(found), ensure_ascii=False)
+        return json.dumps(_shown(found), ensure_ascii=False)
 
 
 def _named(base: KnowledgeBase) -> str:
     return ", ".join(label or folder.name for label, folder in base.folders.items())
 
 
-def _told(found: SearchResult) -> dict[str, JsonValue]:
+def _shown(found: SearchResult) -> dict[str, JsonValue]:
     hits: list[JsonValue] = [dict(hit._asdict()) for hit in found.hits]
-    told: dict[str, JsonValue] = {"hits": hits}
+    shown: dict[str, JsonValue] = {"hits": hits}
     if found.matches > len(hits):
-        told["matches"] = found.matches
+        shown["matches"] = found.matches
     if not hits:
-        told["hint"] = "nothing was found: try other words, or fewer"
-        told["documents"] = _some(found.titles, _MOST_TITLES)
+        shown["hint"] = "nothing was found: try other words, or fewer"
+        shown["documents"] = _some(found.titles, _MOST_TITLES)
     if found.problems:
-        told["not_searched"] = _some(found.problems, _MOST_PROBLEMS)
-    return told
+        shown["not_searched"] = _some(found.problems, _MOST_PROBLEMS)
+    return shown
 
 
 def _some(texts: tuple[str, ...], most: int) -> list[JsonValue]:

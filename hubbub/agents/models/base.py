@@ -15,7 +15,15 @@ from hubbub.agents.turn.chat import ChatMessage
 from hubbub.config.agents import ModelSettings
 from hubbub.protocol.turns import Compressed, WaitStrategy, Window
 
-__all__ = ["Answer", "CallRequest", "Delta", "Model", "OnDelta", "Question", "ToolSpec"]
+__all__ = [
+    "CallRequest",
+    "ChatModel",
+    "Completion",
+    "CompletionRequest",
+    "Delta",
+    "OnDelta",
+    "ToolSpec",
+]
 
 
 @dataclass(frozen=True)
@@ -26,13 +34,13 @@ class ToolSpec:
     description: str
     parameters: dict[str, JsonValue]
     """The JSON Schema of its arguments, an object; calls are validated by it."""
-    told: dict[str, JsonValue] | None = None
+    shown: dict[str, JsonValue] | None = None
     """The schema shown to models, if that is less: rarely needed arguments are left out."""
 
     @cached_property
     def offered(self) -> dict[str, JsonValue]:
         """The schema offered to models, limited to what all engines accept."""
-        return portable(self.parameters if self.told is None else self.told)
+        return portable(self.parameters if self.shown is None else self.shown)
 
     @cached_property
     def strict(self) -> dict[str, JsonValue] | None:
@@ -46,7 +54,7 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CompletionRequest:
     """A request to a model. Without `tools` it answers in text."""
 
     messages: Sequence[ChatMessage]
@@ -69,7 +77,7 @@ class CallRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Completion:
     """A model's answer (completion). `finish_reason` is the endpoint's: `tool_calls`, `length`, ...
 
     `cost_usd` is None if it is not known: without a price, or without a token count. The fields
@@ -110,7 +118,7 @@ class Delta:
 OnDelta: TypeAlias = Callable[[Delta], None]
 
 
-class Model(Protocol):
+class ChatModel(Protocol):
     """A model at an endpoint."""
 
     @property
@@ -118,7 +126,9 @@ class Model(Protocol):
         """As in the turn's record."""
         ...
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         """The model's answer. `on_delta` receives it as it is written, if the endpoint streams.
 
         Raises `ModelError` when there is no answer and retrying will not help; its subclasses

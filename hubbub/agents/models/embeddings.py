@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from hubbub.agents.models.openai import Redaction, complaint
+from hubbub.agents.models.openai import Redaction, error_message
 from hubbub.config.agents import ModelConfig
 from hubbub.errors import ModelError
 
@@ -57,11 +57,11 @@ class Embeddings:
             answer = await self._client.embeddings.create(
                 model=self._config.model, input=list(texts), encoding_format="float"
             )
-            told = sorted(answer.data, key=lambda one: one.index)
-            found: list[Vector] = [array("f", one.embedding) for one in told]
+            ordered = sorted(answer.data, key=lambda one: one.index)
+            found: list[Vector] = [array("f", one.embedding) for one in ordered]
         except self._errors as exc:
-            said = complaint(getattr(exc, "body", None), str(exc))
-            raise ModelError(self._failed(" ".join(said.split())[:300])) from exc
+            message = error_message(getattr(exc, "body", None), str(exc))
+            raise ModelError(self._failed(" ".join(message.split())[:300])) from exc
         except (AttributeError, TypeError, ValueError) as exc:
             raise ModelError(self._failed("its answer is none")) from exc
         if len(found) != len(texts) or len({len(vector) for vector in found}) > 1:
@@ -70,8 +70,8 @@ class Embeddings:
 
     async def kept(self, texts: Sequence[str]) -> list[Vector]:
         """The same, cached while model, endpoint and texts stay the same. Raises `ModelError`."""
-        said = json.dumps([self._config.base_url, self._config.model, *texts])
-        fingerprint = hashlib.sha256(said.encode()).hexdigest()
+        identity = json.dumps([self._config.base_url, self._config.model, *texts])
+        fingerprint = hashlib.sha256(identity.encode()).hexdigest()
         found = self._kept.get(fingerprint)
         if found is None:
             file = self._folder / f"{fingerprint}.json"

@@ -12,9 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
+from hubbub.agents.models.base import Completion, CompletionRequest, Delta, OnDelta, ToolSpec
 from hubbub.agents.models.portable_schema import without_nulls
-from hubbub.agents.models.reading import Unreadable, read_answer, read_response
 from hubbub.agents.models.requests import (
     Request,
     chat_request,
@@ -22,9 +21,10 @@ from hubbub.agents.models.requests import (
     responses_request,
     tool_of,
 )
+from hubbub.agents.models.responses import UnreadableResponse, read_answer, read_response
 from hubbub.agents.models.streams import Assembly, ResponseAssembly
 from hubbub.agents.prompt.escape import reveal
-from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
+from hubbub.agents.prompt.tokens import TokenCounter, TokenEstimate, question_tokens
 from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig
 from hubbub.errors import FormRefused, ModelError, ToolsRefused
@@ -37,7 +37,7 @@ __all__ = [
     "BETWEEN_STREAMS",
     "OpenAIModel",
     "Redaction",
-    "complaint",
+    "error_message",
     "refuses_form",
     "refuses_tools",
 ]
@@ -71,20 +71,20 @@ _OF_MESSAGES = re.compile(r"\bmessages\b|\brole\b|tool_call_id|\btool_calls\b", 
 _MOST = 2000
 
 
-def complaint(body: object, otherwise: str) -> str:
+def error_message(body: object, otherwise: str) -> str:
     """The endpoint's error message: a text in the body of the error, if there is one."""
     if isinstance(body, dict):
         fields: dict[str, JsonValue] = body
-        told = next((fields[key] for key in ("message", "detail") if fields.get(key)), None)
-        return otherwise if told is None else str(told)
+        message = next((fields[key] for key in ("message", "detail") if fields.get(key)), None)
+        return otherwise if message is None else str(message)
     return body if isinstance(body, str) else otherwise
 
 
-def refuses_tools(told: str) -> bool:
+def refuses_tools(message: str) -> bool:
     """Whether the error message refuses tools, or requiring them."""
-    told = told[:_MOST]
-    found = _REFUSED.search(told)
-    return found is not None and _OF_MESSAGES.search(told, 0, found.start()) is None
+    message = message[:_MOST]
+    found = _REFUSED.search(message)
+    return found is not None and _OF_MESSAGES.search(message, 0, found.start()) is None
 
 
 _FORM = re.compile(
@@ -92,9 +92,9 @@ _FORM = re.compile(
 )
 
 
-def refuses_form(told: str) -> bool:
+def refuses_form(message: str) -> bool:
     """Whether the error message refuses the response format."""
-    return _FORM.search(told[:_MOST]) is not None
+    return _FORM.search(message[:_MOST]) is not None
 
 
 # Hiding an endpoint's secrets in messages. Pure.
@@ -118,8 +118,8 @@ class Redaction:
         if user:
             _, _, password = user.partition(":")
             secrets |= {user, unquote(user), password, unquote(password), _basic(user)}
-        told = sorted(filter(None, secrets), key=len, reverse=True)
-        self._secret = re.compile("|".join(map(_pattern, told)) or r"(?!)")
+        by_length = sorted(filter(None, secrets), key=len, reverse=True)
+        self._secret = re.compile("|".join(map(_pattern, by_length)) or r"(?!)")
 
     def __call__(self, text: str) -> str:
         return self._secret.sub(_HIDDEN, text)
@@ -168,7 +168,7 @@ class OpenAIModel:
         self._create: Any = api.with_raw_response.create  # keywords of a function with very many
         self._tools: tuple[Sequence[ToolSpec], list[dict[str, object]]] = ((), [])
         self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
-        self._counter: TokenCounter = Estimate()
+        self._counter: TokenCounter = TokenEstimate()
 
     @property
     def name(self) -> str:
@@ -182,7 +182,9 @@ class OpenAIModel:
     async def close(self) -> None:
         await self._client.close()
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         """Ask once. An interrupted stream is requested again, up to `retries` times."""
         try:
             if self._config.stream:
@@ -196,26 +198,26 @@ class OpenAIModel:
             if question.tools and self._refuses(exc, refuses_tools):
                 raise ToolsRefused(self._advice(exc)) from exc
             raise ModelError(self._advice(exc)) from exc
-        except (_Broken, Unreadable) as exc:
+        except (_IncompleteAnswer, UnreadableResponse) as exc:
             raise ModelError(self._redacted(f"{self._place} {exc}")) from exc
         except (ValueError, RecursionError) as exc:
-            told = "answers with something that is no JSON; is base_url right?"
-            raise ModelError(f"{self._place} {told}") from exc
+            problem = "answers with something that is no JSON; is base_url right?"
+            raise ModelError(f"{self._place} {problem}") from exc
 
-    def _without_nulls(self, answer: Answer, question: Question) -> Answer:
-        """The answer without the nulls that strict schemas require in place of omitted
-        arguments.
-        """
+    def _without_nulls(self, answer: Completion, question: CompletionRequest) -> Completion:
+        """The answer without the nulls that stand for arguments in strict schemas."""
         strict = {tool.name: tool for tool in question.tools if tool.strict is not None}
         if not answer.calls or not is_strict(self._config):
             return answer
         calls = [
-            replace(c, arguments=_left_out(strict[c.name], c.arguments)) if c.name in strict else c
+            replace(c, arguments=_drop_nulls(strict[c.name], c.arguments))
+            if c.name in strict
+            else c
             for c in answer.calls
         ]
         return replace(answer, calls=tuple(calls))
 
-    def _counted(self, answer: Answer, question: Question) -> Answer:
+    def _counted(self, answer: Completion, question: CompletionRequest) -> Completion:
         """The answer with its tokens, estimated if the endpoint does not count them, and with its
         cost, if they are counted.
         """
@@ -229,12 +231,12 @@ class OpenAIModel:
         notes = (*answer.notes, note)
         return replace(answer, tokens_in=tokens_in, tokens_out=tokens_out, notes=notes)
 
-    async def _whole(self, question: Question) -> Answer:
+    async def _whole(self, question: CompletionRequest) -> Completion:
         response = await self._send(self._request(question))
         read = read_response if self._by_responses else read_answer
-        return _noted(read(response.http_response.json()), response.retries_taken)
+        return _with_retry_notes(read(response.http_response.json()), response.retries_taken)
 
-    async def _streamed(self, question: Question, on_delta: OnDelta | None) -> Answer:
+    async def _streamed(self, question: CompletionRequest, on_delta: OnDelta | None) -> Completion:
         request = self._request(question)
         request["stream"] = True
         if not self._by_responses:
@@ -247,8 +249,8 @@ class OpenAIModel:
                 assembly = (ResponseAssembly if self._by_responses else Assembly)(attempt)
                 async with response.parse(to=self._openai.AsyncStream[JsonValue]) as stream:
                     answer = await _assemble(stream, assembly, on_delta)
-                return _noted(answer, refused, attempt - 1)
-            except (self._openai.APIConnectionError, _Broken, ValueError):
+                return _with_retry_notes(answer, refused, attempt - 1)
+            except (self._openai.APIConnectionError, _IncompleteAnswer, ValueError):
                 if attempt > self._config.retries:
                     raise
             named_s = _seconds(response.headers.get("retry-after"))
@@ -265,16 +267,16 @@ class OpenAIModel:
             plain["messages"] = ()  # required; replaced by those in the body
         return await self._create(**plain)
 
-    def _request(self, question: Question) -> Request:
+    def _request(self, question: CompletionRequest) -> Request:
         config = self._config
         if question.settings is not None:
             config = config.with_settings(question.settings)
-        tools = self._told(question.tools)
+        tools = self._tool_list(question.tools)
         if config.api == "responses":
             return _untyped(responses_request(config, question, tools))
         return _untyped(chat_request(config, question, tools), messages=())
 
-    def _told(self, tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
+    def _tool_list(self, tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
         if self._tools[0] != tools:  # a fast check if they are the same objects
             self._tools = (tools, [tool_of(tool, self._config) for tool in tools])
         return self._tools[1]
@@ -299,7 +301,7 @@ class OpenAIModel:
             case openai.APIStatusError():
                 return f"{self._place} {self._status_advice(exc, key)}"
             case _:
-                return f"{self._place} failed: {self._said(exc)}"
+                return f"{self._place} failed: {self._short_message(exc)}"
 
     def _refuses(self, exc: Exception, says: Callable[[str], bool]) -> bool:
         """Whether the endpoint refuses a feature, as `says` detects in its message."""
@@ -307,13 +309,13 @@ class OpenAIModel:
             return False
         if exc.status_code not in _REFUSALS:
             return False
-        return says(complaint(exc.body, exc.message))
+        return says(error_message(exc.body, exc.message))
 
-    def _said(self, exc: Exception) -> str:
+    def _short_message(self, exc: Exception) -> str:
         """The beginning of the error message, on one line."""
         words = str(exc)
         if isinstance(exc, self._openai.APIStatusError):
-            words = complaint(exc.body, exc.message)
+            words = error_message(exc.body, exc.message)
         return " ".join(reveal(self._redacted(words)).split())[:300]
 
     def _status_advice(self, exc: APIStatusError, key: str) -> str:
@@ -326,20 +328,20 @@ class OpenAIModel:
             return "refused because of too many requests or a used-up quota (429); try later"
         if status >= 500:
             tries = self._config.retries + 1
-            return f"failed ({status}) in every one of {tries} attempts: {self._said(exc)}"
+            return f"failed ({status}) in every one of {tries} attempts: {self._short_message(exc)}"
         hint = ""
         if "tool_choice" in exc.message and self._config.tool_choice == "required":
             hint = f"; set {key}.tool_choice to auto"
         elif self._refuses(exc, refuses_tools):
             hint = f"; set {key}.dialect to tool_call"
-        return f"refused the request ({status}): {self._said(exc)}{hint}"
+        return f"refused the request ({status}): {self._short_message(exc)}{hint}"
 
 
 _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
 """Status codes with which servers refuse unsupported features: llama.cpp uses 500."""
 
 
-class _Broken(Exception):
+class _IncompleteAnswer(Exception):
     """The endpoint's answer is incomplete."""
 
 
@@ -352,7 +354,7 @@ def _seconds(named: str | None) -> float:
     return seconds if 0 < seconds <= _LONGEST_NAMED_S else 0.0
 
 
-def _left_out(tool: ToolSpec, arguments: str) -> str:
+def _drop_nulls(tool: ToolSpec, arguments: str) -> str:
     try:
         given = json.loads(arguments)
     except ValueError:
@@ -371,17 +373,17 @@ def _untyped(request: Request, **required: object) -> Request:
     return {**required, **own, "extra_body": {**request, **extra}}
 
 
-def _written(answer: Answer) -> str:
+def _written(answer: Completion) -> str:
     """All text that a model has written."""
     calls = (part for call in answer.calls for part in (call.name, call.arguments))
     return "\n".join(filter(None, (answer.reasoning, answer.text, *calls)))
 
 
-def _used(answer: Answer) -> tuple[int, int]:
+def _used(answer: Completion) -> tuple[int, int]:
     return answer.tokens_in, answer.tokens_out
 
 
-def _noted(answer: Answer, refused: int, broken: int = 0) -> Answer:
+def _with_retry_notes(answer: Completion, refused: int, broken: int = 0) -> Completion:
     """The answer with notes on how often it had to be requested again."""
     notes = list(answer.notes)
     if refused:
@@ -395,16 +397,16 @@ async def _assemble(
     stream: AsyncStream[JsonValue],
     assembly: Assembly | ResponseAssembly,
     on_delta: OnDelta | None,
-) -> Answer:
-    """Join the chunks of a stream. Raises `_Broken` if it ends early."""
-    hear = on_delta or _nobody
+) -> Completion:
+    """Join the chunks of a stream. Raises `_IncompleteAnswer` if it ends early."""
+    hear = on_delta or _ignore
     async for chunk in stream:
         for delta in assembly.add(chunk):
             hear(delta)
     if not assembly.over:
-        raise _Broken("broke off in the middle of its answer, again and again")
+        raise _IncompleteAnswer("broke off in the middle of its answer, again and again")
     return assembly.answer()
 
 
-def _nobody(delta: Delta) -> None:
+def _ignore(delta: Delta) -> None:
     """Ignores the delta."""

@@ -157,9 +157,7 @@ class _Writer:
     # References ---------------------------------------------------------------------------------
 
     def _flat(self, schema: JsonValue, within: frozenset[str]) -> tuple[Schema, frozenset[str]]:
-        """The schema with its reference and its `allOf` inlined. A recursive reference, or one to
-        nothing, is dropped.
-        """
+        """The schema with `$ref` and `allOf` inlined; recursive or broken references vanish."""
         self._parts += 1
         if not isinstance(schema, dict) or self._parts > _MOST_PARTS:
             return {}, within
@@ -207,9 +205,9 @@ def _options(flat: Schema) -> list[Schema]:
         options = flat.get(key)
         if not isinstance(options, list):
             continue
-        said = [option for option in options if isinstance(option, dict)]
-        if said and all(option.keys() & _SAYS_A_KIND for option in said):
-            return [_merged(rest, option) for option in said]
+        schemas = [option for option in options if isinstance(option, dict)]
+        if schemas and all(option.keys() & _SAYS_A_KIND for option in schemas):
+            return [_merged(rest, option) for option in schemas]
     return []
 
 
@@ -240,10 +238,10 @@ def _names(schema: Mapping[str, JsonValue]) -> Iterator[str]:
 
 
 def _enumeration(choices: Sequence[JsonValue], nullable: bool) -> Schema:
-    said = [choice for choice in choices if nullable or choice is not None] or [None]
-    kinds = {_KINDS[type(choice)] for choice in said}
+    values = [choice for choice in choices if nullable or choice is not None] or [None]
+    kinds = {_KINDS[type(choice)] for choice in values}
     kind: Schema = {"type": kinds.pop()} if len(kinds) == 1 and kinds <= _PLAIN else {}
-    return {**kind, "enum": [*said]}
+    return {**kind, "enum": [*values]}
 
 
 def _at_least_one(flat: Schema, key: str) -> Schema:
@@ -265,8 +263,8 @@ def _words(flat: Schema) -> Schema:
     only if there is no other description, because a model that violates it gets an error anyway.
     """
     words: Schema = {}
-    said = flat.get("description")
-    parts = said.split() if isinstance(said, str) else []
+    description = flat.get("description")
+    parts = description.split() if isinstance(description, str) else []
     rules = ("format",) if parts else ("format", "pattern")
     parts += [f"({key}: {flat[key]})" for key in rules if _is_short(flat.get(key))]
     if parts:
@@ -289,9 +287,9 @@ def strict(schema: Mapping[str, JsonValue]) -> Schema | None:
     written: Schema = {key: value for key, value in schema.items() if key not in _NOT_STRICT}
     match schema:
         case {"anyOf": [*options]}:
-            told = [strict(option) for option in options if isinstance(option, dict)]
-            written["anyOf"] = [option for option in told if option is not None]
-            return written if None not in told else None
+            strict_options = [strict(option) for option in options if isinstance(option, dict)]
+            written["anyOf"] = [option for option in strict_options if option is not None]
+            return written if None not in strict_options else None
         case {"type": "array", "items": dict(items)}:
             inner = strict(items)
             return None if inner is None else {**written, "items": inner}

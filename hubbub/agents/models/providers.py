@@ -6,15 +6,15 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TypeAlias
 
-from hubbub.agents.models.base import Model
+from hubbub.agents.models.base import ChatModel
 from hubbub.config.agents import ModelConfig
 
 __all__ = ["OPENER", "OpenModel", "open_endpoint", "open_model"]
 
-OpenModel: TypeAlias = Callable[[ModelConfig, str], Model]
+OpenModel: TypeAlias = Callable[[ModelConfig, str], ChatModel]
 
 
-def open_endpoint(config: ModelConfig, label: str = "default") -> Model:
+def open_endpoint(config: ModelConfig, label: str = "default") -> ChatModel:
     """The real endpoint of a config."""
     from hubbub.agents.models.openai import OpenAIModel  # slow to import
 
@@ -25,8 +25,6 @@ OPENER: ContextVar[OpenModel] = ContextVar("OPENER", default=open_endpoint)
 """Opens the models of agents that run in this context; a recording may replace it."""
 
 
-def open_model(config: ModelConfig, label: str = "default") -> Model:
-    """The model of a config; the caller must `close` it. `label` is its name in the section
-    `models`.
-    """
+def open_model(config: ModelConfig, label: str = "default") -> ChatModel:
+    """The model of a config, which the caller must `close`. `label`: its name in `models`."""
     return OPENER.get()(config, label)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.models.base import CompletionRequest, ToolSpec
 from hubbub.agents.models.portable_schema import strict
 from hubbub.agents.turn.chat import ChatMessage
 from hubbub.config.agents import ModelConfig
@@ -46,7 +46,7 @@ def tool_of(tool: ToolSpec, config: ModelConfig) -> dict[str, object]:
 
 
 def chat_request(
-    config: ModelConfig, question: Question, tools: Sequence[Mapping[str, object]]
+    config: ModelConfig, question: CompletionRequest, tools: Sequence[Mapping[str, object]]
 ) -> Request:
     """A request of Chat Completions."""
     request: Request = {"model": config.model, "messages": question.messages}
@@ -64,15 +64,15 @@ def chat_request(
 
 
 def responses_request(
-    config: ModelConfig, question: Question, tools: Sequence[Mapping[str, object]]
+    config: ModelConfig, question: CompletionRequest, tools: Sequence[Mapping[str, object]]
 ) -> Request:
     """A request of the Responses API, stateless: the hub's record is the history."""
-    said = [m["content"] or "" for m in question.messages if m["role"] == "system"]
+    instructions = [m["content"] or "" for m in question.messages if m["role"] == "system"]
     items = [item for message in question.messages for item in _items(message)]
     request: Request = {"model": config.model, "input": items, "store": False}
     request |= _common(config, question, tools)
-    if said:
-        request["instructions"] = "\n\n".join(said)
+    if instructions:
+        request["instructions"] = "\n\n".join(instructions)
     if config.reasoning_effort is not None:
         request["reasoning"] = {"effort": config.reasoning_effort}
     form = _form(config, question)
@@ -86,7 +86,7 @@ def responses_request(
 
 
 def _common(
-    config: ModelConfig, question: Question, tools: Sequence[Mapping[str, object]]
+    config: ModelConfig, question: CompletionRequest, tools: Sequence[Mapping[str, object]]
 ) -> Request:
     request: Request = {}
     if tools:  # endpoints refuse an empty list, and a choice without tools
@@ -98,17 +98,17 @@ def _common(
     return request
 
 
-def _form(config: ModelConfig, question: Question) -> dict[str, JsonValue] | None:
+def _form(config: ModelConfig, question: CompletionRequest) -> dict[str, JsonValue] | None:
     """The response format."""
     if question.form is None:
         return config.response_format
     schema = strict(question.form)
-    told: dict[str, JsonValue] = {
+    json_schema: dict[str, JsonValue] = {
         "name": "answer",
         "schema": question.form if schema is None else schema,
         "strict": schema is not None,
     }
-    return {"type": "json_schema", "json_schema": told}
+    return {"type": "json_schema", "json_schema": json_schema}
 
 
 def _items(message: ChatMessage) -> Iterator[dict[str, object]]:

@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer, CallRequest, Delta
-from hubbub.agents.models.reading import (
+from hubbub.agents.models.base import CallRequest, Completion, Delta
+from hubbub.agents.models.responses import (
     NO_FUNCTION,
     Object,
-    Unreadable,
+    UnreadableResponse,
     arguments_of,
     calls_of,
     choice_of,
     function_of,
     read_response,
     reason_of,
+    reasoning_of,
+    string_of,
     text_of,
-    thought_of,
-    used,
-    word_of,
+    token_usage,
 )
 
 __all__ = ["Assembly", "ResponseAssembly"]
 
 
 @dataclass(slots=True)
-class _Growing:
+class _PartialCall:
     """A call that arrives piece by piece: the `n`th of the answer."""
 
     n: int
@@ -75,13 +75,13 @@ class _Piece:
     @classmethod
     def read(cls, given: JsonValue) -> _Piece:
         if not isinstance(given, dict):
-            raise Unreadable(NO_FUNCTION)
+            raise UnreadableResponse(NO_FUNCTION)
         function = function_of(given) or {}
         index = given.get("index")
         return cls(
             index=index if isinstance(index, int) else None,
-            id=word_of(given.get("id")),
-            name=word_of(function.get("name")),
+            id=string_of(given.get("id")),
+            name=string_of(function.get("name")),
             arguments=arguments_of(function),
         )
 
@@ -95,12 +95,12 @@ class Assembly:
         self._attempt = attempt
         self._text: list[str] = []
         self._thoughts: list[str] = []
-        self._calls: list[_Growing] = []
+        self._calls: list[_PartialCall] = []
         self._used = 0, 0
         self._reason: str | None = None
 
     def add(self, chunk: JsonValue) -> list[Delta]:
-        """Take in a chunk; an empty one does no harm. Raises `Unreadable`."""
+        """Take in a chunk; an empty one does no harm. Raises `UnreadableResponse`."""
         if not isinstance(chunk, dict):
             return []
         self._count(chunk)
@@ -110,12 +110,12 @@ class Assembly:
         self.over = self.over or choice.get("finish_reason") is not None
         self._reason = reason_of(choice) or self._reason
         delta = choice.get("delta")
-        return self._said(delta) if isinstance(delta, dict) else []
+        return self._add_delta(delta) if isinstance(delta, dict) else []
 
-    def answer(self) -> Answer:
+    def answer(self) -> Completion:
         """The complete answer; tokens that are not counted are 0."""
         tokens_in, tokens_out = self._used
-        return Answer(
+        return Completion(
             text="".join(self._text) or None,
             calls=tuple(call.made() for call in self._calls),
             tokens_in=tokens_in,
@@ -126,33 +126,31 @@ class Assembly:
 
     def _count(self, chunk: Object) -> None:
         """The last count is used: some endpoints count as they go."""
-        before, now = self._used, used(chunk)
+        before, now = self._used, token_usage(chunk)
         self._used = now[0] or before[0], now[1] or before[1]
 
-    def _said(self, delta: Object) -> list[Delta]:
+    def _add_delta(self, delta: Object) -> list[Delta]:
         text = text_of(delta)
         self._text.append(text)
-        self._thoughts.append(thought_of(delta))
-        heard = [Delta(text, attempt=self._attempt)] if text else []
+        self._thoughts.append(reasoning_of(delta))
+        deltas = [Delta(text, attempt=self._attempt)] if text else []
         for given in calls_of(delta):
             piece = _Piece.read(given)
             call = self._call(piece)
             call.add(piece)
-            heard.append(Delta(piece.arguments, call.n, call.name, self._attempt))
-        return heard
+            deltas.append(Delta(piece.arguments, call.n, call.name, self._attempt))
+        return deltas
 
-    def _call(self, piece: _Piece) -> _Growing:
+    def _call(self, piece: _Piece) -> _PartialCall:
         """The call that the piece belongs to, or starts."""
         call = self._at(piece)
         if call is None or call.is_over(piece):
-            call = _Growing(len(self._calls), piece.index, piece.id)
+            call = _PartialCall(len(self._calls), piece.index, piece.id)
             self._calls.append(call)
         return call
 
-    def _at(self, piece: _Piece) -> _Growing | None:
-        """The last call with the piece's index; without an index, the call with its id, or the last
-        one.
-        """
+    def _at(self, piece: _Piece) -> _PartialCall | None:
+        """The last call with the piece's index, else with its id, else the last one."""
         if piece.index is not None:
             return next((c for c in reversed(self._calls) if c.index == piece.index), None)
         same = (c for c in reversed(self._calls) if piece.id and c.id == piece.id)
@@ -168,14 +166,14 @@ class ResponseAssembly:
         self._attempt = attempt
         self._calls: dict[str, tuple[int, str]] = {}
         """By their index in the output: number among the calls, and tool."""
-        self._answer = Answer()
+        self._answer = Completion()
 
     def add(self, event: JsonValue) -> list[Delta]:
-        """Take in an event. Raises `Unreadable`."""
+        """Take in an event. Raises `UnreadableResponse`."""
         match event:
             case {"type": "response.output_item.added", "output_index": place, "item": dict(item)}:
                 if item.get("type") == "function_call":
-                    self._calls[str(place)] = len(self._calls), word_of(item.get("name"))
+                    self._calls[str(place)] = len(self._calls), string_of(item.get("name"))
             case {"type": "response.output_text.delta", "delta": str(text)}:
                 return [Delta(text, attempt=self._attempt)]
             case {
@@ -194,6 +192,6 @@ class ResponseAssembly:
                 read_response({"error": event})
         return []
 
-    def answer(self) -> Answer:
+    def answer(self) -> Completion:
         """The complete answer; tokens that are not counted are 0."""
         return self._answer

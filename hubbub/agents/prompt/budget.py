@@ -25,33 +25,33 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Question, ToolSpec
-from hubbub.agents.prompt.compress import Change, changes
+from hubbub.agents.models.base import CompletionRequest, ToolSpec
+from hubbub.agents.prompt.compression import StepChange, step_changes
 from hubbub.agents.prompt.render import first_that_fits
 from hubbub.agents.prompt.tokens import (
     PER_ANSWER,
-    Estimate,
     TokenCounter,
+    TokenEstimate,
     message_tokens,
     spec_tokens,
 )
 from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.turn.chat import PROTECTED, Kept
+from hubbub.agents.turn.chat import PROTECTED, ShownStep
 from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import CompressionName, ProtectedName
 from hubbub.errors import ModelError
 from hubbub.protocol.turns import Layer, Step, Window
 
 __all__ = [
-    "Build",
+    "BuildRequest",
     "ContextBudget",
     "ContextRules",
-    "Fitted",
+    "FittedRequest",
     "FixedMessage",
     "UserMessage",
     "WindowTooSmall",
-    "bare",
-    "short",
+    "bare_spec",
+    "short_spec",
 ]
 
 # Shorter tool descriptions. Pure. A tool never disappears, and what is left of its schema stays
@@ -67,22 +67,22 @@ _VALUES = ("enum", "default", "required")
 _TALK = "description"
 
 
-def short(spec: ToolSpec) -> ToolSpec:
+def short_spec(spec: ToolSpec) -> ToolSpec:
     """With the first sentence of its description, and a schema without descriptions."""
     if spec.name in _WHOLE:
         return spec
     sentence = " ".join(spec.description.split()).partition(". ")[0]
-    return replace(spec, description=sentence, parameters=_terse(spec.offered), told=None)
+    return replace(spec, description=sentence, parameters=_terse(spec.offered), shown=None)
 
 
-def bare(spec: ToolSpec) -> ToolSpec:
+def bare_spec(spec: ToolSpec) -> ToolSpec:
     """With its name, and the names of its arguments."""
     if spec.name in _WHOLE:
         return spec
     known = spec.parameters.get("properties")
     names = ", ".join(known) if isinstance(known, dict) else ""
-    told = f"Arguments: {names}" if names else ""
-    return replace(spec, description=told, parameters={"type": "object"}, told=None)
+    description = f"Arguments: {names}" if names else ""
+    return replace(spec, description=description, parameters={"type": "object"}, shown=None)
 
 
 def _terse(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -101,7 +101,7 @@ def _inner(key: str, value: JsonValue) -> JsonValue:
     return value
 
 
-Build = Callable[[str, Sequence[Kept], Sequence[ToolSpec]], Question]
+BuildRequest = Callable[[str, Sequence[ShownStep], Sequence[ToolSpec]], CompletionRequest]
 """Makes the request from a user message, steps and tools."""
 
 
@@ -151,7 +151,7 @@ class ContextRules:
     keep_steps: int = 5
     protect: frozenset[ProtectedName] = PROTECTED
     """What stays of steps that the model discards."""
-    counter: TokenCounter = field(default_factory=Estimate)
+    counter: TokenCounter = field(default_factory=TokenEstimate)
     advice: str = "raise the context window"
     """How to get a larger window, for the error message."""
 
@@ -162,10 +162,10 @@ class ContextRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedRequest:
     """A request that fits, and what was cut for that."""
 
-    question: Question
+    question: CompletionRequest
     window: Window | None = None
     """None: not counted."""
     truncated: bool = False
@@ -182,7 +182,9 @@ class ContextBudget:
         self.writes, self._counter = writes, rules.counter
         self._prompts: dict[int, int] = {}
 
-    def fit(self, build: Build, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> Fitted:
+    def fit(
+        self, build: BuildRequest, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
+    ) -> FittedRequest:
         """The request that `build` makes, with as much of everything as fits.
 
         Raises `WindowTooSmall`.
@@ -191,17 +193,17 @@ class ContextBudget:
         sizes = full.sizes()
         room = self.rules.room
         if room is None or sizes.total <= room:
-            return Fitted(_sized(full.question, sizes), self._window(sizes, sizes))
-        return self._squeeze(full, sizes, room)
+            return FittedRequest(_sized(full.question, sizes), self._window(sizes, sizes))
+        return self._cut(full, sizes, room)
 
-    def _squeeze(self, state: _State, full: _Sizes, room: int) -> Fitted:
+    def _cut(self, state: _State, full: _Sizes, room: int) -> FittedRequest:
         stages = state.stages(self.rules, self.writes)
         for _ in stages:
             # The sum of the parts is an upper bound; the request as a whole is counted as well.
             if state.bound <= room and (sizes := state.sizes()).total <= room:
                 question = _sized(state.question, sizes)
-                return Fitted(question, self._window(full, sizes), state.truncated)
-        raise WindowTooSmall(self._complaint(state.sizes(), room))
+                return FittedRequest(question, self._window(full, sizes), state.truncated)
+        raise WindowTooSmall(self._too_small_message(state.sizes(), room))
 
     def prompt_tokens(self, hidden: int) -> int:
         """Tokens of the user message without `hidden` messages of the history."""
@@ -221,7 +223,7 @@ class ContextBudget:
             size=rules.size, reserve=rules.reserve, layers=layers, exact=self._counter.exact
         )
 
-    def _complaint(self, least: _Sizes, room: int) -> str:
+    def _too_small_message(self, least: _Sizes, room: int) -> str:
         rules = self.rules
         parts = ", ".join(f"{name} {size}" for name, size in least.layers if size)
         how = "" if self._counter.exact else " (estimated)"
@@ -267,7 +269,7 @@ class _Sizes:
         return sum(size for _, size in self.layers)
 
 
-def _sized(question: Question, sizes: _Sizes) -> Question:
+def _sized(question: CompletionRequest, sizes: _Sizes) -> CompletionRequest:
     return replace(question, tokens=sizes.total)
 
 
@@ -275,17 +277,21 @@ class _State:
     """One request while it is being cut."""
 
     def __init__(
-        self, context_budget: ContextBudget, build: Build, steps: list[Kept], tools: list[ToolSpec]
+        self,
+        context_budget: ContextBudget,
+        build: BuildRequest,
+        steps: list[ShownStep],
+        tools: list[ToolSpec],
     ):
         self._context_budget, self._build = context_budget, build
         self._counter, self._conversation = (
             context_budget.rules.counter,
             context_budget.conversation,
         )
-        self._steps: list[Kept | None] = list(steps)
+        self._steps: list[ShownStep | None] = list(steps)
         self._tools = tools
         self._hidden = 0
-        self._made: Question | None = None
+        self._made: CompletionRequest | None = None
         self.truncated = False
         # Sizes of the parts, computed when they are needed:
         self.bound = 0
@@ -294,7 +300,7 @@ class _State:
         self._tool_sizes: list[int] = []
 
     @property
-    def question(self) -> Question:
+    def question(self) -> CompletionRequest:
         if self._made is None:
             prompt = self._conversation.without(self._hidden)
             steps = [step for step in self._steps if step is not None]
@@ -317,11 +323,11 @@ class _State:
             joined = count(user["content"] or "") - prompt_tokens
         bare_head = self._build("", (), ()).messages[0]
         system = message_tokens(counter, bare_head)
-        told = message_tokens(counter, head) - system
+        tool_text = message_tokens(counter, head) - system
         alone = min(self._context_budget.prompt_tokens(self._conversation.messages), prompt_tokens)
         return _Sizes(
             system=system + PER_ANSWER,
-            tools=told + sum(spec_tokens(counter, tool) for tool in self.question.tools),
+            tools=tool_text + sum(spec_tokens(counter, tool) for tool in self.question.tools),
             history=prompt_tokens - alone,
             incoming=alone + around,
             steps=joined + sum(message_tokens(counter, message) for message in rest),
@@ -333,15 +339,17 @@ class _State:
         """Cut a little more each time, in an order that does not depend on the window."""
         room = rules.room or 0
         kept = [step for step in self._steps if step is not None]
-        older, recent = changes(kept, rules.compression, rules.keep_steps, writes, self._counter)
+        older, recent = step_changes(
+            kept, rules.compression, rules.keep_steps, writes, self._counter
+        )
         self._measure()
         yield from self._hide_history(self._conversation.spare, room)
-        yield from self._shorten(range(len(self._tools)), short)
+        yield from self._shorten(range(len(self._tools)), short_spec)
         yield from self._change(older)
         called = {call.name for step in kept if isinstance(step, Step) for call in step.calls}
         unused = [at for at, tool in enumerate(self._tools) if tool.name not in called]
-        yield from self._shorten(unused, bare)
-        yield from self._shorten(set(range(len(self._tools))) - set(unused), bare)
+        yield from self._shorten(unused, bare_spec)
+        yield from self._shorten(set(range(len(self._tools))) - set(unused), bare_spec)
         yield from self._hide_history(self._conversation.messages, room)
         yield from self._change(recent)
 
@@ -356,13 +364,15 @@ class _State:
         self.bound = none + together + len(self._tools) + sum(self._step_sizes)
         self.bound += self._context_budget.prompt_tokens(self._hidden)
 
-    def _of_question(self, prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> int:
+    def _of_question(
+        self, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
+    ) -> int:
         question = self._build(prompt, steps, tools)
         messages = sum(message_tokens(self._counter, m) for m in question.messages)
         specs = sum(spec_tokens(self._counter, tool) for tool in question.tools)
         return PER_ANSWER + messages + specs
 
-    def _step_size(self, step: Kept | None) -> int:
+    def _step_size(self, step: ShownStep | None) -> int:
         if step is None:
             return 0
         return self._of_question("", [step], ()) - self._empty
@@ -397,7 +407,7 @@ class _State:
                 self.bound -= wins[at]
                 yield
 
-    def _change(self, found: Sequence[Change]) -> Iterator[None]:
+    def _change(self, found: Sequence[StepChange]) -> Iterator[None]:
         for change in found:
             size = self._step_size(change.to)
             if size < self._step_sizes[change.at]:

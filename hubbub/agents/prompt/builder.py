@@ -22,7 +22,7 @@ from hubbub.errors import ConfigError
 from hubbub.user_code import told
 from hubbub.wording import did_you_mean
 
-__all__ = ["Component", "Condition", "PromptBuilder", "Render", "Section", "called"]
+__all__ = ["Component", "Condition", "PromptBuilder", "PromptSection", "Render", "call_function"]
 
 Render: TypeAlias = Callable[[PromptContext], str | Awaitable[str]]
 Condition: TypeAlias = Callable[[PromptContext], bool | Awaitable[bool]]
@@ -48,42 +48,42 @@ class Component:
         """The same with the results of `async` functions for this context."""
         component = self
         if inspect.iscoroutinefunction(self.when):
-            holds = await called(self.when, context, f"the condition of {self._place}")
+            holds = await call_function(self.when, context, f"the condition of {self._place}")
             component = replace(component, when=lambda _: bool(holds))
             if not holds:
                 return replace(component, render="")
         if inspect.iscoroutinefunction(self.render):
-            text = await called(self.render, context, self._place)
+            text = await call_function(self.render, context, self._place)
             component = replace(component, render=_text(text, self._place))
         return component
 
-    def section(self, context: PromptContext) -> Section | None:
+    def section(self, context: PromptContext) -> PromptSection | None:
         """Its text; None: nothing. Raises `ConfigError` where a function raises."""
         if self.when is not None:
-            with _told(f"the condition of {self._place}"):
+            with _located(f"the condition of {self._place}"):
                 holds = self.when(context)
             if not holds:
                 return None
         if isinstance(self.render, str):
-            said: object = self.render
+            rendered: object = self.render
         else:
-            with _told(self._place):
-                said = self.render(context)
-        text = _text(said, self._place).strip()
+            with _located(self._place):
+                rendered = self.render(context)
+        text = _text(rendered, self._place).strip()
         if not text:
             return None
         if self.max_tokens is not None:
             counter = counter_for(context.model)
             if (tokens := counter.count(text)) > self.max_tokens:
-                return Section(self.name, cut_text(text, self.max_tokens, counter), tokens)
-        return Section(self.name, text)
+                return PromptSection(self.name, cut_text(text, self.max_tokens, counter), tokens)
+        return PromptSection(self.name, text)
 
     @property
     def _place(self) -> str:
         return f"the prompt component {self.name!r}"
 
 
-class Section(NamedTuple):
+class PromptSection(NamedTuple):
     """A rendered component."""
 
     name: str
@@ -149,12 +149,10 @@ class PromptBuilder:
         return PromptBuilder(self._components.values())
 
     async def awaited(self, context: PromptContext) -> PromptBuilder:
-        """The same with the results of `async` functions for this context. Raises `ConfigError`
-        where one raises.
-        """
+        """The same with the results of `async` functions. Raises `ConfigError` if one raises."""
         return PromptBuilder([await each.awaited(context) for each in self._components.values()])
 
-    def sections(self, context: PromptContext) -> tuple[Section, ...]:
+    def sections(self, context: PromptContext) -> tuple[PromptSection, ...]:
         """The rendered components, in order, without empty ones.
 
         Raises `ConfigError` where a function raises, or is `async` and was not `awaited`.
@@ -170,17 +168,17 @@ class PromptBuilder:
         return sorted(self._components.values(), key=lambda component: -component.priority)
 
 
-async def called(
+async def call_function(
     function: Callable[[PromptContext], object], context: PromptContext, place: str
 ) -> object:
     """The result of a user's function, awaited if necessary. Raises `ConfigError`."""
-    with _told(place):
+    with _located(place):
         given = function(context)
         return await given if inspect.isawaitable(given) else given
 
 
 @contextmanager
-def _told(place: str) -> Iterator[None]:
+def _located(place: str) -> Iterator[None]:
     """Turn exceptions of a user's function into a `ConfigError` that names the place."""
     try:
         yield
@@ -190,10 +188,10 @@ def _told(place: str) -> Iterator[None]:
         raise ConfigError(f"{place} raises {told(exc)}") from exc
 
 
-def _text(said: object, place: str) -> str:
-    if isinstance(said, str):
-        return said
-    if inspect.iscoroutine(said):
-        said.close()
+def _text(rendered: object, place: str) -> str:
+    if isinstance(rendered, str):
+        return rendered
+    if inspect.iscoroutine(rendered):
+        rendered.close()
         raise ConfigError(f"{place} gives a coroutine: write it as `async def`, not as a lambda")
-    raise ConfigError(f"{place} gives {type(said).__name__}: let it return a text")
+    raise ConfigError(f"{place} gives {type(rendered).__name__}: let it return a text")

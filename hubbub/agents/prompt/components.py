@@ -13,7 +13,7 @@ from hubbub.agents.dialects.final_output import FinalOutputObject
 from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.prompt.builder import Component, Condition, PromptBuilder
 from hubbub.agents.prompt.context import Note, ParticipantSummary, PromptContext, render_examples
-from hubbub.agents.tools.policy import told
+from hubbub.agents.tools.policy import permission_note
 from hubbub.config.prompting import COMPONENTS, CONDITIONS
 
 __all__ = [
@@ -39,7 +39,7 @@ def _has_tools(context: PromptContext) -> bool:
 
 
 def _can_delegate(context: PromptContext) -> bool:
-    agents = any(other.kind == "agent" for other in context.participants)
+    agents = any(participant.kind == "agent" for participant in context.participants)
     return agents and any(tool.name in _DELEGATES for tool in context.tools)
 
 
@@ -84,11 +84,11 @@ def _test(name: str) -> Condition:
     return (lambda context: not found(context)) if name.startswith("not ") else found
 
 
-MOST_COMPANIONS = 30
+MAX_PARTICIPANTS = 30
 """Participants that the prompt lists; `list_participants` returns them all."""
-MOST_MEMORIES = 64
+MAX_MEMORIES = 64
 """Keys that the prompt shows."""
-MOST_ABOUT = 200
+MAX_ABOUT = 200
 """Characters of a participant's self-description, or of a skill's description."""
 
 
@@ -166,8 +166,8 @@ def _program_speaking(context: PromptContext) -> str:
 
 
 def _delegation(context: PromptContext) -> str:
-    shown = context.participants[:MOST_COMPANIONS]
-    lines = "\n".join(_companion(other) for other in shown)
+    shown = context.participants[:MAX_PARTICIPANTS]
+    lines = "\n".join(_participant(participant) for participant in shown)
     more = len(context.participants) - len(shown)
     rest = f"\n… and {more} more" if more else ""
     return (
@@ -194,15 +194,16 @@ def _has(context: PromptContext, name: str) -> bool:
     return any(tool.name == name for tool in context.tools)
 
 
-def _companion(other: ParticipantSummary) -> str:
-    about = [_cut(other.description)] if other.description else []
-    about += [f"skills: {_cut(', '.join(other.skills))}"] if other.skills else []
-    return f'<participant id="{other.id}" kind="{other.kind}">{"; ".join(about)}</participant>'
+def _participant(participant: ParticipantSummary) -> str:
+    about = [_cut(participant.description)] if participant.description else []
+    about += [f"skills: {_cut(', '.join(participant.skills))}"] if participant.skills else []
+    head = f'<participant id="{participant.id}" kind="{participant.kind}">'
+    return f"{head}{'; '.join(about)}</participant>"
 
 
 def _cut(escaped: str) -> str:
     """The beginning, without an incomplete entity."""
-    short = escaped[:MOST_ABOUT]
+    short = escaped[:MAX_ABOUT]
     start = short.rfind("&")
     return short if start < 0 or ";" in short[start:] else short[:start]
 
@@ -229,8 +230,10 @@ def _mods(context: PromptContext) -> str:
 
 
 def _skills(context: PromptContext) -> str:
-    told = "Skills, which are instructions for some kinds of work. Load one with `load_skill`"
-    return _listed(f"{told} before such work:", context.skills)
+    permission_note = (
+        "Skills, which are instructions for some kinds of work. Load one with `load_skill`"
+    )
+    return _listed(f"{permission_note} before such work:", context.skills)
 
 
 def _listed(head: str, notes: Sequence[Note]) -> str:
@@ -240,7 +243,7 @@ def _listed(head: str, notes: Sequence[Note]) -> str:
 
 
 def _note(note: Note) -> str:
-    about = f": {note.description[:MOST_ABOUT]}" if note.description else ""
+    about = f": {note.description[:MAX_ABOUT]}" if note.description else ""
     return f"- `{note.name}`{about}"
 
 
@@ -250,14 +253,14 @@ def _capabilities(context: PromptContext) -> str:
 
 
 def _permission_mode(context: PromptContext) -> str:
-    words = told(context.permission_mode)
+    words = permission_note(context.permission_mode)
     return f"{words}." if words else ""
 
 
 def _memory(context: PromptContext) -> str:
     if not context.state:
         return ""
-    shown = list(context.state.items())[:MOST_MEMORIES]
+    shown = list(context.state.items())[:MAX_MEMORIES]
     lines = "\n".join(f'<entry key="{key}">{value}</entry>' for key, value in shown)
     more = len(context.state) - len(shown)
     rest = f"\n… and {more} more, which `recall` lists" if more else ""
@@ -309,11 +312,14 @@ DEFAULTS: tuple[Component, ...] = (
     Component("knowledge", _knowledge, 25),
     Component("memory", _memory, 20),
     Component(
-        "dialect.tool_call", lambda c: ToolCallLines().told(c.tools), -500, _speaks("tool_call")
+        "dialect.tool_call",
+        lambda c: ToolCallLines().instructions(c.tools),
+        -500,
+        _speaks("tool_call"),
     ),
     Component(
         "dialect.final_output",
-        lambda c: FinalOutputObject().told(c.tools),
+        lambda c: FinalOutputObject().instructions(c.tools),
         -500,
         _speaks("final_output"),
     ),

@@ -21,11 +21,11 @@ __all__ = [
     "ParticipantSummary",
     "PromptContext",
     "WriteCalls",
-    "companions",
     "native_calls",
-    "quoted",
+    "omitted_value",
+    "quoted_state",
     "render_examples",
-    "unshown",
+    "summarise_participants",
 ]
 
 # Few-shot examples in the system prompt: a message, and the calls that answer it. Pure.
@@ -130,7 +130,7 @@ class PromptContext:
     participants: Sequence[ParticipantSummary] = ()
     """The others in the network."""
     state: Mapping[str, str] = field(default_factory=dict)
-    """The agent's memory by key, as returned by `quoted`; long values are only mentioned."""
+    """The agent's memory by key, as returned by `quoted_state`; long values are only mentioned."""
     knowledge: Sequence[str] = ()
     """Passages of the operator's documents that match the incoming messages, as elements."""
     examples: Sequence[ExampleConfig] = ()
@@ -141,12 +141,12 @@ class PromptContext:
     """Whether the model may think in `<scratchpad>` before it acts."""
 
 
-def quoted(state: Mapping[str, JsonValue]) -> dict[str, str]:
+def quoted_state(state: Mapping[str, JsonValue]) -> dict[str, str]:
     """An agent's memory as text that cannot close an element: it may come from others."""
     return {escaped(key).text: escaped(_as_text(value)).text for key, value in state.items()}
 
 
-def unshown(key: str, size: int) -> str:
+def omitted_value(key: str, size: int) -> str:
     """Replaces a value of `size` bytes."""
     return f"({size} bytes: `recall` {escaped(key).text})"
 
@@ -155,7 +155,9 @@ def _as_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def companions(everybody: Iterable[Participant], me: str) -> tuple[ParticipantSummary, ...]:
+def summarise_participants(
+    everybody: Iterable[Participant], me: str
+) -> tuple[ParticipantSummary, ...]:
     """The participants other than `me`, agents first, by id, without services."""
     others = [p for p in everybody if p.id != me and p.kind != "service"]
     others.sort(key=lambda p: (p.kind != "agent", p.id))

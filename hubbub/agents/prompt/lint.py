@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from hubbub.agents.prompt.lint_subject import LintSubject, PromptSentence, PromptText, SourceLine
 from hubbub.agents.prompt.lint_templates import untrusted_text
 from hubbub.agents.prompt.lint_tools import (
     contradictions,
@@ -20,12 +21,11 @@ from hubbub.agents.prompt.lint_tools import (
     forbidden_tools,
     unknown_tools,
 )
-from hubbub.agents.prompt.passages import Passage, Place, Statement, Subject
 
-__all__ = ["MOST_RULES", "RULES", "Finding", "Rule", "lint"]
+__all__ = ["MOST_RULES", "RULES", "Finding", "LintRule", "lint"]
 
 Level = Literal["error", "warning"]
-Check = Callable[[Subject], Iterator[tuple[Place, str]]]
+Check = Callable[[LintSubject], Iterator[tuple[SourceLine, str]]]
 
 MOST_RULES = 7
 """Number of hard rules that a model can keep in mind."""
@@ -44,7 +44,7 @@ _CLOSED = re.compile(r"\b(?:never|do\s+not|don['’]t|must\s+not|may\s+not)\b", 
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LintRule:
     """One check."""
 
     id: str
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
 
     rule: str
     level: Level
-    place: Place
+    place: SourceLine
     message: str
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Finding(NamedTuple):
         return f"{where}: {self.level}: {self.message} [{self.rule}]"
 
 
-def lint(subject: Subject) -> list[Finding]:
+def lint(subject: LintSubject) -> list[Finding]:
     """All findings, in order of the places; each once."""
     found = {
         Finding(rule.id, rule.level, place, message): None
@@ -76,10 +76,10 @@ def lint(subject: Subject) -> list[Finding]:
     return sorted(found, key=lambda f: (f.place.file, f.place.line or 0, f.rule))
 
 
-def _no_way_out(subject: Subject) -> Iterator[tuple[Place, str]]:
+def _no_way_out(subject: LintSubject) -> Iterator[tuple[SourceLine, str]]:
     """Neither `finish` nor declining nor asking is mentioned, except to forbid it."""
-    said = (s for passage in subject.passages for s in passage.statements())
-    if not any(_offers_way_out(statement) for statement in said):
+    statements = (s for passage in subject.passages for s in passage.statements())
+    if not any(_offers_way_out(statement) for statement in statements):
         yield (
             subject.place,
             f"{subject.name} is told of no way out: say that it may call `finish`, decline, or "
@@ -87,17 +87,17 @@ def _no_way_out(subject: Subject) -> Iterator[tuple[Place, str]]:
         )
 
 
-def _offers_way_out(statement: Statement) -> bool:
+def _offers_way_out(statement: PromptSentence) -> bool:
     way = _WAY_OUT.search(statement.text)
     return way is not None and _CLOSED.search(statement.text, 0, way.start()) is None
 
 
-def _hard_rules(subject: Subject) -> list[tuple[Passage, Statement]]:
+def _hard_rules(subject: LintSubject) -> list[tuple[PromptText, PromptSentence]]:
     own = (passage for passage in subject.passages if passage.own)
     return [(p, s) for p in own for s in p.statements() if _HARD.search(s.text)]
 
 
-def _too_many_rules(subject: Subject) -> Iterator[tuple[Place, str]]:
+def _too_many_rules(subject: LintSubject) -> Iterator[tuple[SourceLine, str]]:
     rules = _hard_rules(subject)
     if len(rules) > MOST_RULES:
         yield (
@@ -107,7 +107,7 @@ def _too_many_rules(subject: Subject) -> Iterator[tuple[Place, str]]:
         )
 
 
-def _rules_in_the_middle(subject: Subject) -> Iterator[tuple[Place, str]]:
+def _rules_in_the_middle(subject: LintSubject) -> Iterator[tuple[SourceLine, str]]:
     own = [passage for passage in subject.passages if passage.own]
     length, starts = 0, {}
     for passage in own:
@@ -126,7 +126,7 @@ def _rules_in_the_middle(subject: Subject) -> Iterator[tuple[Place, str]]:
         )
 
 
-def _broken_contract(subject: Subject) -> Iterator[tuple[Place, str]]:
+def _broken_contract(subject: LintSubject) -> Iterator[tuple[SourceLine, str]]:
     for contract in subject.contracts:
         missing = [name for name in contract.needed if name not in contract.text]
         if missing:
@@ -138,7 +138,7 @@ def _broken_contract(subject: Subject) -> Iterator[tuple[Place, str]]:
             )
 
 
-def _not_warned(subject: Subject) -> Iterator[tuple[Place, str]]:
+def _not_warned(subject: LintSubject) -> Iterator[tuple[SourceLine, str]]:
     if not subject.warned:
         yield (
             subject.place,
@@ -147,15 +147,21 @@ def _not_warned(subject: Subject) -> Iterator[tuple[Place, str]]:
         )
 
 
-RULES: tuple[Rule, ...] = (
-    Rule("unknown-tool", "error", "a tool that does not exist is named", unknown_tools),
-    Rule("disabled-tool", "error", "a tool that the agent does not have is named", disabled_tools),
-    Rule("contradiction", "error", "a tool is not what the prompt says of it", contradictions),
-    Rule("forbidden-tool", "warning", "a tool is forbidden, but offered", forbidden_tools),
-    Rule("no-way-out", "error", "nothing says how to stop, decline or ask", _no_way_out),
-    Rule("contract", "error", "a dialect's format, or a tool, is not told", _broken_contract),
-    Rule("untrusted-text", "error", "words of participants outside of elements", untrusted_text),
-    Rule("untrusted-rule", "warning", "nothing says that messages are data", _not_warned),
-    Rule("too-many-rules", "warning", f"more than {MOST_RULES} hard rules", _too_many_rules),
-    Rule("rules-in-the-middle", "warning", "hard rules nowhere near an end", _rules_in_the_middle),
+RULES: tuple[LintRule, ...] = (
+    LintRule("unknown-tool", "error", "a tool that does not exist is named", unknown_tools),
+    LintRule(
+        "disabled-tool", "error", "a tool that the agent does not have is named", disabled_tools
+    ),
+    LintRule("contradiction", "error", "a tool is not what the prompt says of it", contradictions),
+    LintRule("forbidden-tool", "warning", "a tool is forbidden, but offered", forbidden_tools),
+    LintRule("no-way-out", "error", "nothing says how to stop, decline or ask", _no_way_out),
+    LintRule("contract", "error", "a dialect's format, or a tool, is not told", _broken_contract),
+    LintRule(
+        "untrusted-text", "error", "words of participants outside of elements", untrusted_text
+    ),
+    LintRule("untrusted-rule", "warning", "nothing says that messages are data", _not_warned),
+    LintRule("too-many-rules", "warning", f"more than {MOST_RULES} hard rules", _too_many_rules),
+    LintRule(
+        "rules-in-the-middle", "warning", "hard rules nowhere near an end", _rules_in_the_middle
+    ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
-from hubbub.agents.prompt.passages import Place, Subject, TemplateText
+from hubbub.agents.prompt.lint_subject import LintSubject, SourceLine, TemplateText
 
 __all__ = ["UNTRUSTED", "untrusted_text"]
 
@@ -27,10 +27,10 @@ _COUNTS = frozenset({"length", "count"})
 _TAG = re.compile(r"<(?P<end>/?)(?P<name>[A-Za-z_][\w.-]*)(?:\s[^<>]*?)?(?P<empty>/?)>")
 _UNFINISHED = re.compile(r"<[A-Za-z_][\w.-]*\s[^<>]*\Z")
 
-Found = tuple[Place, str]
+Found = tuple[SourceLine, str]
 
 
-def untrusted_text(subject: Subject) -> Iterator[Found]:
+def untrusted_text(subject: LintSubject) -> Iterator[Found]:
     """Places where a template prints participants' text outside of any element."""
     for template in subject.templates:
         yield from _Reader(template).findings()
@@ -100,7 +100,7 @@ class _Reader:
         before[0] += "x"
         if not self._carries(part):
             return
-        place = Place(self._template.file, part.lineno)
+        place = SourceLine(self._template.file, part.lineno)
         if any(node.name == "safe" for node in _filters(part)):
             yield place, "`| safe` lets participants close the element: take it away"
         if not _inside(before[0][:-1]):

@@ -15,12 +15,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hubbub.agents.prompt.passages import Passage, Place, Statement, Subject, ToolFact
+from hubbub.agents.prompt.lint_subject import (
+    LintSubject,
+    PromptSentence,
+    PromptText,
+    SourceLine,
+    ToolFact,
+)
 from hubbub.wording import near
 
 __all__ = ["contradictions", "disabled_tools", "forbidden_tools", "unknown_tools"]
 
-Found = tuple[Place, str]
+Found = tuple[SourceLine, str]
 
 _NAME = re.compile(
     r"`(?P<code>[A-Za-z_]\w*)(?P<call>\([^`]*\))?`|\b(?P<bare>[a-z]+(?:_[a-z0-9]+)+)\b(?P<open>\()?"
@@ -43,18 +49,18 @@ _AVOIDED = re.compile(
 )
 
 
-def _named(statement: Statement) -> Iterator[tuple[str, re.Match[str]]]:
+def _named(statement: PromptSentence) -> Iterator[tuple[str, re.Match[str]]]:
     for match in _NAME.finditer(statement.text):
         name = match["code"] or match["bare"]
         if not _THREAD.match(name):
             yield name, match
 
 
-def _place(passage: Passage, statement: Statement, match: re.Match[str]) -> Place:
+def _place(passage: PromptText, statement: PromptSentence, match: re.Match[str]) -> SourceLine:
     return passage.place(statement.start + match.start())
 
 
-def unknown_tools(subject: Subject) -> Iterator[Found]:
+def unknown_tools(subject: LintSubject) -> Iterator[Found]:
     """Names used as tools that do not exist."""
     if subject.tools is None:
         return
@@ -71,12 +77,12 @@ def unknown_tools(subject: Subject) -> Iterator[Found]:
             yield place, _unknown(None, name, known)
 
 
-def _is_unknown(subject: Subject, name: str, known: set[str]) -> bool:
+def _is_unknown(subject: LintSubject, name: str, known: set[str]) -> bool:
     elsewhere = bool(subject.prefixes) and name.startswith(subject.prefixes)
     return name not in known and not elsewhere
 
 
-def _is_meant(statement: Statement, name: str, match: re.Match[str], known: set[str]) -> bool:
+def _is_meant(statement: PromptSentence, name: str, match: re.Match[str], known: set[str]) -> bool:
     before, after = statement.text[: match.start()], statement.text[match.end() :]
     if _CALL.search(before) or match["call"] or match["open"] or re.match(r"\s+tool\b", after):
         return True
@@ -85,14 +91,14 @@ def _is_meant(statement: Statement, name: str, match: re.Match[str], known: set[
     return "_" in name and bool(near(name, known, 1, 0.9))
 
 
-def _unknown(passage: Passage | None, name: str, known: set[str]) -> str:
+def _unknown(passage: PromptText | None, name: str, known: set[str]) -> str:
     meant = near(name, known)
     hint = f": did you mean `{meant[0]}`?" if meant else ": take it out, or add the tool"
     where = f"the {passage.what}" if passage else "an example"
     return f"{where} names the tool `{name}`, which does not exist{hint}"
 
 
-def disabled_tools(subject: Subject) -> Iterator[Found]:
+def disabled_tools(subject: LintSubject) -> Iterator[Found]:
     """Tools that exist, but not for this agent."""
     for passage in subject.passages:
         for statement in passage.statements():
@@ -109,7 +115,7 @@ def _disabled(what: str, name: str) -> str:
     return f"the {what} names the tool `{name}`, which the agent does not have: {remedy}"
 
 
-def forbidden_tools(subject: Subject) -> Iterator[Found]:
+def forbidden_tools(subject: LintSubject) -> Iterator[Found]:
     """Tools that the agent has, but must never call."""
     for passage, statement, tool in _about_tools(subject):
         called = r"\s+(?:ever\s+)?(?:call|use|invoke|run)\s+(?:the\s+tool\s+)?"
@@ -121,13 +127,13 @@ def forbidden_tools(subject: Subject) -> Iterator[Found]:
             yield _place(passage, statement, match), what
 
 
-def contradictions(subject: Subject) -> Iterator[Found]:
+def contradictions(subject: LintSubject) -> Iterator[Found]:
     """Statements about a tool that contradict the tool's own description."""
     for passage, statement, tool in _about_tools(subject):
-        for pattern, said, truth in _claims(tool):
+        for pattern, claim, truth in _claims(tool):
             match = re.search(pattern, statement.text, re.I)
             if match:
-                what = f"the {passage.what} says that `{tool.name}` {said}, but {truth}"
+                what = f"the {passage.what} says that `{tool.name}` {claim}, but {truth}"
                 yield _place(passage, statement, match), f"{what}: correct one of the two"
 
 
@@ -142,11 +148,11 @@ def _claims(tool: ToolFact) -> Iterator[tuple[str, str, str]]:
         truth = f"its permission is {tool.permission}"
         yield rf"{name}\s+{_HARMLESS}", "has none", truth
     if _AVOIDED.search(tool.description):
-        told = "its description says not to use it"
-        yield rf"\b(?:always|must)\s+(?:call|use)\s+{name}", "must be used", told
+        avoided = "its description says not to use it"
+        yield rf"\b(?:always|must)\s+(?:call|use)\s+{name}", "must be used", avoided
 
 
-def _about_tools(subject: Subject) -> Iterator[tuple[Passage, Statement, ToolFact]]:
+def _about_tools(subject: LintSubject) -> Iterator[tuple[PromptText, PromptSentence, ToolFact]]:
     """The operator's sentences, with each of the agent's tools that they name."""
     tools = subject.tools or {}
     for passage in subject.passages:

@@ -1,6 +1,4 @@
-"""The conversation in a turn's prompt: which messages it shows, and the template that renders
-them.
-"""
+"""The conversation in a turn's prompt: the messages that it shows, and their template."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from jinja2 import Environment, StrictUndefined, Template, TemplateError, Templa
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from hubbub.agents.inbox import Thread, TurnPlan
+from hubbub.agents.inbox import InboxThread, TurnPlan
 from hubbub.agents.prompt.escape import Escaped, escaped
 from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, line_in, read_prompt_file
 from hubbub.config.models import History
@@ -25,11 +23,11 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Attachment, Message
 
 __all__ = [
-    "OF_LOOPS",
-    "OF_PROGRAMS",
+    "LOOP_CLOSING",
+    "PROGRAM_CLOSING",
     "SHIPPED",
     "Closing",
-    "Conversation",
+    "ConversationPrompt",
     "ConversationTemplate",
     "ThreadView",
     "attachments",
@@ -55,7 +53,7 @@ class ThreadView(NamedTuple):
 
 
 def select_history(
-    threads: Iterable[Thread], turn: TurnPlan, me: str, rules: History
+    threads: Iterable[InboxThread], turn: TurnPlan, me: str, rules: History
 ) -> dict[str, ThreadView]:
     """What the prompt of `turn` shows, by relative thread id, most recently active first.
 
@@ -95,11 +93,11 @@ class Closing(NamedTuple):
     """What to do if nothing needs doing."""
 
 
-OF_LOOPS = Closing(
+LOOP_CLOSING = Closing(
     "In every step, call a tool, or call `finish` when you are done.",
     "If nothing needs doing, call `finish` at once.",
 )
-OF_PROGRAMS = Closing("", "If nothing needs doing, end without a text.")
+PROGRAM_CLOSING = Closing("", "If nothing needs doing, end without a text.")
 """For a program with a loop of its own: it has no `finish`."""
 
 
@@ -132,7 +130,7 @@ class ConversationTemplate:
         )
         return cls(template._template, path)
 
-    def beside(self) -> ConversationTemplate:
+    def without_cache(self) -> ConversationTemplate:
         """The same template with a cache of its own, for shortened conversations."""
         return ConversationTemplate(self._template, self._path)
 
@@ -143,7 +141,7 @@ class ConversationTemplate:
         incoming_messages: Sequence[Message],
         omitted: int = 0,
         now: str = "",
-        rule: Closing = OF_LOOPS,
+        rule: Closing = LOOP_CLOSING,
     ) -> str:
         """The user message of a turn; `now` says what to do now, `rule` how. Raises `ConfigError`
         when a user's template fails.
@@ -217,9 +215,7 @@ def _finalize(value: object) -> object:
 
 
 def attributes(message: Message) -> Escaped:
-    """The XML attributes of a message, as one expression, because a prompt has hundreds of
-    messages.
-    """
+    """The XML attributes of a message, as one expression: a prompt has hundreds of messages."""
     plain = (
         f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
         f' id="{message_id(message.seq)}" time="{_time(message.sent_at)}"'
@@ -259,13 +255,13 @@ def attachments(message: Message) -> Escaped:
 def _attachment(attachment: Attachment) -> str:
     scheme, _, id = attachment.uri.partition(":")
     where = ("id", id) if scheme == "file" else ("uri", attachment.uri)
-    known = [where, ("name", attachment.name), ("type", attachment.media_type)]
+    pairs = [where, ("name", attachment.name), ("type", attachment.media_type)]
     if attachment.size is not None:
-        known.append(("size", str(attachment.size)))
+        pairs.append(("size", str(attachment.size)))
     if attachment.gone:
-        known.append(("gone", "true"))
-    told = " ".join(f'{key}="{escaped(value)}"' for key, value in known)
-    return f"<attachment {told}>{escaped(attachment.excerpt or '')}</attachment>"
+        pairs.append(("gone", "true"))
+    attrs = " ".join(f'{key}="{escaped(value)}"' for key, value in pairs)
+    return f"<attachment {attrs}>{escaped(attachment.excerpt or '')}</attachment>"
 
 
 def _time(at: datetime) -> str:
@@ -300,7 +296,7 @@ _NOW = "Answer {} now."
 """The last line of a prompt in a turn for which somebody waits."""
 
 
-class Conversation:
+class ConversationPrompt:
     """A turn's user message, which can be shortened."""
 
     def __init__(
@@ -311,12 +307,10 @@ class Conversation:
         incoming: Sequence[Message],
         omitted: int = 0,
         now: str = "",
-        rule: Closing = OF_LOOPS,
+        rule: Closing = LOOP_CLOSING,
     ):
-        """`threads` by relative id, most recently active first; `incoming_thread_id` is relative,
-        too.
-        """
-        self._template, self._shorter = template, template.beside()
+        """`threads` by relative id, most recently active first."""
+        self._template, self._shorter = template, template.without_cache()
         self._threads, self._incoming_thread = threads, incoming_thread_id
         self._incoming, self._omitted, self._now = incoming, omitted, now
         self._rule = rule
@@ -327,16 +321,16 @@ class Conversation:
     def of(
         cls,
         template: ConversationTemplate,
-        threads: Iterable[Thread],
+        threads: Iterable[InboxThread],
         turn: TurnPlan,
         me: str,
         rules: History,
-        rule: Closing = OF_LOOPS,
-    ) -> Conversation:
+        rule: Closing = LOOP_CLOSING,
+    ) -> ConversationPrompt:
         """The conversation of `turn` for the agent `me`, with `rule` at its end."""
         views = select_history(threads, turn, me, rules)
         incoming = thread_ids.relative(turn.thread_id, me)
-        asked = turn.handed_on or (turn.shown[-1] if turn.reply_required else None)
+        asked = turn.original_request or (turn.shown[-1] if turn.reply_required else None)
         now = _NOW.format(asked.sender_id) if asked is not None else ""
         return cls(template, views, incoming, turn.shown, turn.omitted, now, rule)
 
@@ -366,20 +360,20 @@ class Conversation:
         """The message without the first `n` of those that may be left out."""
         if n not in self._texts:
             template = self._shorter if n else self._template
-            shown = self._left(n) if n else self._threads
+            shown = self._remaining(n) if n else self._threads
             thread, incoming = self._incoming_thread, self._incoming
-            said = (self._omitted, self._now, self._rule)
-            self._texts[n] = template.render(shown, thread, incoming, *said)
+            rest = (self._omitted, self._now, self._rule)
+            self._texts[n] = template.render(shown, thread, incoming, *rest)
         return self._texts[n]
 
-    def _left(self, n: int) -> dict[str, ThreadView]:
+    def _remaining(self, n: int) -> dict[str, ThreadView]:
         if n >= self.messages:
             return {}
-        gone = Counter(self._going()[:n])
+        gone = Counter(self._removal_order()[:n])
         views = (ThreadView(id, view.messages[gone[id] :]) for id, view in self._threads.items())
         return {view.id: view for view in views if view.messages}
 
-    def _going(self) -> list[str]:
+    def _removal_order(self) -> list[str]:
         """The threads of the messages to leave out, in order."""
         if self._order is None:
             self._order = list(self._in_order())

@@ -18,7 +18,14 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer, CallRequest, Delta, Model, OnDelta, Question
+from hubbub.agents.models.base import (
+    CallRequest,
+    ChatModel,
+    Completion,
+    CompletionRequest,
+    Delta,
+    OnDelta,
+)
 from hubbub.strict_json import unique
 
 __all__ = ["ThinkingModel", "without_thoughts"]
@@ -34,7 +41,7 @@ _PASSES = 8
 """Nesting of tags; anything nested deeper counts as a thought as a whole."""
 
 
-class _Reader:
+class _ThoughtFilter:
     """Separates thoughts from the rest, over one text or several in a row."""
 
     def __init__(self) -> None:
@@ -45,31 +52,31 @@ class _Reader:
         """The part of `text` that is no thought; unchanged if it has none."""
         if not self.depth and _TAG.search(text) is None:
             return text
-        said = self._once(text)
+        rest = self._once(text)
         for _ in range(_PASSES):
-            if _TAG.search(said) is None:
-                return said
+            if _TAG.search(rest) is None:
+                return rest
             before, self.depth = self.depth, 0  # another tag, joined by a removal
-            said = self._once(said)
+            rest = self._once(rest)
             self.depth += before
-        self._think(said)
+        self._add_thought(rest)
         return ""
 
     def _once(self, text: str) -> str:
-        said: list[str] = []
+        kept: list[str] = []
         at = 0
         for tag in _TAG.finditer(text):
             piece = text[at : tag.start()]
             at = tag.end()
             if tag["end"] and not self.depth:
-                self._think("".join(said) + piece)  # its opening tag was left out
-                said.clear()
+                self._add_thought("".join(kept) + piece)  # its opening tag was left out
+                kept.clear()
             else:
-                (self._think if self.depth else said.append)(piece)
+                (self._add_thought if self.depth else kept.append)(piece)
                 self._step(tag)
         rest = text[at:]
-        (self._think if self.depth else said.append)(rest)
-        return "".join(said).strip()
+        (self._add_thought if self.depth else kept.append)(rest)
+        return "".join(kept).strip()
 
     def _step(self, tag: re.Match[str]) -> None:
         if tag["end"]:
@@ -77,16 +84,16 @@ class _Reader:
         elif not tag["empty"]:
             self.depth += 1
 
-    def _think(self, piece: str) -> None:
+    def _add_thought(self, piece: str) -> None:
         if piece.strip():
             self.thoughts.append(piece.strip())
 
 
-def without_thoughts(answer: Answer) -> Answer:
+def without_thoughts(answer: Completion) -> Completion:
     """The answer with thoughts in its text and arguments moved to `reasoning`."""
-    reader = _Reader()
+    reader = _ThoughtFilter()
     text = reader.read(answer.text) if answer.text else answer.text
-    calls = tuple(_quiet_call(call, reader.thoughts) for call in answer.calls)
+    calls = tuple(_call_without_thoughts(call, reader.thoughts) for call in answer.calls)
     if calls == answer.calls and text == answer.text:
         return answer
     changed = [new for new, old in zip(calls, answer.calls, strict=True) if new != old]
@@ -102,16 +109,16 @@ def without_thoughts(answer: Answer) -> Answer:
     )
 
 
-def _quiet_call(call: CallRequest, thoughts: list[str]) -> CallRequest:
+def _call_without_thoughts(call: CallRequest, thoughts: list[str]) -> CallRequest:
     """The call without thoughts in its arguments, however they are written in JSON."""
-    reader = _Reader()
+    reader = _ThoughtFilter()
     try:
         # Duplicate keys, also as a result of removing thoughts, are an error here.
         arguments: JsonValue = json.loads(call.arguments or "{}", object_pairs_hook=unique)
-        quiet = _quiet(arguments, reader.read)
+        quiet = _filtered(arguments, reader.read)
     except (ValueError, RecursionError):
         # Not JSON: the call will be refused, but its record is cleaned all the same.
-        reader = _Reader()
+        reader = _ThoughtFilter()
         text = reader.read(call.arguments)
     else:
         if quiet == arguments:
@@ -121,14 +128,14 @@ def _quiet_call(call: CallRequest, thoughts: list[str]) -> CallRequest:
     return replace(call, arguments=text)
 
 
-def _quiet(value: JsonValue, read: Callable[[str], str]) -> JsonValue:
+def _filtered(value: JsonValue, read: Callable[[str], str]) -> JsonValue:
     """The value with `read` applied to its strings in order, including names of fields."""
     if isinstance(value, str):
         return read(value)
     if isinstance(value, list):
-        return [_quiet(item, read) for item in value]
+        return [_filtered(item, read) for item in value]
     if isinstance(value, dict):
-        return unique([(read(key), _quiet(item, read)) for key, item in value.items()])
+        return unique([(read(key), _filtered(item, read)) for key, item in value.items()])
     return value
 
 
@@ -140,20 +147,22 @@ class ThinkingModel:
     end.
     """
 
-    def __init__(self, model: Model):
+    def __init__(self, model: ChatModel):
         self._model = model
 
     @property
     def name(self) -> str:
         return self._model.name
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         def hear(delta: Delta) -> None:
             if on_delta is not None:
                 on_delta(replace(delta, text=""))
 
-        heard = None if on_delta is None else hear
-        return without_thoughts(await self._model.answer(question, heard))
+        on_silent = None if on_delta is None else hear
+        return without_thoughts(await self._model.answer(question, on_silent))
 
     async def close(self) -> None:
         await self._model.close()

@@ -18,7 +18,7 @@ from hubbub.agents.prompt.builder import (
     Component,
     PromptBuilder,
     Render,
-    called,
+    call_function,
 )
 from hubbub.agents.prompt.components import (
     CONTRACT,
@@ -38,10 +38,10 @@ from hubbub.loading import load_attribute
 
 __all__ = [
     "PROVIDED",
-    "Choice",
     "Contract",
     "SystemPrompt",
     "SystemPrompts",
+    "VersionedPrompt",
     "load_system_prompts",
     "position",
     "system_prompt",
@@ -135,7 +135,7 @@ class Contract:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VersionedPrompt:
     """A versioned prompt, and the version that a share of the threads gets instead."""
 
     settings: PromptConfig
@@ -155,26 +155,24 @@ class SystemPrompts:
     instruction: str | Render
     builder: PromptBuilder
     settings: PromptConfig
-    choice: Choice | None = None
+    choice: VersionedPrompt | None = None
     sources: tuple[str, ...] = ()
     """The sources of its templates."""
 
     @property
     def words(self) -> str:
         """All of the operator's text in it, unrendered."""
-        said = self.instruction if isinstance(self.instruction, str) else ""
-        return "\n".join([said, self.settings.model_dump_json(), *self.sources])
+        instruction = self.instruction if isinstance(self.instruction, str) else ""
+        return "\n".join([instruction, self.settings.model_dump_json(), *self.sources])
 
     async def awaited(self, context: PromptContext) -> SystemPrompts:
-        """The same with the results of async functions for this turn. Raises `ConfigError` where
-        one raises.
-        """
+        """The same with the results of async functions. Raises `ConfigError` if one raises."""
         instruction = self.instruction
         if not isinstance(instruction, str):
-            said = await called(instruction, context, "the instruction")
-            if not isinstance(said, str):
-                raise ConfigError(f"the instruction gives {type(said).__name__}: return a text")
-            instruction = said
+            result = await call_function(instruction, context, "the instruction")
+            if not isinstance(result, str):
+                raise ConfigError(f"the instruction gives {type(result).__name__}: return a text")
+            instruction = result
         builder = await self.builder.awaited(replace(context, instruction=instruction))
         return replace(self, instruction=instruction, builder=builder)
 
@@ -233,8 +231,8 @@ def load_system_prompts(
         builder = plain_builder()
     else:
         builder = _builder(settings, name, base_dir)
-    for told in FOR_PROGRAMS if config.kind == "acp" else ():
-        builder.replace(told)
+    for replacement in FOR_PROGRAMS if config.kind == "acp" else ():
+        builder.replace(replacement)
     if settings is None:
         return SystemPrompts(instruction or config.instruction, builder, PromptConfig())
     choice = _choice(settings, config.instruction, name, base_dir)
@@ -267,7 +265,9 @@ def _builder(settings: PromptConfig, name: str, base_dir: Path) -> PromptBuilder
     return found.clone()
 
 
-def _choice(settings: PromptConfig, instruction: str, name: str, base_dir: Path) -> Choice | None:
+def _choice(
+    settings: PromptConfig, instruction: str, name: str, base_dir: Path
+) -> VersionedPrompt | None:
     if settings.name is None:
         return None
     library = PromptLibrary(base_dir / settings.folder)
@@ -277,9 +277,11 @@ def _choice(settings: PromptConfig, instruction: str, name: str, base_dir: Path)
         template.check(PROVIDED | set(settings.variables))
         if instruction.strip() and "instruction" not in template.required | template.optional:
             what = f"the prompt {template.name}@{template.version} has no place for"
-            said = f"{what} the instruction of agents.{name}: put {{{{ instruction }}}} into it, or"
-            raise ConfigError(f"{said} remove the instruction", shown_path(template.path))
-    return Choice(settings, versions)
+            problem = (
+                f"{what} the instruction of agents.{name}: put {{{{ instruction }}}} into it, or"
+            )
+            raise ConfigError(f"{problem} remove the instruction", shown_path(template.path))
+    return VersionedPrompt(settings, versions)
 
 
 def _component(

@@ -24,14 +24,14 @@ from functools import lru_cache
 from string import digits, punctuation
 from typing import Protocol
 
-from hubbub.agents.models.base import Question, ToolSpec
+from hubbub.agents.models.base import CompletionRequest, ToolSpec
 from hubbub.agents.prompt.vocabulary import encoding_of, load_encoding
 from hubbub.agents.turn.chat import ChatMessage
 
 __all__ = [
-    "Estimate",
-    "Exact",
+    "ExactCounter",
     "TokenCounter",
+    "TokenEstimate",
     "counter_for",
     "message_tokens",
     "question_tokens",
@@ -114,7 +114,7 @@ def _pieces(line: str) -> Iterator[str]:
         yield line[at : at + _PIECE]
 
 
-class Exact(_ByLines):
+class ExactCounter(_ByLines):
     """Counts by the vocabulary of one of OpenAI's encodings."""
 
     exact = True
@@ -124,7 +124,7 @@ class Exact(_ByLines):
         super().__init__(lambda text: len(encode(text)))
 
 
-class Estimate(_ByLines):
+class TokenEstimate(_ByLines):
     """Estimates without a vocabulary."""
 
     exact = False
@@ -162,7 +162,11 @@ def counter_for(model: str) -> TokenCounter:
     the vocabulary is damaged.
     """
     encoding = encoding_of(model)
-    return Estimate() if encoding is None else Exact(load_encoding(encoding).encode_ordinary)
+    return (
+        TokenEstimate()
+        if encoding is None
+        else ExactCounter(load_encoding(encoding).encode_ordinary)
+    )
 
 
 def message_tokens(counter: TokenCounter, message: ChatMessage) -> int:
@@ -170,8 +174,8 @@ def message_tokens(counter: TokenCounter, message: ChatMessage) -> int:
     tokens = PER_MESSAGE + counter.count(message["content"] or "")
     for call in message.get("tool_calls", ()):
         function = call["function"]
-        said = counter.count(function["name"]) + counter.count(function["arguments"])
-        tokens += PER_CALL + counter.count(call["id"]) + said
+        in_call = counter.count(function["name"]) + counter.count(function["arguments"])
+        tokens += PER_CALL + counter.count(call["id"]) + in_call
     if "tool_call_id" in message:
         tokens += counter.count(message["tool_call_id"])
     return tokens
@@ -179,11 +183,11 @@ def message_tokens(counter: TokenCounter, message: ChatMessage) -> int:
 
 def spec_tokens(counter: TokenCounter, spec: ToolSpec) -> int:
     """Tokens of a tool's description in a request's `tools`."""
-    told = counter.count(spec.name) + counter.count(spec.description)
-    return PER_TOOL + told + counter.count(spec.offered_text)
+    in_text = counter.count(spec.name) + counter.count(spec.description)
+    return PER_TOOL + in_text + counter.count(spec.offered_text)
 
 
-def question_tokens(counter: TokenCounter, question: Question) -> int:
+def question_tokens(counter: TokenCounter, question: CompletionRequest) -> int:
     """Tokens of a whole request."""
     messages = sum(message_tokens(counter, message) for message in question.messages)
     form = counter.count(json.dumps(question.form)) if question.form is not None else 0

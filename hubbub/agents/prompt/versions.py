@@ -27,7 +27,7 @@ from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError
 
-__all__ = ["PromptLibrary", "PromptTemplate", "Version", "compile_prompt", "latest"]
+__all__ = ["PromptLibrary", "PromptTemplate", "PromptVersion", "compile_prompt", "latest"]
 
 SUFFIX = ".j2"
 _RANKS = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": -1, "pre": -1,
@@ -38,10 +38,8 @@ _NUMBERED = re.compile(r"v?(?P<release>\d+(?:\.\d+)*)(?P<rest>.*)", re.IGNORECAS
 
 
 @total_ordering
-class Version:
-    """A version by its text: 2.9 < 2.10-rc.1 < 2.10. Versions without a number (`draft`) come
-    before all others.
-    """
+class PromptVersion:
+    """Ordered: draft < 2.9 < 2.10-rc.1 < 2.10. Versions without a number come first."""
 
     def __init__(self, text: str):
         self.text = text
@@ -57,9 +55,9 @@ class Version:
         self.released = match is not None and not any(rank < 0 for rank, _, _ in ranked)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self._key == other._key
+        return isinstance(other, PromptVersion) and self._key == other._key
 
-    def __lt__(self, other: Version) -> bool:
+    def __lt__(self, other: PromptVersion) -> bool:
         return self._key < other._key
 
     def __hash__(self) -> int:
@@ -80,7 +78,7 @@ def latest(versions: Iterable[str]) -> str | None:
     """The highest release, or else the highest pre-release; None if no version has a number: a
     `draft` is only used by name.
     """
-    numbered = [version for version in map(Version, versions) if version.numbered]
+    numbered = [version for version in map(PromptVersion, versions) if version.numbered]
     best = max((v for v in numbered if v.released), default=None) or max(numbered, default=None)
     return best.text if best else None
 
@@ -138,7 +136,7 @@ class PromptLibrary:
     def versions(self, name: str) -> tuple[str, ...]:
         """The versions of a prompt, lowest first; none if it does not exist."""
         texts = [path.name.removesuffix(SUFFIX) for path in (self.folder / name).glob(f"*{SUFFIX}")]
-        return tuple(version.text for version in sorted(map(Version, texts)))
+        return tuple(version.text for version in sorted(map(PromptVersion, texts)))
 
     def resolve(self, name: str, version: str = LATEST) -> str:
         """The version itself, or the one that `latest` means. Raises `ConfigError` with a

@@ -16,9 +16,9 @@ from pydantic import JsonValue
 
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.python.link import Link
+from hubbub.agents.python.link import AgentLink
 from hubbub.agents.python.scope import current_scope
-from hubbub.agents.turn.outbox import marks
+from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
@@ -73,7 +73,7 @@ class Agent:
     name: str = ""
     settings: Mapping[str, JsonValue] = _NO_SETTINGS
     log: FilteringBoundLogger
-    _link: Link | None = None
+    _link: AgentLink | None = None
 
     # Handlers -----------------------------------------------------------------------------------
 
@@ -131,16 +131,20 @@ class Agent:
     async def post(self, channel: str, text: str, *, outside: bool = False) -> SendResult:
         """Post into a channel that the agent is a member of."""
         return await self._linked.speak(
-            "post_to_channel", channel=channel, text=text, **marks(outside)
+            "post_to_channel", channel=channel, text=text, **untrusted_mark(outside)
         )
 
     async def broadcast(self, text: str, *, outside: bool = False) -> SendResult:
         """Send a message to everybody."""
-        return await self._linked.speak("broadcast_text_message", text=text, **marks(outside))
+        return await self._linked.speak(
+            "broadcast_text_message", text=text, **untrusted_mark(outside)
+        )
 
     async def reply(self, message: Message, text: str, *, outside: bool = False) -> SendResult:
         """Reply to a message, in its reply thread."""
-        return await self._linked.speak("reply", message_id=message.id, text=text, **marks(outside))
+        return await self._linked.speak(
+            "reply", message_id=message.id, text=text, **untrusted_mark(outside)
+        )
 
     async def answer(
         self, message: Message, content: JsonValue, *, outside: bool = False
@@ -170,11 +174,11 @@ class Agent:
         through others.
         """
         if isinstance(to, str):
-            operation, said = _said(content)
-            return await self._linked.ask(to, timeout, operation, to=to, **said)
+            operation, arguments = _content_arguments(content)
+            return await self._linked.ask(to, timeout, operation, to=to, **arguments)
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        asks: dict[str, JsonValue] = {"request": to.task or to.id, "status": "question"}
-        return await self._linked.ask(to.sender_id, timeout, "report", **asks, text=text)
+        question: dict[str, JsonValue] = {"request": to.task or to.id, "status": "question"}
+        return await self._linked.ask(to.sender_id, timeout, "report", **question, text=text)
 
     async def delegate(self, to: str, task: str, *, deadline_s: float = DEFAULT_DEADLINE_S) -> str:
         """Delegate work to another agent, and wait for the result that it reports.
@@ -195,7 +199,7 @@ class Agent:
         id = request if isinstance(request, str) else request.id
         status = "failed" if failed else "result"
         return await self._linked.speak(
-            "report", request=id, status=status, text=text, **marks(outside)
+            "report", request=id, status=status, text=text, **untrusted_mark(outside)
         )
 
     async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
@@ -263,7 +267,7 @@ class Agent:
 
     # Runtime ------------------------------------------------------------------------------------
 
-    def _join(self, link: Link, settings: Mapping[str, JsonValue]) -> None:
+    def _join(self, link: AgentLink, settings: Mapping[str, JsonValue]) -> None:
         """Called by the runtime before `on_start`."""
         self.name, self.settings, self._link = link.me, settings, link
         self.log = get_logger("hubbub.agent").bind(agent=link.me)
@@ -273,17 +277,17 @@ class Agent:
         return None
 
     @property
-    def _linked(self) -> Link:
+    def _linked(self) -> AgentLink:
         if self._link is None:
             raise RuntimeError("the agent has not joined a network; begin in on_start")
         return self._link
 
     async def _speak(self, content: JsonValue, outside: bool, **where: JsonValue) -> SendResult:
-        operation, said = _said(content)
-        return await self._linked.speak(operation, **where, **said, **marks(outside))
+        operation, arguments = _content_arguments(content)
+        return await self._linked.speak(operation, **where, **arguments, **untrusted_mark(outside))
 
 
-def _said(content: JsonValue) -> tuple[str, dict[str, JsonValue]]:
+def _content_arguments(content: JsonValue) -> tuple[str, dict[str, JsonValue]]:
     """The operation that sends `content`, a text or other JSON, and its arguments."""
     if isinstance(content, str):
         return "send_text_message", {"text": content}

@@ -14,10 +14,10 @@ from pydantic import JsonValue
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.python.agent import Agent
-from hubbub.agents.python.link import Link
+from hubbub.agents.python.link import AgentLink
 from hubbub.agents.python.scope import Scope, entered
-from hubbub.agents.tools.threads import run_in_thread
-from hubbub.agents.turn.activity import Activities, Activity
+from hubbub.agents.tools.worker_thread import run_in_thread
+from hubbub.agents.turn.activity import TurnActivities, TurnActivity
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
@@ -54,10 +54,10 @@ log = get_logger(__name__)
 class HandlerBackend(AgentBackend):
     """Takes turns by calling the handlers of `agent`, which has its link already."""
 
-    def __init__(self, agent: Agent, link: Link, *, timeout: float = 300.0):
+    def __init__(self, agent: Agent, link: AgentLink, *, timeout: float = 300.0):
         """`timeout`: seconds that a turn may take."""
         self._agent, self._link, self._timeout = agent, link, timeout
-        self._activities = Activities(link.activity)
+        self._activities = TurnActivities(link.activity)
         self._plain = asyncio.Lock()
         self._first = True
 
@@ -84,12 +84,12 @@ class HandlerBackend(AgentBackend):
             return False  # direct messages are not observed; it ended its interaction
         if message.imported:
             return False  # an old message from elsewhere
-        return self._defines(_overhears(message))
+        return self._defines(_observer_name(message))
 
     async def observe(self, message: Message) -> None:
-        with entered(Scope(message.id, outside=message.outside)):
+        with entered(Scope(message.id, untrusted=message.outside)):
             try:
-                await self._handle(_overhears(message), message)
+                await self._handle(_observer_name(message), message)
             except OperationError as exc:
                 if exc.code != ErrorCode.HOP_LIMIT:
                     raise
@@ -106,7 +106,7 @@ class HandlerBackend(AgentBackend):
         finally:
             self._link.turn_over(plan.id)
 
-    async def _run(self, plan: TurnPlan, recorder: TurnRecorder, activity: Activity) -> None:
+    async def _run(self, plan: TurnPlan, recorder: TurnRecorder, activity: TurnActivity) -> None:
         try:
             async with asyncio.timeout(self._timeout) as limit:
                 await self._take_steps(plan, recorder, activity)
@@ -117,7 +117,9 @@ class HandlerBackend(AgentBackend):
         else:
             await recorder.end("finished")
 
-    async def _take_steps(self, plan: TurnPlan, recorder: TurnRecorder, activity: Activity) -> None:
+    async def _take_steps(
+        self, plan: TurnPlan, recorder: TurnRecorder, activity: TurnActivity
+    ) -> None:
         """One step for each message that woke the agent."""
         several = len(plan.incoming) > 1
         for n, (message, reason) in enumerate(zip(plan.incoming, plan.reasons, strict=True), 1):
@@ -179,7 +181,7 @@ class HandlerBackend(AgentBackend):
         return await result if inspect.isawaitable(result) else result
 
 
-def _overhears(message: Message) -> HandlerName:
+def _observer_name(message: Message) -> HandlerName:
     return "on_broadcast" if message.type == "broadcast" else "on_channel_message"
 
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox, by_person
 from hubbub.agents.python.scope import Scope, current_scope
-from hubbub.agents.tools.hub import marked, speaks
+from hubbub.agents.tools.hub import sends_message, takes_untrusted_mark
 from hubbub.agents.turn.outbox import Outbox
 from hubbub.errors import OperationError, RequestFailed
 from hubbub.ids import message_id, turn_id
@@ -20,12 +20,20 @@ from hubbub.protocol.messages import Message, OperationInfo
 from hubbub.protocol.operations import SendResult
 from hubbub.protocol.turns import ToolCallRecord
 
-__all__ = ["Ask", "Asks", "Delegation", "Delegations", "Link", "answers", "ends"]
+__all__ = [
+    "AgentLink",
+    "Delegation",
+    "Delegations",
+    "PendingQuestion",
+    "PendingQuestions",
+    "ends_request",
+    "is_answer",
+]
 
 # Questions that a handler waits for, and matching answers to them.
 
 
-def answers(message: Message, seq: int, thread_id: str) -> bool:
+def is_answer(message: Message, seq: int, thread_id: str) -> bool:
     """Whether `message` answers the one at `seq` in that thread.
 
     It does if it quotes it, replies to it, or is caused by it; an agent that answers several
@@ -42,7 +50,7 @@ def answers(message: Message, seq: int, thread_id: str) -> bool:
 
 
 @dataclass(eq=False)
-class Ask:
+class PendingQuestion:
     """A question to `to`, at position `seq`; None until the hub has assigned it."""
 
     to: str
@@ -61,7 +69,7 @@ class Ask:
     def take(self, message: Message) -> bool:
         """Resolve the question if the message is its answer. Returns whether it is."""
         assert self.seq is not None, "judged when the question has a place"
-        if self.answer.done() or not answers(message, self.seq, self.thread_id):
+        if self.answer.done() or not is_answer(message, self.seq, self.thread_id):
             return False
         self.answer.set_result(message)
         return True
@@ -74,7 +82,7 @@ class Ask:
                 verdict.set_result(False)
 
 
-class Asks:
+class PendingQuestions:
     """The open questions.
 
     There is at most one to each participant at a time, so that answers cannot be confused, not even
@@ -82,19 +90,19 @@ class Asks:
     """
 
     def __init__(self) -> None:
-        self._open: dict[str, Ask] = {}
+        self._open: dict[str, PendingQuestion] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     def lock(self, to: str) -> asyncio.Lock:
         """To be held while `to` is asked."""
         return self._locks.setdefault(to, asyncio.Lock())
 
-    def begin(self, to: str) -> Ask:
+    def begin(self, to: str) -> PendingQuestion:
         """A question is about to be sent."""
-        ask = self._open[to] = Ask(to, asyncio.get_running_loop().create_future())
+        ask = self._open[to] = PendingQuestion(to, asyncio.get_running_loop().create_future())
         return ask
 
-    def end(self, ask: Ask) -> None:
+    def end(self, ask: PendingQuestion) -> None:
         del self._open[ask.to]
         ask.over()
 
@@ -119,7 +127,7 @@ class Asks:
 # Delegated work that a handler waits for, and matching results to it.
 
 
-def ends(message: Message, request: str) -> bool:
+def ends_request(message: Message, request: str) -> bool:
     """Whether the message ends that request."""
     mark = message.request
     return mark is not None and mark.ends and mark.id == request
@@ -136,7 +144,7 @@ class Delegation:
 
     def take(self, message: Message) -> bool:
         """Resolve the request if the message ends it. Returns whether it does."""
-        if self.end.done() or not ends(message, self.id):
+        if self.end.done() or not ends_request(message, self.id):
             return False
         self.end.set_result(message)
         return True
@@ -158,17 +166,15 @@ class Delegations:
         finally:
             self._open.remove(delegation)
             delegation.end.cancel()
-            self._judge(delegation)
+            self._assign_early(delegation)
 
     def named(self, delegation: Delegation, id: str) -> None:
         """The hub has assigned the request's id."""
         delegation.id = id
-        self._judge(delegation)
+        self._assign_early(delegation)
 
     def claim(self, message: Message) -> asyncio.Future[bool] | None:
-        """Whether a handler waits for the message; the verdict may come later. None: certainly
-        not.
-        """
+        """Whether a handler waits for the message; the verdict may come later. None: no."""
         if message.request is None or not message.request.ends:
             return None
         verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -180,10 +186,8 @@ class Delegations:
             delegation.early.append((message, verdict))
         return verdict if nameless else None
 
-    def _judge(self, delegation: Delegation) -> None:
-        """Assign the early messages: to this request, to another one without an id yet, or to
-        none.
-        """
+    def _assign_early(self, delegation: Delegation) -> None:
+        """Assign the early messages: to this request, to another one without an id, or none."""
         early, delegation.early = delegation.early, []
         held = [verdict for other in self._open for _, verdict in other.early]
         for message, verdict in early:
@@ -193,12 +197,12 @@ class Delegations:
                 verdict.set_result(False)
 
 
-class Link:
+class AgentLink:
     """One agent's connection as its handlers use it."""
 
     def __init__(self, outbox: Outbox, inbox: Inbox):
         self._outbox, self._inbox = outbox, inbox
-        self._asks = Asks()
+        self._asks = PendingQuestions()
         self._delegations = Delegations()
         self._held: dict[str, dict[int, asyncio.Future[bool]]] = {}
         self._operations: Mapping[str, OperationInfo] = {}
@@ -212,16 +216,14 @@ class Link:
         self._operations = {operation.name: operation for operation in operations}
 
     async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
-        """Call any operation. A write is made once, even if the handler runs again. Raises
-        `OperationError`.
-        """
+        """Call any operation, a write only once. Raises `OperationError`."""
         scope, info = current_scope(), self._operations.get(operation)
         if scope is None or info is None or info.permission == "read":
             return await self._outbox.call(operation, cid=None, cause=None, **args)
-        if scope.outside and marked(info):
+        if scope.untrusted and takes_untrusted_mark(info):
             args["outside"] = True
         cid, at = scope.next_cid(), scope.clock.ms
-        cause = scope.cause if speaks(info) else None
+        cause = scope.cause if sends_message(info) else None
         value = await self._outbox.call(operation, cid=cid, cause=cause, **args)
         scope.calls.append(_record(scope, cid, operation, args, value, at))
         return value
@@ -236,7 +238,7 @@ class Link:
         if scope is None:  # not in a handler: no cause, and never repeated
             value = await self._outbox.call(operation, cid=None, cause=None, **args)
             return SendResult.model_validate(value)
-        if scope.outside:
+        if scope.untrusted:
             args["outside"] = True
         cid, at = scope.next_cid(), scope.clock.ms
         value = await self._outbox.call(operation, cid=cid, cause=scope.cause, **args)
@@ -273,12 +275,12 @@ class Link:
         except TimeoutError as exc:
             raise TimeoutError(f"{to} has not answered within {within:g} s") from exc
 
-    async def _answer(self, ask: Ask, sent: SendResult) -> Message:
+    async def _answer(self, ask: PendingQuestion, sent: SendResult) -> Message:
         """The answer to a question that was sent; the hub tracks who waits for whom."""
         try:
-            _check_heard(ask.to, sent)
+            _check_woken(ask.to, sent)
             ask.numbered(sent.seq, sent.thread_id)
-            self._look_back(ask, sent)
+            self._find_earlier_answer(ask, sent)
             return await ask.answer
         except (asyncio.CancelledError, OperationError):  # there is none, or no time for it
             self._outbox.tell("stop_waiting", message=sent.id)
@@ -294,7 +296,7 @@ class Link:
                 self._delegations.named(delegation, sent.id)
                 for message in self._thread(sent.thread_id):
                     if delegation.take(message):  # it arrived before this process
-                        self._let_go(message)
+                        self._release(message)
                 ended = await delegation.end
         assert ended.request is not None, "taken for its request"
         if ended.request.kind == "failed":
@@ -304,9 +306,7 @@ class Link:
     # Awaited answers, which must start no turn ----------------------------------------------------
 
     def claim(self, message: Message) -> asyncio.Future[bool] | None:
-        """Whether a handler waits for exactly this message; the verdict may come later. None:
-        no.
-        """
+        """Whether a handler waits for this message; the verdict may come later. None: no."""
         verdict = self._delegations.claim(message) or self._asks.claim(message)
         turn = None if verdict is not None else self._asked_in_old_turn(message)
         if turn is not None:
@@ -332,17 +332,19 @@ class Link:
             return None
         for own in self._thread(message.thread_id):
             asked = own.sender_id == self.me and own.cause_id in self._held
-            if asked and (ends(message, own.id) or answers(message, own.seq, own.thread_id)):
+            if asked and (
+                ends_request(message, own.id) or is_answer(message, own.seq, own.thread_id)
+            ):
                 return own.cause_id
         return None
 
-    def _look_back(self, ask: Ask, sent: SendResult) -> None:
+    def _find_earlier_answer(self, ask: PendingQuestion, sent: SendResult) -> None:
         """A question from before a crash may have been answered already."""
         for message in self._thread(sent.thread_id):
             if message.sender_id == ask.to and message.seq > sent.seq and ask.take(message):
-                self._let_go(message)
+                self._release(message)
 
-    def _let_go(self, message: Message) -> None:
+    def _release(self, message: Message) -> None:
         """A held message was the awaited answer."""
         for verdicts in self._held.values():
             if message.seq in verdicts and not verdicts[message.seq].done():
@@ -362,18 +364,18 @@ def _record(
     scope: Scope, cid: str, name: str, args: Mapping[str, JsonValue], result: JsonValue, at: float
 ) -> ToolCallRecord:
     """The turn's record of a call that started at `at` ms."""
-    told = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     return ToolCallRecord(
         id=cid,
         name=name,
         arguments=dict(args),
-        result=told,
+        result=text,
         at_ms=at,
         duration_ms=scope.clock.since(at),
     )
 
 
-def _check_heard(to: str, sent: SendResult) -> None:
+def _check_woken(to: str, sent: SendResult) -> None:
     """Raises `OperationError` when the recipient was not woken and will not answer."""
     code = sent.not_woken.get(to)
     if code is not None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from hubbub.agents.turn.activity import Activity
-from hubbub.agents.turn.recording import TurnClock
+from hubbub.agents.turn.activity import TurnActivity
+from hubbub.agents.turn.steps import TurnClock
 from hubbub.ids import write_id
 from hubbub.protocol.turns import ToolCallRecord
 
@@ -29,9 +29,9 @@ class Scope:
     """Whether the same turn answers other messages, too."""
     clock: TurnClock = field(default_factory=TurnClock)
     """The turn's."""
-    activity: Activity | None = None
+    activity: TurnActivity | None = None
     """The turn's activity signals; None for an observer."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether what it sends carries untrusted content."""
     calls: list[ToolCallRecord] = field(default_factory=list)
     _writes: int = 0

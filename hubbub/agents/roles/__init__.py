@@ -1,3 +1,1 @@
-"""Agents with several roles that plan together: router, planner, executor, reflector, and their
-pipeline.
-"""
+"""Agents with roles that plan together: router, planner, executor, reflector; their pipeline."""

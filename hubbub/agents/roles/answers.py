@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.roles.plan import Plan, PlanStep, StepId
-from hubbub.agents.tools.schema import without_titles, wrong_arguments
+from hubbub.agents.tools.schema import argument_errors, without_titles
 from hubbub.field_docs import Documented
 
 __all__ = [
@@ -110,7 +110,7 @@ def read(model: type[Read], arguments: JsonValue) -> Read:
     try:
         return model.model_validate(arguments)
     except ValidationError as exc:
-        raise WrongAnswer(wrong_arguments(exc)) from exc
+        raise WrongAnswer(argument_errors(exc)) from exc
 
 
 def route_spec(targets: Collection[str]) -> ToolSpec:
@@ -142,8 +142,8 @@ def judge_spec(criteria: Mapping[str, float], least: float) -> ToolSpec:
         additionalProperties=False,
     )
     weights = ", ".join(f"{name} {weight:g}" for name, weight in criteria.items())
-    told = f"{_JUDGING} To accept takes {least:g} of 5 together; the weights are {weights}."
-    return ToolSpec(JUDGE, told, schema)
+    description = f"{_JUDGING} To accept takes {least:g} of 5 together; the weights are {weights}."
+    return ToolSpec(JUDGE, description, schema)
 
 
 _ABOUT = {

@@ -8,29 +8,29 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from typing import get_args
 
-from hubbub.agents.asking import DialectChoice
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.providers import open_model
-from hubbub.agents.parts import Parts
+from hubbub.agents.parts import AgentParts
 from hubbub.agents.prompt.context import ParticipantSummary
-from hubbub.agents.prompt.render import Conversation
+from hubbub.agents.prompt.render import ConversationPrompt
 from hubbub.agents.prompt.scratchpad import ThinkingModel
-from hubbub.agents.python.link import Link
-from hubbub.agents.roles.context import RoleContext, RoleModel, askable, callable_by_plans
-from hubbub.agents.roles.pipeline import Consult, Kind, Pipeline, Rules
-from hubbub.agents.roles.work import Bounds
-from hubbub.agents.system_prompt import SystemPromptBuilder, shows_outside
-from hubbub.agents.tools.asking_agents import AskAgent
+from hubbub.agents.prompt_client import DialectChoice
+from hubbub.agents.python.link import AgentLink
+from hubbub.agents.roles.context import RoleContext, RoleModel, askable_agents, callable_by_plans
+from hubbub.agents.roles.pipeline import Consult, Kind, PipelineRules, RolePipeline
+from hubbub.agents.roles.state import RoleLimits
+from hubbub.agents.system_prompt import SystemPromptBuilder, has_untrusted_content
+from hubbub.agents.tools.ask_agent import AskAgent
+from hubbub.agents.tools.standard_tools import reply_tool
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import replying
-from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, SteeringQueue, Taint, TurnDriver
+from hubbub.agents.turn.activity import TurnActivities
+from hubbub.agents.turn.continuation import continued_steps
+from hubbub.agents.turn.driver import SteeringQueue, StepCalls, TrustState, TurnDriver
 from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.loop import Command
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.reservations import Reservations, Terms
-from hubbub.agents.turn.waiting import earlier_steps
+from hubbub.agents.turn.reservations import CostModel, Reservations
 from hubbub.agents.window import context_rules
 from hubbub.config.agents import ROLES_OF, AgentConfig, ModelConfig
 from hubbub.config.problems import nearest
@@ -44,26 +44,24 @@ __all__ = ["KINDS", "RoleBackend", "role_backend"]
 
 
 class RoleBackend(AgentBackend):
-    """Takes turns according to the agent's kind. `models` has one for each role that the kind
-    needs.
-    """
+    """Takes turns according to the agent's kind. `models` has one for each of its roles."""
 
     def __init__(
         self,
-        parts: Parts,
+        parts: AgentParts,
         models: Mapping[Role, RoleModel],
         prompt_builder: SystemPromptBuilder,
-        link: Link,
+        link: AgentLink,
         tools: Callable[[Ready], Toolbox],
     ):
         """`tools` makes the toolbox from what the hub offers; it is called for every connection."""
         self._kind = KINDS[parts.config.kind]
         self._client, self._inbox, self._config = parts.client, parts.inbox, parts.config
-        self._hear = parts.program.heard if parts.program is not None else None
+        self._on_event = parts.program.on_event if parts.program is not None else None
         self._models, self._template, self._link = models, parts.template, link
         self._prompt_builder, self._ready = prompt_builder, parts.client.ready
         self._make_tools, self._tools, self._hooks = tools, tools(self._ready), parts.hooks
-        self._activities = Activities(partial(parts.client.signal, "activity"))
+        self._activities = TurnActivities(partial(parts.client.signal, "activity"))
         self._first = True
 
     async def ready(self, ready: Ready) -> None:
@@ -87,19 +85,21 @@ class RoleBackend(AgentBackend):
 
     async def _take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         thread, me = self._inbox.thread(plan.thread_id), self._inbox.me
-        earlier = await earlier_steps(thread, plan, me, recorder.other)
+        earlier = await continued_steps(thread, plan, me, recorder.other)
         history = self._config.history
-        conversation = Conversation.of(self._template, self._inbox.threads, plan, me, history)
+        conversation = ConversationPrompt.of(self._template, self._inbox.threads, plan, me, history)
         role_context = await self._role_context(plan, conversation, recorder.reservations)
-        first = Pipeline(self._rules(plan), role_context.executors, (), earlier.steps).start()[0]
+        first = RolePipeline(self._rules(plan), role_context.executors, (), earlier.steps).start()[
+            0
+        ]
         steps = await self._begin(recorder, role_context, first, earlier.turn)
-        pipeline = Pipeline(self._rules(plan), role_context.executors, steps, earlier.steps)
-        hooks = HookChain(self._hooks, plan, me, hear=self._hear)
+        pipeline = RolePipeline(self._rules(plan), role_context.executors, steps, earlier.steps)
+        hooks = HookChain(self._hooks, plan, me, on_event=self._on_event)
         recorder.before_end = hooks.turn_ended
         knows = bool(role_context.context.knowledge)
-        untrusted = shows_outside(conversation.in_thread, knows, role_context.toolbox)
-        taint = Taint(untrusted, pipeline.steps)
-        calls = Calls(role_context.toolbox, recorder, hooks.wraps, taint)
+        untrusted = has_untrusted_content(conversation.in_thread, knows, role_context.toolbox)
+        trust = TrustState(untrusted, pipeline.steps)
+        calls = StepCalls(role_context.toolbox, recorder, hooks.wrapper, trust)
         steering_queue = SteeringQueue(self._inbox, plan.thread_id, self._config.steer)
         async with self._activities.of(plan) as activity:
             driver = TurnDriver(
@@ -129,8 +129,8 @@ class RoleBackend(AgentBackend):
             return await recorder.begin(
                 continues=continues, model=models, prompt=prompt, tools=names
             )
-        asker, system = role_context.asker(first), role_context.system(first)
-        system_prompt, prompt = asker.first()
+        client, system = role_context.prompt_client(first), role_context.system(first)
+        system_prompt, prompt = client.first()
         return await recorder.begin(
             continues=continues,
             model=models,
@@ -138,13 +138,13 @@ class RoleBackend(AgentBackend):
             prompt=prompt,
             prompt_id=system.prompt_id,
             components=system.recorded,
-            dialect=asker.choice.current.name,
+            dialect=client.choice.current.name,
             tools=names,
         )
 
-    def _rules(self, plan: TurnPlan) -> Rules:
+    def _rules(self, plan: TurnPlan) -> PipelineRules:
         roles = self._config.roles
-        bounds = Bounds(
+        bounds = RoleLimits(
             roles.min_confidence,
             roles.min_score,
             roles.criteria,
@@ -152,10 +152,10 @@ class RoleBackend(AgentBackend):
             roles.max_plan_steps,
             roles.max_retries,
         )
-        return Rules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
+        return PipelineRules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
 
     async def _role_context(
-        self, plan: TurnPlan, conversation: Conversation, reservations: Reservations
+        self, plan: TurnPlan, conversation: ConversationPrompt, reservations: Reservations
     ) -> RoleContext:
         toolbox = self._tools.for_turn()
         agents = await self._agents(plan) if self._kind in ("router", "planner", "pipeline") else ()
@@ -183,7 +183,7 @@ class RoleBackend(AgentBackend):
         listed = Participants.model_validate(await self._client.call("list_participants"))
         waiting = {message.sender_id for message in plan.incoming}
         targets = self._config.roles.targets
-        return askable(listed.participants, self._inbox.me, targets, waiting)
+        return askable_agents(listed.participants, self._inbox.me, targets, waiting)
 
 
 # Building the backend of a role or a pipeline.
@@ -194,13 +194,13 @@ KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
 @contextlib.asynccontextmanager
-async def role_backend(parts: Parts) -> AsyncIterator[tuple[RoleBackend, None]]:
+async def role_backend(parts: AgentParts) -> AsyncIterator[tuple[RoleBackend, None]]:
     """The backend of an agent of a kind with roles, while the block runs; it supports no trials.
 
     Raises `ConfigError` when a tool, a model or a prompt file does not exist.
     """
-    config, link = parts.config, Link(parts.outbox, parts.inbox)
-    more = (AskAgent(link, config.roles.request_timeout), replying(parts.outbox))
+    config, link = parts.config, AgentLink(parts.outbox, parts.inbox)
+    more = (AskAgent(link, config.roles.request_timeout), reply_tool(parts.outbox))
     prompt_builder, tools = (
         parts.prompt_builder(parts.prompts()),
         parts.tools(parts.tool_policy, more),
@@ -227,8 +227,8 @@ async def _role_models(
             stack.push_async_callback(endpoint.close)
             rules = await context_rules(config.model_copy(update={"model": model}), name, settled)
             answers = ThinkingModel(endpoint) if scratchpad else endpoint
-            terms = Terms.of(settled, rules.reserve)
+            cost_model = CostModel.of(settled, rules.reserve)
             made[model] = RoleModel(
-                answers, DialectChoice(settled, aliases=config.aliases), rules, terms
+                answers, DialectChoice(settled, aliases=config.aliases), rules, cost_model
             )
         yield {role: made[model] for role, model in chosen.items()}

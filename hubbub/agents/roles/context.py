@@ -6,21 +6,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from hubbub.agents.asking import Asker, DialectChoice
-from hubbub.agents.dialects.words import WordDialect
-from hubbub.agents.models.base import Answer, Model, OnDelta, ToolSpec
+from hubbub.agents.dialects.text_dialect import TextDialect
+from hubbub.agents.models.base import ChatModel, Completion, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules, UserMessage
 from hubbub.agents.prompt.builder import Component
-from hubbub.agents.prompt.context import ParticipantSummary, PromptContext, companions, native_calls
+from hubbub.agents.prompt.context import (
+    ParticipantSummary,
+    PromptContext,
+    native_calls,
+    summarise_participants,
+)
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
+from hubbub.agents.prompt_client import DialectChoice, PromptClient
 from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, judge_spec, plan_spec, route_spec
-from hubbub.agents.roles.pipeline import Consult, Executors, Kind, Pipeline, Rules
-from hubbub.agents.roles.telling import RoleMessage
-from hubbub.agents.tools.asking_agents import ASK_AGENT
+from hubbub.agents.roles.pipeline import Consult, Executors, Kind, PipelineRules, RolePipeline
+from hubbub.agents.roles.role_message import RoleMessage
+from hubbub.agents.tools.ask_agent import ASK_AGENT
 from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.tools.tidy import TIDY_STEPS
-from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import (
+from hubbub.agents.tools.standard_tools import (
     ASK_HUMAN,
     DECLINE,
     FINISH,
@@ -29,8 +32,10 @@ from hubbub.agents.tools.ways_out import (
     SHOW_PLAN,
     SILENT_FINISH,
 )
-from hubbub.agents.turn.loop import AskModel
-from hubbub.agents.turn.reservations import Reservations, Terms
+from hubbub.agents.tools.tidy_steps import TIDY_STEPS
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.turn.loop import QueryModel
+from hubbub.agents.turn.reservations import CostModel, Reservations
 from hubbub.config.agents import RolesConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Role
@@ -39,7 +44,7 @@ __all__ = [
     "INSTRUCTIONS",
     "RoleContext",
     "RoleModel",
-    "askable",
+    "askable_agents",
     "callable_by_plans",
     "role_prompts",
 ]
@@ -135,7 +140,7 @@ def callable_by_plans(toolbox: Toolbox) -> dict[str, ToolSpec]:
     return {entry.name: entry.tool.spec for entry in entries}
 
 
-def askable(
+def askable_agents(
     participants: Iterable[Participant],
     me: str,
     targets: Collection[str] | None,
@@ -151,7 +156,7 @@ def askable(
         and p.id not in waiting
         and (p.id in targets if targets is not None else p.present and _has_card(p.card))
     )
-    return companions(chosen, me)[:_MOST_AGENTS]
+    return summarise_participants(chosen, me)[:_MOST_AGENTS]
 
 
 def _has_card(card: Card) -> bool:
@@ -162,10 +167,10 @@ def _has_card(card: Card) -> bool:
 class RoleModel:
     """The model of a role with its dialect, the limits of a request, and its price."""
 
-    model: Model
+    model: ChatModel
     choice: DialectChoice
     context: ContextRules = field(default_factory=ContextRules)
-    terms: Terms = field(default_factory=Terms)
+    cost_model: CostModel = field(default_factory=CostModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +195,12 @@ class RoleContext:
     scratchpad: bool = False
     """Whether models may think in `<scratchpad>` before they act."""
 
-    async def ask(self, asked: AskModel, hear: OnDelta | None) -> Answer:
+    async def ask(self, asked: QueryModel, hear: OnDelta | None) -> Completion:
         """Ask the role. The answer is no message, so it is not streamed. Raises `ModelError`."""
         assert isinstance(asked, Consult), "nothing else is asked"
-        asker = self.asker(asked)
-        answer = await asker.ask(asked.wrong, n=asked.n)
-        return replace(answer, model=asker.model.name)
+        prompt_client = self.prompt_client(asked)
+        answer = await prompt_client.ask(asked.wrong, n=asked.n)
+        return replace(answer, model=prompt_client.model.name)
 
     @property
     def executors(self) -> Executors:
@@ -203,12 +208,12 @@ class RoleContext:
         schemas = {name: spec.parameters for name, spec in self.specs.items()}
         return Executors(schemas, [agent.id for agent in self.agents])
 
-    def asker(self, consult: Consult) -> Asker:
+    def prompt_client(self, consult: Consult) -> PromptClient:
         """The client that asks the role's model."""
         role, system = self.models[consult.role], self.system(consult)
         specs, _ = self._offer(consult)
         message = RoleMessage(self.conversation, tuple(self.specs.values()), self.agents, consult)
-        return Asker(
+        return PromptClient(
             role.model,
             lambda steps: specs,
             system.body,
@@ -217,7 +222,7 @@ class RoleContext:
             system.closing,
             ContextBudget(role.context, message, self.toolbox.writing),
             self.reservations,
-            role.terms,
+            role.cost_model,
             contract=system.contract,
             scratchpad=self.scratchpad,
         )
@@ -232,7 +237,7 @@ class RoleContext:
             tools=specs,
             model=role.model.name,
             dialect=dialect.name,
-            write_calls=dialect.calls if isinstance(dialect, WordDialect) else native_calls,
+            write_calls=dialect.calls if isinstance(dialect, TextDialect) else native_calls,
         )
         own = self.config.instructions
         prompts = role_prompts(self.prompts, consult.role, self.kind, own, tool, names)
@@ -244,7 +249,7 @@ class RoleContext:
         plan = consult.work.plan
         match consult.role:
             case "router":
-                spec = route_spec(Pipeline(Rules(self.kind), self.executors).targets)
+                spec = route_spec(RolePipeline(PipelineRules(self.kind), self.executors).targets)
             case "planner":
                 spec = plan_spec(self.executors.names, self.config.max_plan_steps)
             case "reflector":

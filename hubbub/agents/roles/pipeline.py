@@ -5,7 +5,7 @@
     commands = pipeline.answered([answered])
     commands = pipeline.ran(results)
 
-The next command depends on the recorded steps alone (`hubbub.agents.roles.work`), so a resumed
+The next command depends on the recorded steps alone (`hubbub.agents.roles.state`), so a resumed
 turn, or one that continues after a question, continues where the record ends.
 
     kind         what it does
@@ -53,26 +53,26 @@ from hubbub.agents.roles.plan import (
     fill_text,
     unresolved,
 )
-from hubbub.agents.roles.work import ONLY, Bounds, Work, call_id, fold
-from hubbub.agents.tools.asking_agents import ASK_AGENT
+from hubbub.agents.roles.state import ONLY, RoleLimits, WorkState, call_id, fold
+from hubbub.agents.tools.ask_agent import ASK_AGENT
 from hubbub.agents.tools.base import ToolFailed
-from hubbub.agents.tools.ways_out import ASK_HUMAN, REPLY
+from hubbub.agents.tools.standard_tools import ASK_HUMAN, REPLY
+from hubbub.agents.turn.continuation import waiting_reason
 from hubbub.agents.turn.loop import (
     FINISH,
-    Answered,
-    AskModel,
     Command,
     End,
+    QueryModel,
     Record,
     RunTools,
+    TimedCompletion,
     park,
 )
-from hubbub.agents.turn.recording import CallResult, failure, step_of, with_result
-from hubbub.agents.turn.waiting import waiting
+from hubbub.agents.turn.steps import CallResult, failure, step_of, with_result
 from hubbub.config.problems import nearest
 from hubbub.protocol.turns import Made, Role, Steering, Step, ToolCallRecord
 
-__all__ = ["Consult", "Executors", "Kind", "Pipeline", "Rules"]
+__all__ = ["Consult", "Executors", "Kind", "PipelineRules", "RolePipeline"]
 
 Kind = Literal["router", "planner", "executor", "reflector", "pipeline"]
 _FIRST: Mapping[Kind, Role] = {
@@ -86,11 +86,11 @@ _TOOL: Mapping[Role, str] = {"router": ROUTE, "planner": SUBMIT_PLAN, "reflector
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PipelineRules:
     """The kind of agent, and its limits."""
 
     kind: Kind = "pipeline"
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: RoleLimits = field(default_factory=RoleLimits)
     may_finish: bool = True
     """Whether it may do nothing: no reply is required."""
     max_tokens: int | None = None
@@ -111,22 +111,22 @@ class Executors:
 
 
 @dataclass(frozen=True, slots=True)
-class Consult(AskModel):
+class Consult(QueryModel):
     """Ask the model of `role`; the answer becomes step `n`."""
 
     role: Role
-    work: Work
+    work: WorkState
     number: int | None = None
     """executor: the step of the plan that it fills in; None: it chooses among all tools."""
     may_finish: bool = False
 
-    def hearing(self, steering: Sequence[Steering]) -> Self:
+    def with_steering(self, steering: Sequence[Steering]) -> Self:
         """The same role with these messages. It may not finish if a reply is required."""
         may_finish = self.may_finish and not _wants_reply(steering)
         return replace(self, fresh=tuple(steering), may_finish=may_finish)
 
     @property
-    def heard(self) -> tuple[Steering, ...]:
+    def all_steering(self) -> tuple[Steering, ...]:
         """All messages that people sent since the turn started; its prompt shows them."""
         return (*self.work.steered, *self.fresh)
 
@@ -137,14 +137,14 @@ class Consult(AskModel):
         return [step.model_copy(update={"steered": ()}) for step in steps]
 
 
-class Pipeline:
+class RolePipeline:
     """The state of one turn. Every method returns the commands to carry out, in order; several
     `Consult` commands run in parallel.
     """
 
     def __init__(
         self,
-        rules: Rules,
+        rules: PipelineRules,
         executors: Executors,
         steps: Sequence[Step] = (),
         earlier: Sequence[Step] = (),
@@ -160,7 +160,7 @@ class Pipeline:
         """The first commands, or those that follow from the steps of an earlier process."""
         return self._next(again=True)
 
-    def answered(self, answers: Sequence[Answered]) -> list[Command]:
+    def answered(self, answers: Sequence[TimedCompletion]) -> list[Command]:
         """The models have answered the questions of the last commands, in that order."""
         recorded: list[Command] = []
         for place, given in enumerate(answers):
@@ -196,7 +196,7 @@ class Pipeline:
             return [End("finished", _after(work.said, "answered"))]
         if work.waits:
             asked = self.steps[-1].calls[0]
-            return [End("finished", _after(asked, waiting(asked.arguments)))]
+            return [End("finished", _after(asked, waiting_reason(asked.arguments)))]
         if unusable := next((w for w in work.wrong.values() if len(w) > 1), None):
             reason = (
                 f"the {unusable[-1].role} gave no answer that could be used, also after being told"
@@ -209,14 +209,14 @@ class Pipeline:
             return [End("max_steps", f"not finished after {used} tokens (at most {most})")]
         return following
 
-    def _advance(self, work: Work) -> list[Command]:
+    def _advance(self, work: WorkState) -> list[Command]:
         if work.plan is not None:
             return self._work_on(work, work.plan)
         route, kind = work.route, self._rules.kind
         if kind == "reflector" and work.judgement is not None:
             score = work.judgement.score(self._rules.bounds.criteria)
-            told = f"{score:g} of 5, {work.judgement.verdict}: {work.judgement.reasoning}"
-            return self._say(told)
+            verdict = f"{score:g} of 5, {work.judgement.verdict}: {work.judgement.reasoning}"
+            return self._say(verdict)
         if route is None and not work.given_up:
             return self._consult(work, _FIRST[kind])
         if route is not None and route.confidence < self._rules.bounds.min_confidence:
@@ -228,7 +228,7 @@ class Pipeline:
             return self._say(route.request)
         return self._consult(work, "planner")
 
-    def _work_on(self, work: Work, plan: Plan) -> list[Command]:
+    def _work_on(self, work: WorkState, plan: Plan) -> list[Command]:
         if self._rules.kind == "planner":
             return self._say(_outline(plan))
         ready = plan.ready(work.texts, work.results)
@@ -257,17 +257,17 @@ class Pipeline:
     def _n(self) -> int:
         return self.steps[-1].n + 1 if self.steps else 1
 
-    def _consult(self, work: Work, role: Role) -> list[Command]:
+    def _consult(self, work: WorkState, role: Role) -> list[Command]:
         first = not work.given_up and work.plan is None and work.route is None
         required = not self._rules.may_finish or _wants_reply(work.steered)
         return [Consult(self._n, role, work, None, first and not required and not self._earlier)]
 
     # Steps made by the runtime ------------------------------------------------------------------
 
-    def _run(self, work: Work, ready: Sequence[PlanStep]) -> list[Command]:
-        return self._made("run", [self._call(work, step) for step in ready])
+    def _run(self, work: WorkState, ready: Sequence[PlanStep]) -> list[Command]:
+        return self._runtime_step("run", [self._call(work, step) for step in ready])
 
-    def _call(self, work: Work, step: PlanStep) -> ToolCallRecord:
+    def _call(self, work: WorkState, step: PlanStep) -> ToolCallRecord:
         id = call_id(step.id)
         if step.executor not in self._executors.tools:
             text = fill_text(step.goal, work.texts)
@@ -279,19 +279,23 @@ class Pipeline:
         arguments = fill_arguments(given, work.texts, schema)
         return ToolCallRecord(id=id, name=step.executor, arguments=arguments)
 
-    def _lacks_arguments(self, work: Work, step: PlanStep) -> bool:
+    def _lacks_arguments(self, work: WorkState, step: PlanStep) -> bool:
         known = step.arguments is not None or step.id in work.proposals
         return not known and step.executor in self._executors.tools
 
     def _ask(self, question: str, options: Sequence[str]) -> list[Command]:
         asked: dict[str, JsonValue] = {"question": question, "options": list(options)}
-        return self._made("ask", [ToolCallRecord(id="ask", name=ASK_HUMAN, arguments=asked)])
+        return self._runtime_step(
+            "ask", [ToolCallRecord(id="ask", name=ASK_HUMAN, arguments=asked)]
+        )
 
     def _say(self, text: str) -> list[Command]:
-        said: dict[str, JsonValue] = {"text": text}
-        return self._made("say", [ToolCallRecord(id="say", name=REPLY, arguments=said)])
+        arguments: dict[str, JsonValue] = {"text": text}
+        return self._runtime_step(
+            "say", [ToolCallRecord(id="say", name=REPLY, arguments=arguments)]
+        )
 
-    def _made(self, made: Made, calls: Sequence[ToolCallRecord]) -> list[Command]:
+    def _runtime_step(self, made: Made, calls: Sequence[ToolCallRecord]) -> list[Command]:
         step = Step(n=self._n, calls=tuple(calls), made=made)
         self.steps.append(step)
         return [Record(step), RunTools(step, step.calls, again=False)]
@@ -311,7 +315,7 @@ class Pipeline:
             return tuple(self._executors.tools)
         return (plan.step(consult.number).executor,)
 
-    def _judged(self, given: Answered) -> Step:
+    def _judged(self, given: TimedCompletion) -> Step:
         """The answer's step; its call has a result, which is `accepted` or says what is wrong."""
         consult = given.asked
         assert isinstance(consult, Consult), "nothing else was asked"
@@ -355,10 +359,8 @@ class Pipeline:
                 assert isinstance(arguments, dict), "what is no object is wrong already"
                 self._check_call(consult.work, call.name, arguments)
 
-    def _check_call(self, work: Work, tool: str, arguments: Mapping[str, JsonValue]) -> None:
-        """Validate by the tool's own schema, as when it runs: here the role can still correct
-        it.
-        """
+    def _check_call(self, work: WorkState, tool: str, arguments: Mapping[str, JsonValue]) -> None:
+        """Validate by the tool's own schema: here the role can still correct the call."""
         from hubbub.agents.tools.validation import ArgumentCheck  # a slow import
 
         schema = self._executors.tools[tool]
@@ -371,9 +373,9 @@ class Pipeline:
         except ValueError:
             return  # the schema is invalid; running the call reports that
 
-    def _check_judgement(self, judgement: Judgement, work: Work) -> None:
-        said = (judgement.answer, judgement.question, judgement.reasoning, *judgement.options)
-        _check_references(said, work.texts)
+    def _check_judgement(self, judgement: Judgement, work: WorkState) -> None:
+        texts = (judgement.answer, judgement.question, judgement.reasoning, *judgement.options)
+        _check_references(texts, work.texts)
         bounds, accepted = self._rules.bounds, judgement.verdict == "accept"
         score = judgement.score(bounds.criteria)
         if accepted and score < bounds.min_score:
@@ -389,7 +391,7 @@ class Pipeline:
         elif accepted and not judgement.answer.strip():
             raise WrongAnswer("the verdict accept needs `answer`, which the person will read")
 
-    def _check_retry(self, judgement: Judgement, work: Work, plan: Plan) -> None:
+    def _check_retry(self, judgement: Judgement, work: WorkState, plan: Plan) -> None:
         again = next((step for step in plan.steps if step.id == judgement.step), None)
         if again is None:
             ids = [step.id for step in plan.steps]
@@ -404,17 +406,15 @@ class Pipeline:
         return (*self._executors.names, *plan, ANSWER)
 
 
-def _check_references(said: Sequence[JsonValue], results: Collection[int]) -> None:
-    """Text that is sent or run must not contain a reference without a result. Raises
-    `WrongAnswer`.
-    """
-    wrong = unresolved(said, results)
+def _check_references(values: Sequence[JsonValue], results: Collection[int]) -> None:
+    """Raises `WrongAnswer` if text to be sent or run has a reference without a result."""
+    wrong = unresolved(values, results)
     if wrong is not None:
         raise WrongAnswer(wrong)
 
 
 def _wants_reply(steering: Iterable[Steering]) -> bool:
-    return any(told.reply == "required" for told in steering)
+    return any(message.reply == "required" for message in steering)
 
 
 def _after(call: ToolCallRecord, reason: str) -> str:
@@ -422,7 +422,7 @@ def _after(call: ToolCallRecord, reason: str) -> str:
     return reason if call.error is None else f"{call.name} failed: {call.result}"
 
 
-def _outcome(work: Work) -> str:
+def _outcome(work: WorkState) -> str:
     """The result of the last step that has one."""
     number, result = max(work.results.items())
     if result.error is None:
@@ -446,9 +446,9 @@ def _line(plan: Plan, step: PlanStep) -> str:
 def _reasoning(calls: Iterable[ToolCallRecord]) -> str | None:
     """The role's own reason for its answer."""
     given = (call.arguments for call in calls)
-    said = (each.get("reasoning") for each in given if isinstance(each, dict))
-    return next((text for text in said if isinstance(text, str) and text), None)
+    reasons = (each.get("reasoning") for each in given if isinstance(each, dict))
+    return next((text for text in reasons if isinstance(text, str) and text), None)
 
 
-def _succeeded(work: Work) -> bool:
+def _succeeded(work: WorkState) -> bool:
     return all(result.error is None for result in work.results.values())

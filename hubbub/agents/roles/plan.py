@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from hubbub.agents.turn.recording import MAX_DEPTH, read_json
+from hubbub.agents.turn.steps import MAX_DEPTH, read_json
 from hubbub.config.problems import nearest
 from hubbub.field_docs import Documented
 
@@ -76,9 +76,7 @@ class Plan(_Part):
         return {step.id: step for step in self.steps}[number]
 
     def needs(self, number: int) -> frozenset[int]:
-        """The steps whose results a step waits for: those in `depends_on`, and those it refers
-        to.
-        """
+        """The steps whose results a step waits for: in `depends_on`, or referred to."""
         step = self.step(number)
         return frozenset(step.depends_on) | references([step.goal, step.arguments])
 
@@ -186,8 +184,8 @@ def fill_arguments(
     wanted = schema.get("properties")
     texts = {
         name
-        for name, told in (wanted.items() if isinstance(wanted, dict) else ())
-        if isinstance(told, dict) and told.get("type") == "string"
+        for name, schema_of in (wanted.items() if isinstance(wanted, dict) else ())
+        if isinstance(schema_of, dict) and schema_of.get("type") == "string"
     }
     return {
         name: fill_text(value, results)

@@ -1,6 +1,4 @@
-"""Approval of calls by a person: the interface, and the implementation that asks through the
-hub.
-"""
+"""Approval of calls by a person: the interface, and asking through the hub."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from typing import Literal, Protocol, assert_never
 from pydantic import JsonValue
 
 from hubbub.agents.tools.base import CallSite, ToolFailed
-from hubbub.agents.tools.hub import refused
+from hubbub.agents.tools.hub import hub_refusal
 from hubbub.client import Client
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.protocol.codes import ErrorCode
@@ -54,9 +52,7 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """The call may run with these arguments, which the person may have changed; they are validated
-    again.
-    """
+    """The call may run with these arguments, which may be changed and are validated again."""
 
     arguments: Mapping[str, JsonValue]
     start: Callable[[], Awaitable[None]] | None = None
@@ -129,7 +125,7 @@ class HubApprover:
         """As `Approver.approve`. Raises `Parked` while there is no decision, and `ToolFailed` if
         the hub refuses the request.
         """
-        approval = await self._asked(call)
+        approval = await self._request(call)
         match approval.state:
             case "pending":
                 raise Parked(approval.id)
@@ -143,9 +139,9 @@ class HubApprover:
             case _:
                 assert_never(approval.state)
 
-    async def _asked(self, call: ApprovalRequest) -> Approval:
+    async def _request(self, call: ApprovalRequest) -> Approval:
         site = call.site
-        told = await self._call(
+        answer = await self._call(
             "request_approval",
             turn=site.turn,
             call=_name(call),
@@ -155,7 +151,7 @@ class HubApprover:
             schema=dict(call.schema),
             reason=call.reason[: _MOST_WORDS["reason"]],
         )
-        return Approval.model_validate(told)
+        return Approval.model_validate(answer)
 
     async def _start(self, approval: str) -> None:
         await self._call("start_approved", id=approval)
@@ -169,7 +165,7 @@ class HubApprover:
             if exc.code == ErrorCode.UNKNOWN_OPERATION:
                 words = f"nobody can be asked here, so it has not run: {exc.message}"
                 raise ToolFailed(words, error="needs_approval") from exc
-            raise refused(exc) from exc
+            raise hub_refusal(exc) from exc
 
 
 def _name(call: ApprovalRequest) -> str:

@@ -7,28 +7,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
-from hubbub.agents.knowledge import Limits as KnowledgeLimits
+from hubbub.agents.knowledge import KnowledgeBase, KnowledgeLimits, SearchKnowledge
 from hubbub.agents.skills import LoadSkill, load_skills
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.base import Tool, ToolSource
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.function import FunctionTool, as_tools
-from hubbub.agents.tools.hub import Caller, HubTool, speaks
-from hubbub.agents.tools.naming import (
-    ALWAYS,
-    KnownTool,
-    given_names,
-    refused_names,
-    wrong_names,
-)
+from hubbub.agents.tools.hub import HubCaller, HubTool, sends_message
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.registry import Groups
-from hubbub.agents.tools.results import ByCharacters, Counter
-from hubbub.agents.tools.running import ToolPolicy
-from hubbub.agents.tools.sandbox.limits import Limits
-from hubbub.agents.tools.tidy import TidySteps
+from hubbub.agents.tools.results import CharacterEstimate, TokenCount
+from hubbub.agents.tools.sandbox.limits import SandboxLimits
+from hubbub.agents.tools.standard_tools import (
+    ASK_HUMAN,
+    CHECK,
+    DECLINE,
+    WAIT_FOR,
+    finish_tool,
+    standard_tools,
+)
+from hubbub.agents.tools.tidy_steps import TidySteps
+from hubbub.agents.tools.tool_names import (
+    ALWAYS,
+    KnownTool,
+    forbidden_names,
+    implied_names,
+    wrong_names,
+)
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.tools.ways_out import ASK_HUMAN, CHECK, DECLINE, WAIT_FOR, finishing, ways_out
 from hubbub.config.agents import AgentConfig
 from hubbub.config.paths import EVERY
 from hubbub.config.problems import nearest, shown_path
@@ -53,30 +59,30 @@ def servers_of(
 
 
 def tool_policy_of(
-    config: AgentConfig, *, approver: Approver | None = None, counter: Counter | None = None
+    config: AgentConfig, *, approver: Approver | None = None, counter: TokenCount | None = None
 ) -> ToolPolicy:
     """The agent's tool policy."""
     return ToolPolicy(
         timeout=config.tool_timeout,
         mode=config.permission_mode,
         disabled=frozenset(config.disabled_tools),
-        overrides={tool: _overrides(said) for tool, said in config.tool_settings.items()},
+        overrides={tool: _overrides(settings) for tool, settings in config.tool_settings.items()},
         budget=config.result_budget,
-        counter=counter or ByCharacters(),
+        counter=counter or CharacterEstimate(),
         approver=approver,
         select_over=config.select_over,
     )
 
 
-def _overrides(said: ToolConfig) -> ToolOverrides:
+def _overrides(settings: ToolConfig) -> ToolOverrides:
     return ToolOverrides(
-        permission=said.permission,
-        confirm=said.confirm,
-        timeout=said.timeout,
-        budget=said.result_budget,
-        attempts=said.attempts,
-        backoff=said.backoff,
-        outside=said.outside,
+        permission=settings.permission,
+        confirm=settings.confirm,
+        timeout=settings.timeout,
+        budget=settings.result_budget,
+        attempts=settings.attempts,
+        backoff=settings.backoff,
+        outside=settings.outside,
     )
 
 
@@ -150,24 +156,24 @@ class ToolKit:
         """Tool names of the agent's functions, by `file.py:function`."""
         return {place: tool.name for place, tool in self._own.items()}
 
-    def toolbox(self, ready: Ready, caller: Caller) -> Toolbox:
+    def toolbox(self, ready: Ready, caller: HubCaller) -> Toolbox:
         """The tools, given what the hub offers. Raises `ConfigError` for unknown names."""
         offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
         self._check_names(offered)
         others = self._other_agents(ready)
         if DELEGATE in offered and 0 < len(others) <= MOST_NAMED:
-            told = f"{offered[DELEGATE].description} Agents here: {', '.join(others)}."
-            offered[DELEGATE] = offered[DELEGATE].model_copy(update={"description": told})
+            description = f"{offered[DELEGATE].description} Agents here: {', '.join(others)}."
+            offered[DELEGATE] = offered[DELEGATE].model_copy(update={"description": description})
         chosen = self._config.tools if self._config.tools is not None else list(offered)
         given = {tool.name for tool in self._more}
-        given |= (given_names(self._config) | ALWAYS) - set(offered)
+        given |= (implied_names(self._config) | ALWAYS) - set(offered)
         tools: list[Tool] = [
             self._own.get(place) or HubTool(offered[place], caller, self._name)
             for place in chosen
             if place not in given
         ]
         tools += self._more
-        always = (*ways_out(caller), TidySteps(), finishing(caller))
+        always = (*standard_tools(caller), TidySteps(), finish_tool(caller))
         groups = self._groups(ready)
         hidden = {WAIT_FOR, CHECK}
         hidden |= set(groups.pop("asking", ())) if self._config.tools is not None else set()
@@ -196,14 +202,14 @@ class ToolKit:
 
     def _check_names(self, offered: Mapping[str, OperationInfo]) -> None:
         known = [KnownTool(tool.name, tool.permission) for tool in self._own.values()]
-        known += [KnownTool(o.name, o.permission, speaks(o)) for o in offered.values()]
+        known += [KnownTool(o.name, o.permission, sends_message(o)) for o in offered.values()]
         for alias, meant in self._config.aliases.all_names.items():
             if alias in {tool.name for tool in known} | ALWAYS:
                 what = f"'{alias}' is a tool of this agent, and an alias of '{meant}'"
                 raise ConfigError(
                     f"agents.{self._name}.aliases: {what}: it means one thing; rename the alias"
                 )
-        refused = refused_names(self._config, known)
+        refused = forbidden_names(self._config, known)
         for wrong in wrong_names(self._config, offered, self.own_names, refused):
             raise ConfigError(f"agents.{self._name}.{wrong.key}: {wrong.message}")
 
@@ -227,8 +233,8 @@ class ToolKit:
     def _confined(
         self, config: AgentConfig, tool: FunctionTool[..., object], base_dir: Path
     ) -> Tool:
-        said = config.tool_settings.get(tool.name)
-        wanted = said.sandbox if said is not None else None
+        settings = config.tool_settings.get(tool.name)
+        wanted = settings.sandbox if settings is not None else None
         if isinstance(wanted, SandboxConfig):
             return tool.sandboxed(_limits(wanted, base_dir))
         if wanted == "process" or tool.sandbox == "process":
@@ -239,26 +245,28 @@ class ToolKit:
 def _given(config: AgentConfig, base_dir: Path) -> list[Tool]:
     """The tools that come with the agent's knowledge and skills. Raises `ConfigError`."""
     tools: list[Tool] = []
-    said = config.knowledge
-    if said.folders:
-        limits = KnowledgeLimits(said.max_file, said.max_files, said.max_size)
-        folders = [base_dir / folder for folder in said.folders]
+    knowledge = config.knowledge
+    if knowledge.folders:
+        limits = KnowledgeLimits(knowledge.max_file, knowledge.max_files, knowledge.max_size)
+        folders = [base_dir / folder for folder in knowledge.folders]
         tools.append(SearchKnowledge(KnowledgeBase(folders, limits)))
     if config.skills and config.kind == "llm":
         tools.append(LoadSkill(load_skills([base_dir / place for place in config.skills])))
     return tools
 
 
-def _limits(said: SandboxConfig, base_dir: Path) -> Limits:
-    for place in said.read or ():
+def _limits(sandbox: SandboxConfig, base_dir: Path) -> SandboxLimits:
+    for place in sandbox.read or ():
         if not (base_dir / place).exists():
             shown = shown_path(base_dir / place)
             raise ConfigError(f"sandbox.read: there is no {shown}: take it out, or make it")
-    return Limits(
-        memory=said.memory,
-        cpu=said.cpu,
-        file=said.file,
-        files=said.files,
-        output=said.output,
-        read=None if said.read is None else tuple(str(base_dir / place) for place in said.read),
+    return SandboxLimits(
+        memory=sandbox.memory,
+        cpu=sandbox.cpu,
+        file=sandbox.file,
+        files=sandbox.files,
+        output=sandbox.output,
+        read=None
+        if sandbox.read is None
+        else tuple(str(base_dir / place) for place in sandbox.read),
     )

@@ -16,11 +16,11 @@ from hubbub.protocol.messages import Permission
 __all__ = [
     "CallSite",
     "Confirm",
-    "FromOutside",
     "ReadingTool",
     "Tool",
     "ToolFailed",
     "ToolSource",
+    "UntrustedText",
 ]
 
 Confirm: TypeAlias = bool | Literal["tainted"]
@@ -28,7 +28,7 @@ Confirm: TypeAlias = bool | Literal["tainted"]
 content."""
 
 
-class FromOutside(str):
+class UntrustedText(str):
     """A result with untrusted content (from outside the network), whatever its tool says."""
 
     __slots__ = ()
@@ -44,7 +44,7 @@ class CallSite:
     """Of the call within its step, from 0."""
     thread_id: str = ""
     """Canonical id of the thread that woke the agent."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether the model had read untrusted content when it made the call."""
 
     @property

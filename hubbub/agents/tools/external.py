@@ -9,19 +9,19 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm
-from hubbub.agents.tools.hub import Caller, refused
-from hubbub.agents.turn.outbox import marks
+from hubbub.agents.tools.hub import HubCaller, hub_refusal
+from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.errors import OperationError
 from hubbub.protocol.external_tools import ExternalCall, ExternalTool, call_text
 from hubbub.protocol.messages import Permission
 
-__all__ = ["HandedOver", "handed_over"]
+__all__ = ["ExternalToolProxy", "external_proxies"]
 
 _NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
-_TOLD = "handed over to who asked; the result comes with their next message"
+_RESULT = "handed over to who asked; the result comes with their next message"
 
 
-class HandedOver:
+class ExternalToolProxy:
     """One external tool: its call is sent to the requester as a message."""
 
     permission: Permission = "write"
@@ -31,7 +31,7 @@ class HandedOver:
     speaks = True
     timeout = None
 
-    def __init__(self, tool: ExternalTool, name: str, caller: Caller):
+    def __init__(self, tool: ExternalTool, name: str, caller: HubCaller):
         """`name`: its name for the model."""
         self.name, self._tool, self._caller = name, tool, caller
         self.spec = ToolSpec(name, tool.description, tool.parameters or _NO_ARGUMENTS)
@@ -47,21 +47,21 @@ class HandedOver:
                 to=site.thread_id,
                 content={"external_call": call.model_dump(mode="json")},
                 text_representation=call_text(call),
-                **marks(site.outside),
+                **untrusted_mark(site.untrusted),
             )
         except OperationError as exc:
-            raise refused(exc) from exc
-        return _TOLD
+            raise hub_refusal(exc) from exc
+        return _RESULT
 
 
-def handed_over(
-    tools: Iterable[ExternalTool], taken: Collection[str], caller: Caller
-) -> list[HandedOver]:
+def external_proxies(
+    tools: Iterable[ExternalTool], taken: Collection[str], caller: HubCaller
+) -> list[ExternalToolProxy]:
     """The tools, renamed where a name is taken by another tool."""
-    found: dict[str, HandedOver] = {}
+    found: dict[str, ExternalToolProxy] = {}
     for tool in tools:
         others = (f"asker{n}_{tool.name}"[:64] for n in count(2))
         names = chain((tool.name, f"asker_{tool.name}"[:64]), others)
         name = next(each for each in names if each not in taken and each not in found)
-        found[name] = HandedOver(tool, name, caller)
+        found[name] = ExternalToolProxy(tool, name, caller)
     return list(found.values())

@@ -23,12 +23,12 @@ from pydantic_core import PydanticSerializationError, to_json
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.builder import Condition
 from hubbub.agents.tools.base import CallSite, Confirm
-from hubbub.agents.tools.given import CancelToken, IdempotencyKey
 from hubbub.agents.tools.policy import Retry, ToolOverrides
-from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.runtime_arguments import CancelToken, IdempotencyKey
+from hubbub.agents.tools.sandbox.limits import SandboxLimits
 from hubbub.agents.tools.sandbox.process import run_in_process, target_of
-from hubbub.agents.tools.schema import Arguments, legal_name
-from hubbub.agents.tools.threads import run_in_thread
+from hubbub.agents.tools.schema import FunctionArguments, legal_name
+from hubbub.agents.tools.worker_thread import run_in_thread
 from hubbub.protocol.messages import Permission
 
 __all__ = ["FunctionTool", "as_text", "as_tool", "as_tools", "describe", "tool"]
@@ -44,9 +44,7 @@ _SPHINX = re.compile(r":param\s+(?:[\w\[\], |]+\s+)?(\w+)\s*:\s*(.*)\Z")
 
 
 def describe(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
-    """The description (up to the first section, each paragraph on one line), and those of the
-    parameters by name.
-    """
+    """The description up to the first section, by paragraphs, and those of the parameters."""
     lines = (inspect.getdoc(function) or "").splitlines()
     head = list(_head(lines))
     paragraphs = "\n".join(head).strip().split("\n\n")
@@ -86,7 +84,7 @@ def _named(line: str, section: str, indent: int) -> tuple[str, str] | None:
     sphinx = _SPHINX.match(line)
     if sphinx:
         return sphinx[1], sphinx[2]
-    if section not in ("Args", "Arguments", "Parameters") or _UNDERLINE.match(line):
+    if section not in ("Args", "FunctionArguments", "Parameters") or _UNDERLINE.match(line):
         return None
     google = _GOOGLE.match(line)
     if google and (not indent or len(line) - len(line.lstrip()) <= indent):
@@ -97,7 +95,7 @@ def _named(line: str, section: str, indent: int) -> tuple[str, str] | None:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Sandbox = Literal["process"] | Limits
+Sandbox = Literal["process"] | SandboxLimits
 
 _MOST_ITEMS = 10_000
 
@@ -130,7 +128,7 @@ class FunctionTool(Generic[P, R]):
             raise TypeError(
                 f"{function.__name__}: a tool needs a docstring, it is what models read"
             )
-        self._arguments = Arguments(function, parameters)
+        self._arguments = FunctionArguments(function, parameters)
         called = legal_name(function.__name__ if name is None else name)
         self.spec = ToolSpec(called, description, self._arguments.schema)
         self.permission, self.confirm = permission, _confirm(function.__name__, confirm)
@@ -140,9 +138,9 @@ class FunctionTool(Generic[P, R]):
         again = Retry(attempts=retry) if isinstance(retry, int) else retry
         self.overrides = ToolOverrides(retry=again, budget=result_budget, outside=outside)
         self.sandbox, self.when = sandbox, when
-        self.limits: Limits | None = None
+        self.limits: SandboxLimits | None = None
         if sandbox is not None:
-            self._confine(Limits() if sandbox == "process" else sandbox)
+            self._confine(SandboxLimits() if sandbox == "process" else sandbox)
 
     @property
     def name(self) -> str:
@@ -151,7 +149,7 @@ class FunctionTool(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
 
-    def sandboxed(self, limits: Limits) -> FunctionTool[P, R]:
+    def sandboxed(self, limits: SandboxLimits) -> FunctionTool[P, R]:
         """The same tool, whose calls run in a process of their own within `limits`.
 
         Raises TypeError if another process could not import the function, or if it takes a
@@ -161,7 +159,7 @@ class FunctionTool(Generic[P, R]):
         other._confine(limits)
         return other
 
-    def _confine(self, limits: Limits) -> None:
+    def _confine(self, limits: SandboxLimits) -> None:
         if CancelToken in self._arguments.given.values():
             raise TypeError(f"{self.name}: a sandboxed tool is killed; it needs no CancelToken")
         self._target = target_of(self._function)
@@ -259,7 +257,7 @@ def tool(
     timeout        seconds per attempt
     retry          attempts in all, or a `Retry`, for temporary failures; idempotent tools only
     result_budget  tokens of the result that a model is given
-    sandbox        `process`, or `Limits`: each call in a process of its own, without network
+    sandbox        `process`, or `SandboxLimits`: each call in a process of its own, without network
     outside        whether its results are untrusted (from outside the network), which taints
                    a turn that reads them; False for what is computed from the arguments alone
     when           a function of the turn's context, may be `async`: whether the turn has it

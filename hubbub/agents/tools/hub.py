@@ -10,14 +10,21 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, ToolFailed
+from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed, UntrustedText
 from hubbub.agents.tools.schema import without_titles
 from hubbub.errors import OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import OperationInfo, Permission
 from hubbub.protocol.operations import Speech
 
-__all__ = ["Caller", "HubTool", "compact", "marked", "refused", "speaks"]
+__all__ = [
+    "HubCaller",
+    "HubTool",
+    "compact_result",
+    "hub_refusal",
+    "sends_message",
+    "takes_untrusted_mark",
+]
 
 # The hub's results for a model: short, with thread ids as the model knows them.
 
@@ -26,12 +33,12 @@ _EMPTY: tuple[JsonValue, ...] = (None, [], {}, "")
 _NOISE = frozenset({"seq", "tseq", "interaction_id", "hop", "cause_id", "sender_kind", "last_seq"})
 
 
-def compact(value: JsonValue, me: str) -> JsonValue:
+def compact_result(value: JsonValue, me: str) -> JsonValue:
     """`value` as `me` reads it: without empty fields and positions, messages reduced to sender,
     time and content; lists without the hub's notices.
     """
     if isinstance(value, list):
-        return [compact(item, me) for item in value if not _is_notice(item)]
+        return [compact_result(item, me) for item in value if not _is_notice(item)]
     if not isinstance(value, dict):
         return value
     if "sender_id" in value and "content" in value:
@@ -44,7 +51,7 @@ def compact(value: JsonValue, me: str) -> JsonValue:
             short[key] = _shown(item, me)
         elif key == "content" or (key == "value" and item is not None):
             short[key] = item  # content is never shortened
-        elif (slim := compact(item, me)) not in _EMPTY:
+        elif (slim := compact_result(item, me)) not in _EMPTY:
             short[key] = slim
     return short
 
@@ -61,7 +68,7 @@ def _is_notice(item: JsonValue) -> bool:
 
 def _message(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The message with one text in place of its alternative representations."""
-    told = message.get("text_representation")
+    text = message.get("text_representation")
     kept = ("reply_to", "quote", "mentions", "attachments", "spoken_by", "request")
     rest = {key: message.get(key) for key in kept}
     if message.get("outside") is True:
@@ -72,7 +79,7 @@ def _message(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
         "sender": message.get("sender_id"),
         "kind": message.get("sender_kind"),
         "sent_at": message.get("sent_at"),
-        "content": told if isinstance(told, str) else message.get("content"),
+        "content": text if isinstance(text, str) else message.get("content"),
         **rest,
     }
 
@@ -82,7 +89,7 @@ def _shown(id: str, me: str) -> str:
     return thread_ids.relative(id, me) if thread_ids.canonical(id, me) == id else id
 
 
-class Caller(Protocol):
+class HubCaller(Protocol):
     """What a hub tool needs: `hubbub.agents.turn.outbox.Outbox`."""
 
     async def call(
@@ -99,43 +106,43 @@ class HubTool:
     confirm: Confirm = False
     timeout = None
 
-    def __init__(self, operation: OperationInfo, caller: Caller, me: str):
+    def __init__(self, operation: OperationInfo, caller: HubCaller, me: str):
         self._caller, self._me = caller, me
-        self.speaks = speaks(operation)
+        self.speaks = sends_message(operation)
         self.permission: Permission = operation.permission
         self.ordered = operation.permission != "read"
         self.idempotent = True  # a read, or a write with a cid
-        self._own = _own(operation)
-        self._marked = marked(operation)
+        self._hidden_arguments = _hidden_arguments(operation)
+        self._marked = takes_untrusted_mark(operation)
         self.name = operation.name
         self._answers = self.name in _ANSWERING
-        schema = _without(self._own, operation.input_schema)
+        schema = _without(self._hidden_arguments, operation.input_schema)
         if self._answers:
             required = schema["required"]
             assert isinstance(required, list)
             schema["required"] = [name for name in required if name != "to"]
-        seldom = _SELDOM if _is_speech(operation) and self.name != "send_message" else ()
-        told = _told(schema, seldom, answers=self._answers)
-        self.spec = ToolSpec(self.name, operation.description, schema, told)
+        seldom = _RARE if _takes_message(operation) and self.name != "send_message" else ()
+        shown = _shown_schema(schema, seldom, answers=self._answers)
+        self.spec = ToolSpec(self.name, operation.description, schema, shown)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Call the operation. A write that a repeated turn has made before counts as made."""
-        args = {key: value for key, value in arguments.items() if key not in self._own}
+        args = {key: value for key, value in arguments.items() if key not in self._hidden_arguments}
         if self._answers and not args.get("to"):
             args["to"] = site.thread_id
         if "cid" in args:
             raise ToolFailed("there is no argument cid", error="invalid_arguments", retry=True)
         cid, cause = site.cid if self.ordered else None, site.turn if self.speaks else None
-        if site.outside and self._marked:
+        if site.untrusted and self._marked:
             args["outside"] = True
         try:
             value = await self._caller.call(self.name, cid=cid, cause=cause, **args)
         except OperationError as exc:
-            raise refused(exc) from exc
+            raise hub_refusal(exc) from exc
         if isinstance(value, dict) and _is_sent(value):
             value = {key: item for key, item in value.items() if key != "message"}  # it wrote that
-        told = json.dumps(compact(value, self._me), ensure_ascii=False)
-        return FromOutside(told) if _shows_outside(value) else told
+        text = json.dumps(compact_result(value, self._me), ensure_ascii=False)
+        return UntrustedText(text) if _is_untrusted(value) else text
 
 
 def _is_sent(value: Mapping[str, JsonValue]) -> bool:
@@ -144,15 +151,15 @@ def _is_sent(value: Mapping[str, JsonValue]) -> bool:
     return isinstance(message, dict) and message.get("seq") == value.get("seq")
 
 
-def speaks(operation: OperationInfo) -> bool:
+def sends_message(operation: OperationInfo) -> bool:
     """Whether the operation sends a message: only those have a cause."""
     return "cause" in _properties(operation.input_schema)
 
 
-def marked(operation: OperationInfo) -> bool:
+def takes_untrusted_mark(operation: OperationInfo) -> bool:
     """Whether the operation has an argument that marks content as untrusted."""
     outside = _properties(operation.input_schema).get("outside")
-    return outside is not None and (speaks(operation) or _is_runtimes(outside))
+    return outside is not None and (sends_message(operation) or _is_for_runtime(outside))
 
 
 def _properties(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
@@ -160,7 +167,7 @@ def _properties(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     return properties if isinstance(properties, dict) else {}
 
 
-def refused(exc: OperationError) -> ToolFailed:
+def hub_refusal(exc: OperationError) -> ToolFailed:
     """The failure that a model gets when the hub refuses its call."""
     near = exc.details.get("near")
     return ToolFailed(
@@ -173,12 +180,12 @@ def refused(exc: OperationError) -> ToolFailed:
 
 _ANSWERING = frozenset({"send_text_message", "send_message"})
 """Operations that, without `to`, write to the thread that woke the agent."""
-_SELDOM = frozenset({"attachments", "mentions", "quote"})
+_RARE = frozenset({"attachments", "mentions", "quote"})
 """Arguments of all messages that only `send_message` describes."""
 _TO = "A participant, or the id of a thread of yours. Left out: whoever wrote to you."
 
 
-def _told(
+def _shown_schema(
     schema: Mapping[str, JsonValue], seldom: Collection[str], *, answers: bool
 ) -> dict[str, JsonValue]:
     """The schema of an operation's arguments as models see it."""
@@ -188,25 +195,25 @@ def _told(
     return {**schema, "properties": properties}
 
 
-_OF_SPEECH = frozenset(Speech.model_fields) - {"mentions", "quote", "attachments"}
+_MESSAGE_FIELDS = frozenset(Speech.model_fields) - {"mentions", "quote", "attachments"}
 """Arguments of messages that no model sets: the runtime does, or only people may."""
 
 
-def _own(operation: OperationInfo) -> frozenset[str]:
+def _hidden_arguments(operation: OperationInfo) -> frozenset[str]:
     """The arguments hidden from the model: those common to all messages. An argument of the same
     name in a mod's own operation is shown, unless it is marked for the runtime.
     """
     properties = _properties(operation.input_schema)
-    ours = _OF_SPEECH if _is_speech(operation) else frozenset({"cause"})
-    return ours.union(name for name, schema in properties.items() if _is_runtimes(schema))
+    ours = _MESSAGE_FIELDS if _takes_message(operation) else frozenset({"cause"})
+    return ours.union(name for name, schema in properties.items() if _is_for_runtime(schema))
 
 
-def _is_speech(operation: OperationInfo) -> bool:
+def _takes_message(operation: OperationInfo) -> bool:
     """Whether it takes the arguments common to all messages."""
-    return _properties(operation.input_schema).keys() >= _OF_SPEECH
+    return _properties(operation.input_schema).keys() >= _MESSAGE_FIELDS
 
 
-def _is_runtimes(schema: JsonValue) -> bool:
+def _is_for_runtime(schema: JsonValue) -> bool:
     """Whether runtimes fill in the argument: `Tainted` (hubbub.protocol.operations)."""
     return isinstance(schema, dict) and schema.get("x-runtime") is True
 
@@ -217,19 +224,19 @@ def _without(names: Collection[str], schema: Mapping[str, JsonValue]) -> dict[st
     return slim
 
 
-def _shows_outside(value: JsonValue) -> bool:
+def _is_untrusted(value: JsonValue) -> bool:
     """Whether a result, or a message in it, is marked as untrusted."""
     if isinstance(value, dict) and value.get("outside") is True:
         return True
-    return _shows_message(value)
+    return _has_untrusted_message(value)
 
 
-def _shows_message(value: JsonValue) -> bool:
+def _has_untrusted_message(value: JsonValue) -> bool:
     """Whether one of the messages in it is marked as untrusted."""
     if isinstance(value, list):
-        return any(map(_shows_message, value))
+        return any(map(_has_untrusted_message, value))
     if not isinstance(value, dict):
         return False
     if value.get("outside") is True and "sender_id" in value:
         return True
-    return any(map(_shows_message, value.values()))
+    return any(map(_has_untrusted_message, value.values()))

@@ -1,6 +1,4 @@
-"""Rules for calling tools: settings of the tool and of the operator, and whether a person must
-approve. Pure.
-"""
+"""Rules for calling tools: settings, and whether a person must approve. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +11,14 @@ from hubbub.protocol.messages import Permission
 __all__ = [
     "Allow",
     "Decision",
-    "Judged",
     "NeedsApproval",
     "PermissionMode",
+    "PermissionSubject",
     "Refuse",
     "Retry",
     "ToolOverrides",
     "decide",
-    "told",
+    "permission_note",
 ]
 
 # Settings of a tool's calls: retries, size of the result, timeout. The operator's settings in the
@@ -98,7 +96,7 @@ class ToolOverrides:
 PermissionMode = Literal["read_only", "ask", "full"]
 
 
-class Judged(Protocol):
+class PermissionSubject(Protocol):
     """What the decision depends on."""
 
     @property
@@ -133,16 +131,14 @@ class NeedsApproval:
 Decision = Allow | Refuse | NeedsApproval
 
 
-def decide(tool: Judged, mode: PermissionMode, *, outside: bool = False) -> Decision:
-    """Whether a call of `tool` may run in `mode`. `outside`: its turn has read untrusted
-    content.
-    """
+def decide(tool: PermissionSubject, mode: PermissionMode, *, untrusted: bool = False) -> Decision:
+    """Whether a call may run in `mode`. `untrusted`: its turn has read untrusted content."""
     harmless = tool.permission == "read" or (tool.permission == "write" and tool.speaks)
     if mode == "read_only" and not harmless:
         return Refuse(f"{tool.name} changes things ({tool.permission}), and this agent only reads")
     if tool.confirm is True:
         return NeedsApproval(f"each call of {tool.name} must be approved by a person")
-    if tool.confirm == "tainted" and outside:
+    if tool.confirm == "tainted" and untrusted:
         return NeedsApproval(f"{tool.name} {_TAINTED}")
     if mode == "ask" and not harmless:
         reason = f"{tool.name} changes things ({tool.permission}), and this agent must ask first"
@@ -153,7 +149,7 @@ def decide(tool: Judged, mode: PermissionMode, *, outside: bool = False) -> Deci
 _TAINTED = "must be approved by a person in a turn that has read something from outside the network"
 
 
-def told(mode: PermissionMode) -> str:
+def permission_note(mode: PermissionMode) -> str:
     """What a model should know about its permission mode; empty if nothing."""
     match mode:
         case "read_only":

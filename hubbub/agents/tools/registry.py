@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, ReadingTool, Tool, ToolFailed
 from hubbub.agents.tools.policy import PermissionMode, Refuse, Retry, ToolOverrides, decide
-from hubbub.agents.tools.ways_out import CHECK, FORK, WAIT_FOR
+from hubbub.agents.tools.standard_tools import CHECK, FORK, WAIT_FOR
 from hubbub.agents.turn.loop import FINISH
-from hubbub.agents.turn.recording import in_background
+from hubbub.agents.turn.steps import in_background
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step
 from hubbub.wording import near, shortened
@@ -24,12 +24,12 @@ __all__ = [
     "ALWAYS",
     "NO_GROUPS",
     "SELECT",
-    "Entry",
     "Groups",
-    "MayBeAbsent",
-    "Registry",
+    "IntermittentTool",
     "SelectTool",
-    "picked",
+    "ToolEntry",
+    "ToolRegistry",
+    "picked_tools",
 ]
 
 SELECT = "use_tools"
@@ -39,7 +39,7 @@ _LONGEST_LINE = 120
 _UNTUNED = ToolOverrides()
 
 
-class MayBeAbsent(Protocol):
+class IntermittentTool(Protocol):
     """A tool that comes and goes with the process that runs it."""
 
     @property
@@ -49,7 +49,7 @@ class MayBeAbsent(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ToolEntry:
     """A tool with its effective settings: its own, overridden by the operator's."""
 
     tool: Tool
@@ -58,9 +58,9 @@ class Entry:
     timeout: float | None
     retry: Retry
     budget: int | None
-    outside: bool = False
+    untrusted: bool = False
     """Whether its results are always untrusted."""
-    coming: MayBeAbsent | None = None
+    intermittent: IntermittentTool | None = None
     """The tool, if it may be absent; determined once, because it is needed often."""
 
     @property
@@ -73,7 +73,7 @@ class Entry:
 
     @property
     def absent(self) -> str | None:
-        return None if self.coming is None else self.coming.absent
+        return None if self.intermittent is None else self.intermittent.absent
 
     @property
     def summary(self) -> str:
@@ -87,7 +87,7 @@ def _first_sentence(text: str) -> str:
     return shortened(line, _LONGEST_LINE)
 
 
-class Registry:
+class ToolRegistry:
     """`tools` without the `disabled` ones and those that `mode` forbids, in their order.
 
     Raises ValueError when two have the same name, or one has the name of a tool of the runtime.
@@ -105,7 +105,7 @@ class Registry:
         """`runtime`: tools of the runtime itself, which no mode forbids and no setting changes; to
         disable one, leave it out.
         """
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ToolEntry] = {}
         seen = {FINISH, SELECT}
         for tool in tools:
             if tool.name in seen:
@@ -118,7 +118,7 @@ class Registry:
             if tool.name in seen - {FINISH, SELECT}:
                 raise ValueError(f"{tool.name!r} is the name of a tool that every agent has")
             self._entries[tool.name] = _entry(tool, _UNTUNED)
-        self.stays = all(entry.coming is None for entry in self._entries.values())
+        self.stays = all(entry.intermittent is None for entry in self._entries.values())
         """Whether none of them may become absent."""
 
     def __contains__(self, name: str) -> bool:
@@ -127,11 +127,11 @@ class Registry:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, name: str) -> Entry | None:
+    def get(self, name: str) -> ToolEntry | None:
         return self._entries.get(name)
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[ToolEntry]:
         return tuple(self._entries.values())
 
     @property
@@ -164,20 +164,20 @@ class Registry:
         return list(dict.fromkeys([*close, *parts]))[:3]
 
 
-def _entry(tool: Tool, operator: ToolOverrides) -> Entry:
+def _entry(tool: Tool, operator: ToolOverrides) -> ToolEntry:
     # By attribute: this runs for all tools at the agent's start and in many turns, and an
     # isinstance check against a protocol takes ten times as long.
     own: ToolOverrides | None = getattr(tool, "overrides", None)
     overrides = operator if own is None else operator.over(own)
-    return Entry(
+    return ToolEntry(
         tool=tool,
         permission=overrides.permission or tool.permission,
         confirm=tool.confirm if overrides.confirm is None else overrides.confirm,
         timeout=overrides.timeout or tool.timeout,
         retry=overrides.repeated,
         budget=overrides.budget,
-        outside=overrides.outside is True,
-        coming=cast(MayBeAbsent, tool) if hasattr(tool, "absent") else None,
+        untrusted=overrides.outside is True,
+        intermittent=cast(IntermittentTool, tool) if hasattr(tool, "absent") else None,
     )
 
 
@@ -193,7 +193,7 @@ Groups: TypeAlias = Mapping[str, Sequence[str]]
 NO_GROUPS: Groups = MappingProxyType({})
 
 
-def picked(steps: Sequence[Step], groups: Groups) -> list[str]:
+def picked_tools(steps: Sequence[Step], groups: Groups) -> list[str]:
     """The tools picked or called in `steps`, or needed by such a call, in that order."""
     names: list[str] = []
     for call in (call for step in steps for call in step.calls):
@@ -217,7 +217,7 @@ class SelectTool(ReadingTool):
 
     name = SELECT
 
-    def __init__(self, registry: Registry, groups: Groups, listed: Sequence[str], most: int):
+    def __init__(self, registry: ToolRegistry, groups: Groups, listed: Sequence[str], most: int):
         """`listed` are tools in no group. `most`: names that may be picked in one call."""
         self._registry, self._groups = registry, groups
         self.listed, self._most = listed, most
@@ -240,11 +240,11 @@ class SelectTool(ReadingTool):
         if not known:
             words = f"there is no tool {_quoted(unknown)}"
             raise ToolFailed(words, error="unknown_tool", retry=True, near=near)
-        told = f"You have these tools now: {', '.join(known)}."
+        text = f"You have these tools now: {', '.join(known)}."
         if unknown:
-            told += f" There is no tool {_quoted(unknown)}"
-            told += f"; near: {', '.join(near)}." if near else "."
-        return told
+            text += f" There is no tool {_quoted(unknown)}"
+            text += f"; near: {', '.join(near)}." if near else "."
+        return text
 
 
 @lru_cache(256)  # keeps the object, and with it its cached size

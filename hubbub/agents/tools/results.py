@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-__all__ = ["DEFAULT_BUDGET", "ByCharacters", "Counter", "cut_text", "fit"]
+__all__ = ["DEFAULT_BUDGET", "CharacterEstimate", "TokenCount", "cut_text", "fit_result"]
 
 DEFAULT_BUDGET = 4000
 """Tokens of a result, unless the agent or the tool says otherwise."""
@@ -24,7 +24,7 @@ _MOST_JSON = 4_000_000
 """Characters of JSON that is parsed; longer JSON is cut like text."""
 
 
-class Counter(Protocol):
+class TokenCount(Protocol):
     """Counts tokens, or estimates them."""
 
     def count(self, text: str) -> int:
@@ -32,14 +32,14 @@ class Counter(Protocol):
         ...
 
 
-class ByCharacters:
+class CharacterEstimate:
     """An estimate: four characters per token, about right for English."""
 
     def count(self, text: str) -> int:
         return (len(text) + 3) // 4
 
 
-def fit(text: str, budget: int, counter: Counter) -> str:
+def fit_result(text: str, budget: int, counter: TokenCount) -> str:
     """`text` within `budget` tokens; the marker may add a few."""
     if _fits(text, budget, counter):
         return text
@@ -54,11 +54,11 @@ def fit(text: str, budget: int, counter: Counter) -> str:
     return cut_text(text, budget, counter)
 
 
-def _fits(text: str, budget: int, counter: Counter) -> bool:
+def _fits(text: str, budget: int, counter: TokenCount) -> bool:
     return len(text) <= budget * _LONGEST_TOKEN and counter.count(text) <= budget
 
 
-def _fit_json(value: JsonValue, budget: int, counter: Counter) -> str | None:
+def _fit_json(value: JsonValue, budget: int, counter: TokenCount) -> str | None:
     """The value with fewer records; None if that is not enough."""
     whole = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if _fits(whole, budget, counter):
@@ -83,7 +83,7 @@ def _fewer(
     records: Sequence[JsonValue],
     shown: Callable[[Sequence[JsonValue]], JsonValue],
     budget: int,
-    counter: Counter,
+    counter: TokenCount,
 ) -> str | None:
     """The longest prefix of `records` whose `shown` form fits."""
 
@@ -116,7 +116,7 @@ def _told(kept: int, total: int) -> str:
     return f"the first {kept} of {total}; ask for fewer or for a narrower part"
 
 
-def cut_text(text: str, budget: int, counter: Counter) -> str:
+def cut_text(text: str, budget: int, counter: TokenCount) -> str:
     """The beginning of a text that is too long, with a note of its length."""
     longest = min(len(text), budget * _LONGEST_TOKEN)
     kept = _last(0, longest, lambda n: counter.count(text[:n]) <= budget)
@@ -124,9 +124,7 @@ def cut_text(text: str, budget: int, counter: Counter) -> str:
 
 
 def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The greatest number from `low` to `high` for which `holds`, by binary search; it must hold
-    for `low`.
-    """
+    """The greatest number in the range for which `holds`, by binary search; `low` must hold."""
     while low < high:
         middle = (low + high + 1) // 2
         if holds(middle):

@@ -20,9 +20,9 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 
 from hubbub.agents.tools.base import ToolFailed
-from hubbub.agents.tools.given import CancelToken, IdempotencyKey, given_kind
+from hubbub.agents.tools.runtime_arguments import CancelToken, IdempotencyKey, runtime_kind
 
-__all__ = ["LONGEST_NAME", "Arguments", "legal_name", "without_titles", "wrong_arguments"]
+__all__ = ["LONGEST_NAME", "FunctionArguments", "argument_errors", "legal_name", "without_titles"]
 
 LONGEST_NAME = 64
 """Maximum characters of a tool's name at endpoints."""
@@ -32,9 +32,7 @@ _UNSUPPORTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def legal_name(name: str) -> str:
-    """The name, if endpoints accept it. Raises TypeError otherwise: they would refuse the whole
-    request.
-    """
+    """The name, if endpoints accept it: a wrong one fails the request. Raises TypeError."""
     if len(name) <= LONGEST_NAME and _LEGAL_NAME.fullmatch(name):
         return name
     raise TypeError(
@@ -43,11 +41,11 @@ def legal_name(name: str) -> str:
     )
 
 
-class Arguments:
+class FunctionArguments:
     """The arguments of `function`: `schema` for models, `validate` for their calls.
 
-    Parameters that the runtime fills in (`hubbub.agents.tools.given`) are not in the schema;
-    `given` lists them. Raises TypeError when a parameter has no annotation, has no JSON Schema, or
+    Parameters that the runtime fills in (`tools.runtime_arguments`) are not in the schema; `given`
+    lists them. Raises TypeError when a parameter has no annotation, has no JSON Schema, or
     is `*args` or `**kwargs`.
     """
 
@@ -59,14 +57,16 @@ class Arguments:
         hints = _hints(function)
         for parameter in inspect.signature(function).parameters.values():
             _check(parameter, name, hints)
-            kind = given_kind(hints[parameter.name])
+            kind = runtime_kind(hints[parameter.name])
             if kind is not None:
                 self.given[parameter.name] = kind
                 continue
             # The alias carries the name, so that a parameter may be called `json` or `_x`.
-            annotation, said = _described(hints[parameter.name], descriptions.get(parameter.name))
+            annotation, description = _described(
+                hints[parameter.name], descriptions.get(parameter.name)
+            )
             default = ... if parameter.default is parameter.empty else parameter.default
-            field = Field(default, alias=parameter.name, description=said)
+            field = Field(default, alias=parameter.name, description=description)
             fields[f"p{len(self._names)}"] = (annotation, field)
             self._names.append(parameter.name)
         try:
@@ -80,7 +80,7 @@ class Arguments:
         try:
             model = self._model.model_validate(arguments)
         except ValidationError as exc:
-            raise ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True) from exc
+            raise ToolFailed(argument_errors(exc), error="invalid_arguments", retry=True) from exc
         return {name: getattr(model, f"p{i}") for i, name in enumerate(self._names)}
 
 
@@ -108,9 +108,7 @@ def _check(parameter: inspect.Parameter, function: str, hints: Mapping[str, obje
 
 
 def _described(annotation: object, docstring: str | None) -> tuple[object, str | None]:
-    """The annotation and its description: a text in `Annotated[...]` takes precedence over the
-    docstring.
-    """
+    """The annotation and its description: text in `Annotated` overrides the docstring."""
     if get_origin(annotation) is Annotated:
         for extra in get_args(annotation)[1:]:
             if isinstance(extra, str):
@@ -120,7 +118,7 @@ def _described(annotation: object, docstring: str | None) -> tuple[object, str |
     return annotation, docstring
 
 
-def wrong_arguments(exc: ValidationError) -> str:
+def argument_errors(exc: ValidationError) -> str:
     """The errors in a call's arguments, in words that a model can act on."""
     found = exc.errors(include_url=False, include_input=False, include_context=False)
     # A list with invalid items is reported as too short as well: leave that out.

@@ -11,25 +11,25 @@ from typing import TypeAlias
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed, ToolSource
+from hubbub.agents.tools.call_runner import ArgumentChecks, CallRunner, ToolPolicy
 from hubbub.agents.tools.hub import HubTool
-from hubbub.agents.tools.likely import Likely
 from hubbub.agents.tools.policy import NeedsApproval, decide
 from hubbub.agents.tools.registry import (
     ALWAYS,
     NO_GROUPS,
     SELECT,
     Groups,
-    Registry,
     SelectTool,
-    picked,
+    ToolRegistry,
+    picked_tools,
 )
-from hubbub.agents.tools.running import CallRunner, Checks, ToolPolicy
-from hubbub.agents.tools.ways_out import SILENT_FINISH, Saying
+from hubbub.agents.tools.standard_tools import SILENT_FINISH, MessageTool
+from hubbub.agents.tools.tool_chooser import ToolChoice
 from hubbub.agents.turn.loop import FINISH, CallResult, failure
-from hubbub.agents.turn.recording import TurnClock
+from hubbub.agents.turn.steps import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
 
-__all__ = ["CANCELLED", "Around", "Race", "Toolbox", "needed"]
+__all__ = ["CANCELLED", "CallWrapper", "Race", "Toolbox", "required_successes"]
 
 # Wait strategies: wait for all calls of a step, for any one that succeeds, or for more than half of
 # them. Once enough have succeeded, the others are cancelled, and their results say so. A call that
@@ -42,7 +42,7 @@ CANCELLED = "cancelled"
 RunOne = Callable[[ToolCallRecord], Awaitable[CallResult]]
 
 
-def needed(wait: WaitStrategy, calls: int) -> int:
+def required_successes(wait: WaitStrategy, calls: int) -> int:
     """How many of `calls` calls must succeed before the rest is cancelled."""
     match wait:
         case "all":
@@ -61,7 +61,7 @@ class Race:
 
     def __init__(self, wait: WaitStrategy, step: Sequence[ToolCallRecord], run: RunOne):
         counted = [call for call in step if call.name != FINISH]
-        self._missing = needed(wait, len(counted))
+        self._missing = required_successes(wait, len(counted))
         self._missing -= sum(1 for c in counted if c.result is not None and c.error is None)
         self._wait, self._run = wait, run
         self._results: dict[str, CallResult] = {}
@@ -70,9 +70,7 @@ class Race:
     async def run(
         self, calls: Sequence[ToolCallRecord], ordered: Callable[[ToolCallRecord], bool]
     ) -> list[CallResult]:
-        """Run `calls`; the `ordered` ones one after the other. Returns a result for each, in
-        order.
-        """
+        """Run `calls`, the `ordered` ones one by one. Returns a result for each, in order."""
         queue = [call for call in calls if ordered(call)]
         if self._missing > 0:
             async with asyncio.TaskGroup() as group:
@@ -116,7 +114,7 @@ class Race:
 _MAYBE = "what this one had begun may have taken effect"
 
 
-Around: TypeAlias = Callable[
+CallWrapper: TypeAlias = Callable[
     [ToolCallRecord, Callable[[], Awaitable[CallResult]]], Awaitable[CallResult]
 ]
 """Wraps a call: runs it, or returns a result instead."""
@@ -144,15 +142,15 @@ class Toolbox:
         self._tool_policy = tool_policy or ToolPolicy()
         self._tools, self._source = tuple(tools), source
         self._always = tuple(t for t in always if t.name not in self._tool_policy.disabled)
-        self._checks, self._needed = Checks(), tuple[str, ...]()
+        self._checks, self._needed = ArgumentChecks(), tuple[str, ...]()
         self._notes: tuple[str, ...] = ()
-        self._fill()
+        self._load_tools()
 
-    def _fill(self) -> None:
+    def _load_tools(self) -> None:
         """Take in the tools that exist now."""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._described: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
-        self._passing = tuple(self._source.tools()) if self._source else ()
+        self._from_source = tuple(self._source.tools()) if self._source else ()
         self.registry = self._all = self._registry(*self._always)
         grouped = {name for names in self._groups.values() for name in names}
         single = [e.name for e in self.registry.entries if e.name not in grouped]
@@ -168,60 +166,60 @@ class Toolbox:
             self._all = self._registry(*self._always, self._select)
         self._runner = CallRunner(self._all, self._tool_policy, self._checks)
 
-    def _registry(self, *runtime: Tool) -> Registry:
+    def _registry(self, *runtime: Tool) -> ToolRegistry:
         tool_policy = self._tool_policy
         taken = {FINISH, SELECT, *(tool.name for tool in (*self._tools, *self._always))}
-        return Registry(
-            [*self._tools, *(tool for tool in self._passing if tool.name not in taken)],
+        return ToolRegistry(
+            [*self._tools, *(tool for tool in self._from_source if tool.name not in taken)],
             mode=tool_policy.mode,
             disabled=tool_policy.disabled,
             overrides=tool_policy.overrides,
             runtime=runtime,
         )
 
-    def for_turn(self, *needed: str) -> Toolbox:
-        """The tools that exist now, for one turn: their names do not change during it. The `needed`
-        ones are described from the start.
+    def for_turn(self, *required_successes: str) -> Toolbox:
+        """The tools that exist now, for one turn, during which their names do not change. The
+        `needed` ones are described from the start.
         """
         turn = copy.copy(self)
-        turn._needed = needed
-        if self._source is None or self._passing == tuple(self._source.tools()):
-            turn._told = set()
+        turn._needed = required_successes
+        if self._source is None or self._from_source == tuple(self._source.tools()):
+            turn._reported = set()
         else:
-            turn._fill()
+            turn._load_tools()
         return turn
 
     @property
-    def many(self) -> tuple[ToolSpec, ...]:
+    def listed_specs(self) -> tuple[ToolSpec, ...]:
         """The agent's own tools that are listed by one line only, because there are too many."""
         return () if self._select is None else self.registry.definitions(self._select.listed)
 
-    def beginning_with(self, likely: Likely) -> Toolbox:
+    def with_described(self, choice: ToolChoice) -> Toolbox:
         """A copy for one turn that also describes these tools from the start."""
         turn = copy.copy(self)
-        turn._needed = (*self._needed, *likely.names)
-        turn._notes = () if likely.note is None else (likely.note,)
+        turn._needed = (*self._needed, *choice.names)
+        turn._notes = () if choice.note is None else (choice.note,)
         return turn
 
     def without(self, names: Collection[str]) -> Toolbox:
         """A copy for one turn, without these tools."""
         turn = copy.copy(self)
         turn._tools = tuple(tool for tool in self._tools if tool.name not in names)
-        turn._fill()
+        turn._load_tools()
         return turn
 
-    def with_runtime(self, tools: Sequence[Tool]) -> Toolbox:
+    def with_runtime_tools(self, tools: Sequence[Tool]) -> Toolbox:
         """A copy for one turn with these tools added, which no permission mode forbids."""
         turn = copy.copy(self)
         turn._always = (*self._always, *tools)
-        turn._fill()
+        turn._load_tools()
         return turn
 
-    def ending_with(self, finish: Tool) -> Toolbox:
+    def with_finish(self, finish: Tool) -> Toolbox:
         """A copy for one turn, with another `finish`."""
         turn = copy.copy(self)
         turn._always = (*(tool for tool in self._always if tool.name != FINISH), finish)
-        turn._fill()
+        turn._load_tools()
         return turn
 
     async def prepare(self) -> None:
@@ -246,13 +244,13 @@ class Toolbox:
         """The tools described to a model after `steps`: those of every turn first, then those that
         it has picked, so that an endpoint's prompt cache still matches the beginning.
         """
-        wanted = tuple(dict.fromkeys([*self._needed, *picked(steps, self._groups)]))
-        told = self._described.get(wanted)
-        if told is None:
-            told = self._specs(wanted)
+        wanted = tuple(dict.fromkeys([*self._needed, *picked_tools(steps, self._groups)]))
+        specs = self._described.get(wanted)
+        if specs is None:
+            specs = self._specs(wanted)
             if self.registry.stays:
-                self._described[wanted] = told
-        return told
+                self._described[wanted] = specs
+        return specs
 
     def _specs(self, wanted: Sequence[str]) -> tuple[ToolSpec, ...]:
         """The specs of every turn's tools, and of the `wanted` ones."""
@@ -267,15 +265,13 @@ class Toolbox:
         more = [specs[name] for name in wanted if name in specs]
         return (*first, finish, *listed, *more)
 
-    def news(self) -> tuple[str, ...]:
-        """Notes about the tools, and sources that have become unreachable; each is returned once
-        per turn.
-        """
+    def notes(self) -> tuple[str, ...]:
+        """New notes about the tools and their sources, each returned once per turn."""
         notes, self._notes = self._notes, ()
         if self._source is None:
             return notes
-        fresh = {n: why for n, why in self._source.absences().items() if n not in self._told}
-        self._told |= set(fresh)
+        fresh = {n: why for n, why in self._source.absences().items() if n not in self._reported}
+        self._reported |= set(fresh)
         absent = (f"the tools of {name} are absent: {why}" for name, why in fresh.items())
         return (*notes, *absent)
 
@@ -290,22 +286,22 @@ class Toolbox:
         return frozenset(e.name for e in self._all.entries if e.permission != "read")
 
     def must_be_recorded(self, calls: Iterable[ToolCallRecord]) -> bool:
-        """Whether repeating one of the calls after a crash could do harm, or a person may have to
-        approve it.
-        """
+        """Whether a call could do harm if repeated after a crash, or may need approval."""
         entries = [self._all.get(call.name) for call in calls]
         mode = self._tool_policy.mode
         return any(
             not entry.tool.idempotent
-            or isinstance(decide(entry, mode, outside=True), NeedsApproval)
+            or isinstance(decide(entry, mode, untrusted=True), NeedsApproval)
             for entry in entries
             if entry is not None
         )
 
-    def only_asks_the_hub(self, calls: Iterable[ToolCallRecord]) -> bool:
+    def only_calls_hub(self, calls: Iterable[ToolCallRecord]) -> bool:
         """Whether the calls run no code in this process except calls to the hub."""
         entries = [self._all.get(call.name) for call in calls]
-        return all(entry is None or isinstance(entry.tool, HubTool | Saying) for entry in entries)
+        return all(
+            entry is None or isinstance(entry.tool, HubTool | MessageTool) for entry in entries
+        )
 
     async def run(
         self,
@@ -318,19 +314,19 @@ class Toolbox:
         clock: TurnClock | None = None,
         thread_id: str = "",
         wait: WaitStrategy = "all",
-        around: Around | None = None,
-        outside: bool = False,
+        around: CallWrapper | None = None,
+        untrusted: bool = False,
     ) -> list[CallResult]:
         """Run `calls`, which are some of `all_calls` of step `n`; results in their order.
 
         They run in parallel, except that those that write to the network keep their order. `again`:
         they may have run before, so only idempotent ones run. `clock` is the turn's; without it
         times count from now. `thread_id` is the thread that woke the agent. `wait`: which calls to
-        wait for; the others are cancelled. `around` wraps each call. `outside`: the model had read
-        untrusted content when it made them.
+        wait for; the others are cancelled. `around` wraps each call. `untrusted`: the model had
+        read untrusted content when it made them.
         """
         clock = clock or TurnClock()
-        places = {c.id: CallSite(turn, n, i, thread_id, outside) for i, c in enumerate(all_calls)}
+        places = {c.id: CallSite(turn, n, i, thread_id, untrusted) for i, c in enumerate(all_calls)}
 
         async def run(call: ToolCallRecord) -> CallResult:
             one = partial(self._runner.run, call, places[call.id], clock, again=again)

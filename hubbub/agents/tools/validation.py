@@ -56,10 +56,10 @@ class ArgumentCheck:
     def _checked(self, value: JsonValue) -> dict[str, JsonValue]:
         errors = self._errors(value)
         if errors:
-            value, errors = self._mended(value, errors)
+            value, errors = self._repaired(value, errors)
         if errors:
-            told = dict.fromkeys(self._told(error) for error in errors[:_MOST])
-            words = "; ".join(filter(None, told))
+            messages = dict.fromkeys(self._error_text(error) for error in errors[:_MOST])
+            words = "; ".join(filter(None, messages))
             raise ToolFailed(words, error="invalid_arguments", retry=True)
         assert isinstance(value, dict)
         return value
@@ -67,11 +67,11 @@ class ArgumentCheck:
     def _errors(self, value: JsonValue) -> list[ValidationError]:
         return sorted(self._rules.mistakes(value), key=_place)
 
-    def _mended(
+    def _repaired(
         self, value: JsonValue, errors: list[ValidationError]
     ) -> tuple[JsonValue, list[ValidationError]]:
         mended = copy.deepcopy(value)
-        changed = [_mend(mended, error) for error in errors]
+        changed = [_parse_string(mended, error) for error in errors]
         if not any(changed):
             return value, errors
         left = self._errors(mended)
@@ -79,8 +79,8 @@ class ArgumentCheck:
 
     # Messages ------------------------------------------------------------------------------------
 
-    def _told(self, error: ValidationError) -> str:
-        mistake = _Mistake.of(_telling(error))
+    def _error_text(self, error: ValidationError) -> str:
+        mistake = _Mistake.of(_most_relevant(error))
         place, wanted, value = _dotted(mistake.path), mistake.wanted, mistake.value
         match mistake.rule:
             case "additionalProperties":
@@ -103,13 +103,16 @@ class ArgumentCheck:
 
     def _missing(self, mistake: _Mistake) -> str:
         words = []
-        there = {*mistake.given, *_meant(mistake).values()}  # a misspelled name is reported as that
+        there = {
+            *mistake.given,
+            *_similar_names(mistake).values(),
+        }  # a misspelled name is reported as that
         for name in mistake.wanted if isinstance(mistake.wanted, list) else ():
             if name in there or not isinstance(name, str):
                 continue
             wanted = self._resolved(mistake.properties.get(name))
-            said = wanted.get("description")
-            of = f" ({said})" if isinstance(said, str) else ""
+            description = wanted.get("description")
+            of = f" ({description})" if isinstance(description, str) else ""
             place = _dotted([*mistake.path, name])
             words.append(f"{place} is missing{of}, for example {_json(_example(wanted))}")
         return "; ".join(words)
@@ -163,7 +166,7 @@ def _dotted(path: Iterable[object]) -> str:
     return ".".join(str(part) for part in path) or "arguments"
 
 
-def _telling(error: ValidationError) -> ValidationError:
+def _most_relevant(error: ValidationError) -> ValidationError:
     """For a union, the error in the alternative that was probably meant."""
     if not error.context:
         return error
@@ -173,14 +176,14 @@ def _telling(error: ValidationError) -> ValidationError:
 
 def _unknown(mistake: _Mistake) -> str:
     words = []
-    for name, meant in _meant(mistake).items():
+    for name, meant in _similar_names(mistake).items():
         listed = f"there are: {', '.join(mistake.properties) or 'none'}"
         hint = f"did you mean {meant}?" if meant else listed
         words.append(f"there is no argument {_dotted([*mistake.path, name])}; {hint}")
     return "; ".join(words)
 
 
-def _meant(mistake: _Mistake) -> dict[str, str | None]:
+def _similar_names(mistake: _Mistake) -> dict[str, str | None]:
     """Unknown names, where those are an error, each with a similar known name."""
     if mistake.schema.get("additionalProperties") is not False:
         return {}
@@ -197,7 +200,7 @@ def _not_in(place: str, value: JsonValue, values: JsonValue) -> str:
     return f"{place}: {_shown(value)} is none of {', '.join(map(_json, options))}{hint}"
 
 
-def _mend(root: JsonValue, error: ValidationError) -> bool:
+def _parse_string(root: JsonValue, error: ValidationError) -> bool:
     """Parse a string as the JSON wanted in its place. Returns whether anything changed."""
     path = list(error.absolute_path)
     if error.validator not in ("type", "anyOf", "oneOf") or not isinstance(error.instance, str):

@@ -19,23 +19,23 @@ from pydantic import JsonValue
 
 from hubbub.agents.inbox import TurnPlan
 
-__all__ = ["Activities", "Activity", "Tell"]
+__all__ = ["SendActivity", "TurnActivities", "TurnActivity"]
 
 State = Literal["thinking", "calling", "waiting"]
-Tell = Callable[[str, JsonValue], Awaitable[None]]
+SendActivity = Callable[[str, JsonValue], Awaitable[None]]
 """Sends the data of an `activity` signal to a thread."""
 
 
-class Activity:
+class TurnActivity:
     """The state of one turn. With `after_s`, the first signal comes after that many seconds and
     later ones no more often, so a quick turn sends none and short-lived states are skipped.
     """
 
-    def __init__(self, tell: Tell, plan: TurnPlan, after_s: float = 0.0):
-        self._tell, self._plan, self._after_s = tell, plan, after_s
+    def __init__(self, send: SendActivity, plan: TurnPlan, after_s: float = 0.0):
+        self._send, self._plan, self._after_s = send, plan, after_s
         self._state: dict[str, JsonValue] = {"state": "thinking"}
         self._step = 1
-        self._told: dict[str, JsonValue] | None = None
+        self._sent: dict[str, JsonValue] | None = None
         self._over = self.parked = False
         self._awaited: list[str] = []
         self._changed = asyncio.Event()
@@ -70,25 +70,25 @@ class Activity:
     async def dropped(self) -> None:
         """The parked turn will not continue."""
         self._state, self._over = {"state": "idle"}, False
-        await self._tell_now()
+        await self._send_now()
 
     async def repeat(self) -> None:
         """Send the last signal again: the receivers have forgotten it."""
-        if self._told is not None:
-            await self._tell(self._plan.thread_id, self._told)
+        if self._sent is not None:
+            await self._send(self._plan.thread_id, self._sent)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """The turn runs within the block. If anything was shown of it, it ends with `idle`."""
-        showing = asyncio.create_task(self._show_slowly()) if self._after_s else None
+        showing = asyncio.create_task(self._show_paced()) if self._after_s else None
         try:
             yield
         finally:
             if showing is not None:
                 showing.cancel()
-            if self._told is not None and not self.parked:
+            if self._sent is not None and not self.parked:
                 self._state = {"state": "idle"}
-                await self._tell_now()
+                await self._send_now()
             self._over = True  # a task that a handler left behind has nothing to show
 
     def _wait_or_think(self) -> dict[str, JsonValue]:
@@ -100,34 +100,34 @@ class Activity:
         self._state = state
         self._changed.set()
         if not self._after_s:
-            await self._tell_now()
+            await self._send_now()
 
-    async def _show_slowly(self) -> None:
+    async def _show_paced(self) -> None:
         while True:
             await asyncio.sleep(self._after_s)
             self._changed.clear()
-            await self._tell_now()
+            await self._send_now()
             await self._changed.wait()
 
-    async def _tell_now(self) -> None:
+    async def _send_now(self) -> None:
         data = {**self._state, "turn": self._plan.id, "step": self._step}
-        if data != self._told and not self._over:
-            self._told = data
-            await self._tell(self._plan.thread_id, data)
+        if data != self._sent and not self._over:
+            self._sent = data
+            await self._send(self._plan.thread_id, data)
 
 
-class Activities:
+class TurnActivities:
     """The activities of all turns of an agent."""
 
-    def __init__(self, tell: Tell):
-        self._tell = tell
-        self._running: dict[str, Activity] = {}
-        self._parked: dict[str, Activity] = {}
+    def __init__(self, send: SendActivity):
+        self._send = send
+        self._running: dict[str, TurnActivity] = {}
+        self._parked: dict[str, TurnActivity] = {}
 
     @contextlib.asynccontextmanager
-    async def of(self, plan: TurnPlan, after_s: float = 0.0) -> AsyncIterator[Activity]:
+    async def of(self, plan: TurnPlan, after_s: float = 0.0) -> AsyncIterator[TurnActivity]:
         """A turn that runs within the block."""
-        activity = self._running[plan.id] = Activity(self._tell, plan, after_s)
+        activity = self._running[plan.id] = TurnActivity(self._send, plan, after_s)
         self._parked.pop(plan.id, None)
         try:
             async with activity.running():

@@ -22,19 +22,19 @@ from hubbub.protocol.turns import ChangedCall, Compressed, Steering, Step, ToolC
 from hubbub.wording import shortened
 
 __all__ = [
-    "ALWAYS_SHOWN",
     "CORRECTION",
     "PROTECTED",
+    "PROTECTED_STEPS",
     "ChatMessage",
-    "Kept",
+    "ShownStep",
     "changed_call",
     "chat_messages",
-    "cut_words",
-    "in_a_line",
-    "in_fewer_words",
+    "compressed_text",
+    "cut_answer",
+    "describe_changes",
+    "one_line",
     "project",
-    "told_changes",
-    "told_result",
+    "result_text",
 ]
 
 # Changes that people made to calls when approving them, described for models and people. Pure.
@@ -59,24 +59,24 @@ def _same(name: str, asked: Mapping[str, JsonValue], final: Mapping[str, JsonVal
     return (name in asked) == (name in final) and _json(asked.get(name)) == _json(final.get(name))
 
 
-def told_changes(call: ToolCallRecord) -> str:
+def describe_changes(call: ToolCallRecord) -> str:
     """Who changed what of the call before it ran; empty if it ran as the model gave it."""
     changed = call.changed
     if changed is None:
         return ""
     asked = call.arguments if isinstance(call.arguments, dict) else {}
-    told = [
+    changes = [
         f"{name}: {_shown(name, asked, _NOT_GIVEN)} -> {_shown(name, changed.arguments, _LEFT_OUT)}"
         for name in changed.names[:_MOST_NAMES]
     ]
-    more = len(changed.names) - len(told)
-    told += [f"{more} more"] if more else []
-    return reveal(f"approved by {changed.by} with changes: {', '.join(told)}")
+    more = len(changed.names) - len(changes)
+    changes += [f"{more} more"] if more else []
+    return reveal(f"approved by {changed.by} with changes: {', '.join(changes)}")
 
 
-def told_result(call: ToolCallRecord) -> str:
+def result_text(call: ToolCallRecord) -> str:
     """A call's result as a model reads it, after the changes that a person made."""
-    return "\n".join(filter(None, (told_changes(call), call.result)))
+    return "\n".join(filter(None, (describe_changes(call), call.result)))
 
 
 def _shown(name: str, arguments: Mapping[str, JsonValue], absent: str) -> str:
@@ -91,7 +91,7 @@ def _json(value: JsonValue) -> str:
 
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
-ALWAYS_SHOWN = 5
+PROTECTED_STEPS = 5
 """The number of last steps that the model cannot discard where they are protected."""
 PROTECTED: frozenset[ProtectedName] = frozenset(get_args(ProtectedName))
 """What stays of steps that a model discards, by default."""
@@ -100,7 +100,7 @@ _MOST_ARGUMENTS, _MOST_LINE = 160, 480
 _MOST_WORDS = 8000
 """Characters of an answer without calls that are shown to the model again."""
 
-Kept: TypeAlias = Step | Compressed | Steering
+ShownStep: TypeAlias = Step | Compressed | Steering
 """A step as the model sees it: whole, or compressed; people's messages are separate, because they
 are never left out."""
 
@@ -136,7 +136,7 @@ def project(
     steering: Sequence[Steering] = (),
     protect: Collection[ProtectedName] = PROTECTED,
     writes: Collection[str] = (),
-) -> list[Kept]:
+) -> list[ShownStep]:
     """The steps after the model's own marks: discarded steps are left out, compressed ones
     replaced. The last mark of a step counts, including one made by a later turn that continues this
     work. Marks of the step itself, of a later step or of a missing one have no effect, and neither
@@ -154,15 +154,15 @@ def project(
         until = max((mark.n for mark in step.compresses), default=0)
         in_words |= {n for n in step.discards if n < until}  # a summary of all of them
     if "last_steps" in protect:
-        for step in steps[-ALWAYS_SHOWN:]:
+        for step in steps[-PROTECTED_STEPS:]:
             marks.pop(step.n, None)
-    kept: list[Kept] = []
+    kept: list[ShownStep] = []
     for step in steps:
         shown = marks.get(step.n, step)
         if shown is not None or "requirements" in protect:
             kept += step.steered
         if shown is None and step.n not in in_words and _leaves_a_line(step, protect, writes):
-            shown = in_a_line(step)
+            shown = one_line(step)
         if shown is not None:
             kept.append(shown)
     return [*kept, *steering]
@@ -175,7 +175,7 @@ def _leaves_a_line(step: Step, protect: Collection[ProtectedName], writes: Colle
     return ("errors" in protect and failed) or ("results" in protect and wrote)
 
 
-def in_a_line(step: Step) -> Compressed:
+def one_line(step: Step) -> Compressed:
     """A one-line summary of a step: its calls, and whether they succeeded.
 
     It quotes nothing that others wrote: in the model's own message that would look more trustworthy
@@ -187,18 +187,18 @@ def in_a_line(step: Step) -> Compressed:
 
 def _call(call: ToolCallRecord) -> str:
     given = call.ran_with
-    told = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     done = "done" if call.error is None else f"failed ({call.error})"
     changed = f", as changed by {call.changed.by}" if call.changed else ""
-    return f"{call.name}({shortened(told, _MOST_ARGUMENTS)}): {done}{changed}"
+    return f"{call.name}({shortened(arguments, _MOST_ARGUMENTS)}): {done}{changed}"
 
 
-def in_fewer_words(compressed: Compressed) -> str:
+def compressed_text(compressed: Compressed) -> str:
     """A compressed step as the model sees it."""
     return f"[my step {compressed.n}, in fewer words] {compressed.text}"
 
 
-def cut_words(text: str) -> str:
+def cut_answer(text: str) -> str:
     """An answer without calls, as it is shown again: cut in the middle if it is very long."""
     if len(text) <= _MOST_WORDS:
         return text
@@ -206,7 +206,7 @@ def cut_words(text: str) -> str:
     return f"{text[:half]}… ({len(text)} characters) …{text[-half:]}"
 
 
-def chat_messages(system: str, prompt: str, steps: Sequence[Kept]) -> list[ChatMessage]:
+def chat_messages(system: str, prompt: str, steps: Sequence[ShownStep]) -> list[ChatMessage]:
     """The chat before the next answer: every call is followed by its result, in order."""
     chat: list[ChatMessage] = [
         {"role": "system", "content": system},
@@ -217,16 +217,16 @@ def chat_messages(system: str, prompt: str, steps: Sequence[Kept]) -> list[ChatM
     return chat
 
 
-def _step_messages(step: Kept) -> Iterator[ChatMessage]:
+def _step_messages(step: ShownStep) -> Iterator[ChatMessage]:
     if isinstance(step, Steering):
         yield {"role": "user", "content": step.text}
         return
     if isinstance(step, Compressed):
-        yield {"role": "assistant", "content": in_fewer_words(step)}
+        yield {"role": "assistant", "content": compressed_text(step)}
         return
     if not step.calls:
         if step.text:  # endpoints refuse an empty assistant message
-            yield {"role": "assistant", "content": cut_words(step.text)}
+            yield {"role": "assistant", "content": cut_answer(step.text)}
         yield {"role": "user", "content": CORRECTION}
         return
     yield {
@@ -235,7 +235,7 @@ def _step_messages(step: Kept) -> Iterator[ChatMessage]:
         "tool_calls": [_tool_call(call) for call in step.calls],
     }
     for call in step.calls:
-        yield {"role": "tool", "content": told_result(call), "tool_call_id": call.id}
+        yield {"role": "tool", "content": result_text(call), "tool_call_id": call.id}
 
 
 def _tool_call(call: ToolCallRecord) -> ChatToolCall:

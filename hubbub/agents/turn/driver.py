@@ -13,84 +13,82 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from hubbub.agents.inbox import Inbox, Woken
-from hubbub.agents.models.base import Answer, OnDelta
+from hubbub.agents.inbox import Inbox, WakingMessage
+from hubbub.agents.models.base import Completion, OnDelta
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.render import attachments, attributes
-from hubbub.agents.tools.toolbox import Around, Toolbox
-from hubbub.agents.turn.activity import Activity
+from hubbub.agents.tools.toolbox import CallWrapper, Toolbox
+from hubbub.agents.turn.activity import TurnActivity
+from hubbub.agents.turn.continuation import awaits_answer
 from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.loop import (
     FINISH,
-    Answered,
-    AskModel,
     CallResult,
     Command,
     End,
     Park,
+    QueryModel,
     Record,
     RunTools,
+    TimedCompletion,
 )
 from hubbub.agents.turn.partial import Partials
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import outcome_of
-from hubbub.agents.turn.steering import Steer, wished
-from hubbub.agents.turn.waiting import waits
+from hubbub.agents.turn.steering import SteerMode, steer_mode
 from hubbub.errors import ConnectionLost, ModelError
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Steering, Step
 
 __all__ = [
-    "Calls",
     "Driver",
-    "Machine",
     "SteeringQueue",
-    "Taint",
+    "StepCalls",
+    "TrustState",
     "TurnDriver",
-    "carriers",
-    "shown",
+    "TurnMachine",
+    "as_steering",
+    "untrusted_ids",
 ]
 
 # Steering: a person's message during a turn reaches the model with its next question. Such a
 # message waits in the inbox (`Inbox.steering`) and is shown with the turn's next question, unless
-# its sender or the agent's config wants something else (`wished`). It belongs to the turn once the
-# answer is recorded. If anything happens before that, it starts a turn of its own as usual.
+# its sender or the agent's config wants something else (`steer_mode`). It belongs to the turn once
+# the answer is recorded. If anything happens before that, it starts a turn of its own as usual.
 
 
-_TOLD = (
+_STEERING_NOTE = (
     "This has come in while you were at work. Take it into account in what you do next; what you "
     "have done is done."
 )
 
 
 class SteeringQueue:
-    """Messages with which people steer one turn; `steer` is the default for messages that do not
-    say.
-    """
+    """Messages with which people steer one turn; `steer` is the default mode."""
 
-    def __init__(self, inbox: Inbox, thread_id: str, steer: Steer):
+    def __init__(self, inbox: Inbox, thread_id: str, steer: SteerMode):
         self._inbox, self._thread_id, self._steer = inbox, thread_id, steer
 
-    def waiting(self) -> tuple[Woken, ...]:
+    def waiting(self) -> tuple[WakingMessage, ...]:
         """The messages to show with the next question."""
         return tuple(self._inbox.steering(self._thread_id, self._enters))
 
     def _enters(self, message: Message) -> bool:
-        return wished(message, self._steer) == "steer"
+        return steer_mode(message, self._steer) == "steer"
 
-    def taken(self, woken: Sequence[Woken]) -> None:
+    def taken(self, woken: Sequence[WakingMessage]) -> None:
         """An answer to these messages is about to be recorded."""
-        self._inbox.steered(self._thread_id, woken)
+        self._inbox.accept_steering(self._thread_id, woken)
 
 
-def shown(woken: Sequence[Woken]) -> tuple[Steering, ...]:
+def as_steering(woken: Sequence[WakingMessage]) -> tuple[Steering, ...]:
     """The messages as the model sees them: in the form of incoming ones in the first prompt."""
     last = len(woken) - 1
     return tuple(
         Steering(
             message=w.message.id,
             reply=w.wake.reply,
-            text=_element(w.message) + (f"\n\n{_TOLD}" if n == last else ""),
+            text=_element(w.message) + (f"\n\n{_STEERING_NOTE}" if n == last else ""),
         )
         for n, w in enumerate(woken)
     )
@@ -103,50 +101,48 @@ def _element(message: Message) -> str:
     )
 
 
-class Machine(Protocol):
+class TurnMachine(Protocol):
     """Decides what comes next, from the recorded steps alone: `Loop` or `Pipeline`."""
 
     steps: list[Step]
 
     def start(self) -> list[Command]: ...
-    def answered(self, answers: Sequence[Answered]) -> list[Command]: ...
+    def answered(self, answers: Sequence[TimedCompletion]) -> list[Command]: ...
     def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]: ...
 
 
-Ask = Callable[[AskModel, OnDelta | None], Awaitable[Answer]]
+Ask = Callable[[QueryModel, OnDelta | None], Awaitable[Completion]]
 """Asks the model that the command names. Raises `ModelError`."""
 
 
-class Taint:
+class TrustState:
     """Whether a turn, or a helper in it, has read untrusted content, that is, content from outside
     the network. This never becomes false again. Such content comes from messages marked so, from
     the agent's own functions and MCP servers (unless the operator says otherwise), and from files.
     """
 
-    def __init__(self, outside: bool = False, steps: Iterable[Step] = ()):
-        """`outside`: it started with untrusted content. `steps` are those of an earlier process,
+    def __init__(self, untrusted: bool = False, steps: Iterable[Step] = ()):
+        """`untrusted`: it started with untrusted content. `steps` are those of an earlier process,
         and of turns that this one continues.
         """
-        self.outside = outside or any(step.untrusted for step in steps)
+        self.untrusted = untrusted or any(step.untrusted for step in steps)
 
     def read(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Untrusted content from these sources was read. Returns their names if they are the
-        first.
-        """
+        """Untrusted content was read. Returns the names of its sources if it is the first."""
         fresh = tuple(dict.fromkeys(names))
-        if self.outside or not fresh:
+        if self.untrusted or not fresh:
             return ()
-        self.outside = True
+        self.untrusted = True
         return fresh
 
 
-def carriers(messages: Iterable[Message]) -> list[str]:
+def untrusted_ids(messages: Iterable[Message]) -> list[str]:
     """The ids of the messages that carry untrusted content."""
     return [message.id for message in messages if message.outside]
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class StepCalls:
     """Runs the calls of a turn's steps; what must not run twice is recorded first.
 
     `around` wraps each call.
@@ -154,14 +150,14 @@ class Calls:
 
     toolbox: Toolbox
     recorder: TurnRecorder
-    around: Around | None = None
-    taint: Taint = field(default_factory=Taint)
+    around: CallWrapper | None = None
+    trust: TrustState = field(default_factory=TrustState)
     """Of the turn, or of the helper that makes the calls."""
 
     async def run(self, run: RunTools, base: int = 0) -> list[CallResult]:
         """The results, in the order of the calls. `base` is added to the step's number."""
-        outside = self.taint.outside  # before the calls: their own results come later
-        if self.around is not None or not self.toolbox.only_asks_the_hub(run.calls):
+        untrusted = self.trust.untrusted  # before the calls: their own results come later
+        if self.around is not None or not self.toolbox.only_calls_hub(run.calls):
             await self.recorder.begun()  # it may crash the process
         if self.toolbox.must_be_recorded(run.calls):
             await self.recorder.durable()
@@ -173,10 +169,10 @@ class Calls:
             run.calls,
             again=run.again,
             clock=self.recorder.clock,
-            thread_id=plan.answers_in,
+            thread_id=plan.reply_thread,
             wait=step.wait if any(call.name != FINISH for call in run.calls) else "all",
             around=self.around,
-            outside=outside,
+            untrusted=untrusted,
         )
 
 
@@ -184,8 +180,8 @@ class Calls:
 class Driver:
     """Drives a helper; `TurnDriver` drives a whole turn."""
 
-    machine: Machine
-    calls: Calls
+    machine: TurnMachine
+    calls: StepCalls
     ask: Ask
     base: int = 0
     """Added to step numbers in the turn's record."""
@@ -202,8 +198,8 @@ class Driver:
             match todo.popleft():
                 case Record(step):
                     await self._record(step)
-                case AskModel() as asked:
-                    others = [command for command in todo if isinstance(command, AskModel)]
+                case QueryModel() as asked:
+                    others = [command for command in todo if isinstance(command, QueryModel)]
                     todo = deque(self.join() or await self._ask([asked, *others]))
                 case RunTools() as run:
                     todo.extend(await self._run_tools(run))
@@ -224,13 +220,13 @@ class Driver:
         if step.steered:  # its messages must not wake the agent a second time
             await self.calls.recorder.durable()
 
-    async def _ask(self, asked: Sequence[AskModel]) -> list[Command]:
+    async def _ask(self, asked: Sequence[QueryModel]) -> list[Command]:
         try:
             return self.machine.answered(await self._answers(asked))
         except ModelError as exc:
             return [End(outcome_of(exc), str(exc))]
 
-    async def _answers(self, asked: Sequence[AskModel]) -> list[Answered]:
+    async def _answers(self, asked: Sequence[QueryModel]) -> list[TimedCompletion]:
         """Ask several models in parallel. Raises the first failure."""
         if len(asked) == 1:
             return [await self._answer(asked[0])]
@@ -244,27 +240,27 @@ class Driver:
             return [task.result() for task in tasks]
         raise failed
 
-    async def _answer(self, asked: AskModel) -> Answered:
+    async def _answer(self, asked: QueryModel) -> TimedCompletion:
         clock = self.calls.recorder.clock
         at = clock.ms
-        async with self._hearing(asked) as hear:
+        async with self._deltas(asked) as hear:
             answer = await self.ask(asked, hear)
-        if notes := (*self._notes(), *self.calls.toolbox.news()):
+        if notes := (*self._notes(), *self.calls.toolbox.notes()):
             answer = replace(answer, notes=(*notes, *answer.notes))
-        return Answered(asked, answer, at, clock.since(at))
+        return TimedCompletion(asked, answer, at, clock.since(at))
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         results = await self.calls.run(run, self.base)
         names = {call.id: call.name for call in run.calls}
-        self._read(run.step.n, (names.get(r.id, r.id) for r in results if r.outside))
+        self._read(run.step.n, (names.get(r.id, r.id) for r in results if r.untrusted))
         return self.machine.ran(results, self._notes())
 
     def _read(self, n: int, names: Iterable[str]) -> None:
         """Step `n` has read untrusted content from these sources."""
-        if fresh := self.calls.taint.read(names):
+        if fresh := self.calls.trust.read(names):
             self._untrusted[n] = fresh
 
-    def _hearing(self, asked: AskModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
+    def _deltas(self, asked: QueryModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
         """Within, an answer is being written; yields the callback for its deltas."""
         return contextlib.nullcontext()
 
@@ -277,7 +273,7 @@ class Driver:
 class TurnDriver(Driver):
     """Drives a whole turn: shows its activity, lets people steer it, and calls hooks."""
 
-    activity: Activity = field(kw_only=True)
+    activity: TurnActivity = field(kw_only=True)
     hooks: HookChain = field(kw_only=True)
     steering_queue: SteeringQueue = field(kw_only=True)
     partials: Partials | None = field(default=None, kw_only=True)
@@ -305,18 +301,20 @@ class TurnDriver(Driver):
                 await self.activity.park(step)
             case End(outcome, reason, text):
                 await recorder.end(outcome, reason, text)
-                if waits(self.machine.steps):  # the turn that continues it reads this record
+                if awaits_answer(
+                    self.machine.steps
+                ):  # the turn that continues it reads this record
                     await recorder.durable()
 
-    async def _ask(self, asked: Sequence[AskModel]) -> list[Command]:
+    async def _ask(self, asked: Sequence[QueryModel]) -> list[Command]:
         await self.activity.show("thinking", asked[0].n)
         woken = self.steering_queue.waiting()
-        heard = shown(woken)
+        steering = as_steering(woken)
         try:
-            answers = await self._answers([one.hearing(heard) for one in asked])
+            answers = await self._answers([one.with_steering(steering) for one in asked])
         except ModelError as exc:
             return [End(outcome_of(exc), str(exc))]
-        self._read(asked[0].n, carriers(w.message for w in woken))
+        self._read(asked[0].n, untrusted_ids(w.message for w in woken))
         self.steering_queue.taken(woken)
         before = len(self.machine.steps)
         commands = self.machine.answered(answers)
@@ -328,7 +326,7 @@ class TurnDriver(Driver):
         await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
         return await Driver._run_tools(self, run)
 
-    def _hearing(self, asked: AskModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
+    def _deltas(self, asked: QueryModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
         return contextlib.nullcontext() if self.partials is None else self.partials.of(asked.n)
 
     def _notes(self) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ from typing import Literal, TypeAlias, assert_never
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.tools.threads import run_in_thread
-from hubbub.agents.tools.toolbox import Around
+from hubbub.agents.tools.toolbox import CallWrapper
+from hubbub.agents.tools.worker_thread import run_in_thread
 from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Message
@@ -174,10 +174,10 @@ class HookChain:
         agent: str,
         *,
         within_s: float = HOOK_WITHIN_S,
-        hear: Callable[[TurnEvent], None] | None = None,
+        on_event: Callable[[TurnEvent], None] | None = None,
     ):
-        """`hear` receives the events for a program: it has no timeout and cannot refuse."""
-        self._hooks, self._within_s, self._hear = hooks, within_s, hear
+        """`on_event` receives the events for a program: it has no timeout and cannot refuse."""
+        self._hooks, self._within_s, self._on_event = hooks, within_s, on_event
         self._turn = TurnInfo(plan.id, agent, plan.thread_id, plan.incoming, plan.resumed)
         self._notes: dict[str, None] = {}
 
@@ -191,47 +191,47 @@ class HookChain:
         return tuple(notes)
 
     @property
-    def wraps(self) -> Around | None:
+    def wrapper(self) -> CallWrapper | None:
         """The wrapper for each call; None: nothing needs one."""
-        return self.around if self._hooks or self._hear else None
+        return self.around if self._hooks or self._on_event else None
 
     async def turn_started(self) -> None:
-        self._heard("turn_start")
+        self._emit("turn_start")
         for hook in self._hooks:
-            await self._tell(hook.on_turn_start, self._turn)
+            await self._call_hook(hook.on_turn_start, self._turn)
 
     async def turn_ended(self, end: TurnEnd) -> tuple[str, ...]:
         """Call the hooks; returns the notes that are left."""
-        self._heard("turn_end", end=end)
+        self._emit("turn_end", end=end)
         for hook in self._hooks:
-            await self._tell(hook.on_turn_end, self._turn, end)
+            await self._call_hook(hook.on_turn_end, self._turn, end)
         return self.notes()
 
     async def text_written(self, text: str) -> None:
         for hook in self._hooks:
             if overrides(hook.on_text, Hooks.on_text):  # most do not override it
-                await self._tell(hook.on_text, self._turn, text)
+                await self._call_hook(hook.on_text, self._turn, text)
 
     async def step_taken(self, step: Step) -> None:
-        self._heard("step", step=step)
+        self._emit("step", step=step)
         for hook in self._hooks:
-            await self._tell(hook.on_step, self._turn, step)
+            await self._call_hook(hook.on_step, self._turn, step)
 
     async def around(
         self, call: ToolCallRecord, run: Callable[[], Awaitable[CallResult]]
     ) -> CallResult:
         """Run the call unless a hook refuses it."""
-        self._heard("tool_start", call=_copy(call))
+        self._emit("tool_start", call=_copy(call))
         refusal = await self._refusal(call)
         result = await run() if refusal is None else refusal
         if result.parked is not None:
             return result
-        self._heard("tool_end", call=_copy(call), result=result)
+        self._emit("tool_end", call=_copy(call), result=result)
         for hook in self._hooks:
-            await self._tell(hook.on_tool_end, self._turn, _copy(call), result)
+            await self._call_hook(hook.on_tool_end, self._turn, _copy(call), result)
         return result
 
-    def _heard(
+    def _emit(
         self,
         kind: Literal["turn_start", "step", "tool_start", "tool_end", "turn_end"],
         *,
@@ -240,8 +240,8 @@ class HookChain:
         result: CallResult | None = None,
         end: TurnEnd | None = None,
     ) -> None:
-        if self._hear is not None:
-            self._hear(TurnEvent(kind, self._turn, None, step, call, result, end))
+        if self._on_event is not None:
+            self._on_event(TurnEvent(kind, self._turn, None, step, call, result, end))
 
     async def _refusal(self, call: ToolCallRecord) -> CallResult | None:
         for hook in self._hooks:
@@ -259,14 +259,14 @@ class HookChain:
 
     async def _verdict(self, hook: Hooks, call: ToolCallRecord) -> Verdict | None:
         """The hook's verdict; None if it fails."""
-        said = await self._tell(hook.on_tool_start, self._turn, _copy(call))
-        if isinstance(said, Proceed | Refused):
-            return said
-        if said is not _NOTHING:
-            self._note(hook.on_tool_start, f"gave no verdict but {type(said).__name__}")
+        verdict = await self._call_hook(hook.on_tool_start, self._turn, _copy(call))
+        if isinstance(verdict, Proceed | Refused):
+            return verdict
+        if verdict is not _NOTHING:
+            self._note(hook.on_tool_start, f"gave no verdict but {type(verdict).__name__}")
         return None
 
-    async def _tell(self, method: Callable[..., object], *news: object) -> object:
+    async def _call_hook(self, method: Callable[..., object], *news: object) -> object:
         """The hook's return value; `_NOTHING` if it fails."""
         if getattr(method, "__func__", None) in _USUAL:
             return method(*news)

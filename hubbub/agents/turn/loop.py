@@ -37,32 +37,32 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
-from hubbub.agents.models.base import Answer, CallRequest
-from hubbub.agents.tools.ways_out import FINISH, WAIT_FOR
-from hubbub.agents.turn.recording import (
+from hubbub.agents.models.base import CallRequest, Completion
+from hubbub.agents.tools.standard_tools import FINISH, WAIT_FOR
+from hubbub.agents.turn.continuation import had_effect, is_question, question_step, waiting_reason
+from hubbub.agents.turn.steps import (
     NOT_FIRST,
     NOT_RUN,
     CallResult,
-    at_work,
     failure,
+    running_helpers,
     step_of,
     with_result,
 )
-from hubbub.agents.turn.waiting import acted, is_question, question, waiting
 from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord
 
 __all__ = [
     "FINISH",
-    "Answered",
-    "AskModel",
     "CallResult",
     "Command",
     "End",
     "Loop",
+    "LoopRules",
     "Park",
+    "QueryModel",
     "Record",
-    "Rules",
     "RunTools",
+    "TimedCompletion",
     "begun",
     "failure",
     "held_back",
@@ -102,7 +102,7 @@ TYPED_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class LoopRules:
     """Limits and options of a turn."""
 
     max_steps: int = 10
@@ -135,7 +135,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class AskModel:
+class QueryModel:
     """Ask the model what comes after the steps so far; the answer becomes step `n`."""
 
     n: int
@@ -144,17 +144,17 @@ class AskModel:
     words: bool = field(default=False, kw_only=True)
     """Only ask for the words of the question whether to continue."""
 
-    def hearing(self, steering: Sequence[Steering]) -> Self:
+    def with_steering(self, steering: Sequence[Steering]) -> Self:
         """The same question, after these messages."""
         return replace(self, fresh=tuple(steering))
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class TimedCompletion:
     """A model's answer, and when it was asked, in milliseconds since the turn's start."""
 
-    asked: AskModel
-    answer: Answer
+    asked: QueryModel
+    answer: Completion
     at_ms: float | None = None
     duration_ms: float | None = None
 
@@ -180,15 +180,13 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Calls of the last step wait for a person. The turn stops here and continues from its
-    record.
-    """
+    """Calls of the last step wait for a person. The turn stops, and continues from its record."""
 
     step: int
     approvals: tuple[str, ...]
 
 
-Command = Record | AskModel | RunTools | Park | End
+Command = Record | QueryModel | RunTools | Park | End
 
 
 def park(results: Sequence[CallResult], step: int) -> Park | None:
@@ -202,7 +200,7 @@ class Loop:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: LoopRules,
         tools: Collection[str],
         steps: Sequence[Step] = (),
         earlier: Sequence[Step] = (),
@@ -224,7 +222,7 @@ class Loop:
         """The first commands, or those that follow from the steps of an earlier process."""
         return self._next(again=True)
 
-    def answered(self, answers: Sequence[Answered]) -> list[Command]:
+    def answered(self, answers: Sequence[TimedCompletion]) -> list[Command]:
         """The model has answered."""
         (given,) = answers
         if self._has_acted():
@@ -259,7 +257,7 @@ class Loop:
             return following  # `finish` was completed as well: one record covers both
         return [Record(last), *following]
 
-    def _finished(self, answer: Answer) -> Answer:
+    def _finished(self, answer: Completion) -> Completion:
         """The answer, with text turned into a call of `finish` where that is configured."""
         text = (answer.text or "").strip()
         whole = answer.understood and answer.finish_reason != "length"
@@ -276,7 +274,7 @@ class Loop:
         last = self.steps[-1]
         if not last.calls:
             return [self._after_text(last)]
-        if (misfit := self._misfit()) is not None:
+        if (misfit := self._typed_failure()) is not None:
             return [misfit]
         if (repeated := repetition(self.steps)) is not None:
             return [End("loop_detected", f"{repeated} was called again and again")]
@@ -287,7 +285,7 @@ class Loop:
             return self._hand_over(out)
         if self._leaves_helpers(last):
             return self._refuse_to_leave()
-        saying = next((c for c in last.calls if c.result is None and self._answers(c)), None)
+        saying = next((c for c in last.calls if c.result is None and self._is_answer(c)), None)
         if saying is not None:
             return [RunTools(last, (saying,), again)]
         if any(c.name == FINISH and c.error is None for c in last.calls):
@@ -297,18 +295,20 @@ class Loop:
         following = self._ask()
         if not self._has_acted():
             return [following]
-        if isinstance(following, AskModel):
+        if isinstance(following, QueryModel):
             return [replace(following, words=True)]
-        return self._put_question(Answered(AskModel(self._n), Answer()))  # no budget for words
+        return self._put_question(
+            TimedCompletion(QueryModel(self._n), Completion())
+        )  # no budget for words
 
     def _has_acted(self) -> bool:
         """Whether a person has to be asked whether to continue."""
         quiet, last = self._rules.quiet, self._own[-1:]
-        return quiet is not None and bool(last) and acted(last[0], quiet)
+        return quiet is not None and bool(last) and had_effect(last[0], quiet)
 
-    def _put_question(self, given: Answered) -> list[Command]:
+    def _put_question(self, given: TimedCompletion) -> list[Command]:
         """The step that asks a person, in the model's words if it gave some."""
-        asking = question(self.steps[-1], self._rules.quiet or (), self._n, given.answer)
+        asking = question_step(self.steps[-1], self._rules.quiet or (), self._n, given.answer)
         times = {"at_ms": given.at_ms, "duration_ms": given.duration_ms}
         asking = asking.model_copy(update={**times, "steered": given.asked.fresh})
         self.steps.append(asking)
@@ -318,9 +318,9 @@ class Loop:
 
     def _hand_over(self, names: Sequence[str]) -> list[Command]:
         """End a turn whose calls the requester runs; a `finish` beside them is too early."""
-        told = failure("too_early", "the results of your calls are not here yet", retry=True)
+        result = failure("too_early", "the results of your calls are not here yet", retry=True)
         early = [c.id for c in self.steps[-1].calls if c.name == FINISH and c.result is None]
-        self._settle([CallResult(id, told, "too_early") for id in early])
+        self._settle([CallResult(id, result, "too_early") for id in early])
         record: list[Command] = [Record(self.steps[-1])] if early else []
         return [*record, End("finished", f"waits for the results of {', '.join(names)}")]
 
@@ -338,18 +338,18 @@ class Loop:
         """Whether a `finish` would end running helpers, and that was not pointed out yet."""
         finishes = any(c.name == FINISH and c.result is None for c in last.calls)
         calls = (c for step in self._own for c in step.calls)
-        told = any(c.error == _AT_WORK for c in calls)
-        return finishes and not told and bool(at_work(self._own))
+        warned = any(c.error == _AT_WORK for c in calls)
+        return finishes and not warned and bool(running_helpers(self._own))
 
     def _refuse_to_leave(self) -> list[Command]:
-        numbers = ", ".join(map(str, at_work(self._own)))
+        numbers = ", ".join(map(str, running_helpers(self._own)))
         words = (
             f"at work in the background: helper {numbers}. Your turn has not ended. Call "
             f"`{WAIT_FOR}` for what you need; `finish` again ends your turn, and theirs with it"
         )
-        told = failure(_AT_WORK, words, retry=True)
+        result = failure(_AT_WORK, words, retry=True)
         last = self.steps[-1].calls
-        self._settle([CallResult(c.id, told, _AT_WORK) for c in last if c.name == FINISH])
+        self._settle([CallResult(c.id, result, _AT_WORK) for c in last if c.name == FINISH])
         return [Record(self.steps[-1]), self._ask()]
 
     @property
@@ -386,43 +386,43 @@ class Loop:
             return End("max_steps", f"not finished after {asked} steps", last_words)
         if (overspent := self.overspent()) is not None:
             return End("max_steps", overspent, last_words)
-        return AskModel(self._n)
+        return QueryModel(self._n)
 
     # `finish` -----------------------------------------------------------------------------------
 
     def _finish(self, last: Step) -> list[Command]:
         call = next(c for c in last.calls if c.name == FINISH and c.error is None)
         unsettled = any(c.name == FINISH and c.result is None for c in last.calls)
-        refuse = call.result is None and self._silent()
+        refuse = call.result is None and self._reply_missing()
         if unsettled:
-            told = (_REPLY_REQUIRED, "reply_required") if refuse else ("finished", None)
-            self._settle([CallResult(c.id, *told) for c in last.calls if c.name == FINISH])
+            outcome = (_REPLY_REQUIRED, "reply_required") if refuse else ("finished", None)
+            self._settle([CallResult(c.id, *outcome) for c in last.calls if c.name == FINISH])
         record: list[Command] = [Record(self.steps[-1])] if unsettled else []
         if refuse:
             return [*record, self._ask()]
         return [*record, End("finished", _reason_of(call))]
 
-    def _silent(self) -> bool:
-        """Whether a required reply is missing, and that was not pointed out, since the last message
-        that requires one.
-        """
+    def _reply_missing(self) -> bool:
+        """Whether a required reply is missing, and this was not pointed out yet."""
         asked = [s.n for s in self._own if any(t.reply == "required" for t in s.steered)]
         if not asked and not self._rules.reply_required:
             return False
         since = asked[-1] if asked else 1
         calls = [c for step in self._own if step.n >= since for c in step.calls]
-        return not any(map(self._says, calls)) and all(c.error != "reply_required" for c in calls)
+        return not any(map(self._has_sent, calls)) and all(
+            c.error != "reply_required" for c in calls
+        )
 
-    def _says(self, call: ToolCallRecord) -> bool:
-        speaks = call.name in self._rules.speaking if call.name != FINISH else self._answers(call)
+    def _has_sent(self, call: ToolCallRecord) -> bool:
+        speaks = call.name in self._rules.speaking if call.name != FINISH else self._is_answer(call)
         return speaks and bool(call.result) and not call.error
 
-    def _answers(self, call: ToolCallRecord) -> bool:
+    def _is_answer(self, call: ToolCallRecord) -> bool:
         """Whether the call is a `finish` with a message."""
-        said = bool(_message_of(call) or self._rules.typed)
-        return self._rules.answers and call.name == FINISH and said
+        has_message = bool(_message_of(call) or self._rules.typed)
+        return self._rules.answers and call.name == FINISH and has_message
 
-    def _misfit(self) -> End | None:
+    def _typed_failure(self) -> End | None:
         """The end of a turn whose model fails to give a typed answer."""
         if not self._rules.typed:
             return None
@@ -430,9 +430,9 @@ class Loop:
         if len(calls) < TYPED_TRIES:
             return None
         last = calls[-1]
-        told: dict[str, str] = json.loads(last.result or "{}")
+        failed: dict[str, str] = json.loads(last.result or "{}")
         tries = f"{len(calls)} answers are no {self._rules.typed}"
-        return End("no_action", f"{tries}; of the last: {told.get('message')}", _message_of(last))
+        return End("no_action", f"{tries}; of the last: {failed.get('message')}", _message_of(last))
 
     # Steps --------------------------------------------------------------------------------------
 
@@ -471,7 +471,7 @@ def repetition(steps: Sequence[Step]) -> str | None:
 def _asked(call: ToolCallRecord) -> End:
     """The end of the turn after the question whether to continue was asked, or could not be."""
     if call.error is None:
-        return End("finished", waiting(call.arguments))
+        return End("finished", waiting_reason(call.arguments))
     failed = f"{call.name} failed: {call.result}"
     return End("cancelled", f"nobody could be asked whether to go on: {failed}")
 
@@ -487,7 +487,7 @@ def _reason_of(finish: ToolCallRecord) -> str:
 
 def _message_of(finish: ToolCallRecord) -> str:
     """The message to the sender, as JSON if it is not text; empty: none."""
-    said = finish.arguments.get("message") if isinstance(finish.arguments, dict) else None
-    if said is None or isinstance(said, str):
-        return (said or "").strip()
-    return json.dumps(said, ensure_ascii=False)
+    message = finish.arguments.get("message") if isinstance(finish.arguments, dict) else None
+    if message is None or isinstance(message, str):
+        return (message or "").strip()
+    return json.dumps(message, ensure_ascii=False)

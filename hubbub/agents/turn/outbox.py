@@ -1,6 +1,4 @@
-"""How an agent sends messages: writes name their cause, are idempotent, and enter the agent's own
-threads.
-"""
+"""How an agent sends messages: with their cause, idempotently, and into its own threads, too."""
 
 from __future__ import annotations
 
@@ -12,14 +10,14 @@ from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["Outbox", "marks"]
+__all__ = ["Outbox", "untrusted_mark"]
 
 
-def marks(outside: bool) -> dict[str, JsonValue]:
+def untrusted_mark(untrusted: bool) -> dict[str, JsonValue]:
     """The argument that marks a message as untrusted (content from outside the network); empty if
     it is not. Omitted rather than false, because an older hub does not know it.
     """
-    return {"outside": True} if outside else {}
+    return {"outside": True} if untrusted else {}
 
 
 class Outbox:

@@ -5,8 +5,8 @@ shown, as far as it is written; it must be a native tool call (dialect `native`)
 calls, thoughts, arguments of other tools and messages for others are never shown. In the text
 dialects only the complete answer shows what was a thought, so nothing is shown of them.
 
-Nor is a call shown that may still be refused by a person or by a hook (`unrefusable`). The hub
-itself withholds what one of its mods may refuse.
+Nor is a call shown that may still be refused by a person or by a hook (`unrefusable_tools`). The
+hub itself withholds what one of its mods may refuse.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pydantic import JsonValue
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.base import Delta, OnDelta
 from hubbub.agents.prompt.escape import reveal
-from hubbub.agents.tools.policy import Allow, Judged, PermissionMode, decide
-from hubbub.agents.turn.activity import Tell
+from hubbub.agents.tools.policy import Allow, PermissionMode, PermissionSubject, decide
+from hubbub.agents.turn.activity import SendActivity
 from hubbub.agents.turn.hooks import Hooks, overrides
 from hubbub.protocol import thread_ids
 
-__all__ = ["Growing", "Pace", "Partials", "read_growing", "unrefusable"]
+__all__ = ["PartialObject", "Partials", "SignalRate", "read_partial_object", "unrefusable_tools"]
 
 EVERY_S = 0.2
 """Minimum seconds between two signals of a turn."""
@@ -43,7 +43,7 @@ _HALF_PAIR = re.compile("[\ud800-\udbff]\\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Growing:
+class PartialObject:
     """An incomplete JSON object, as far as it is written."""
 
     members: Mapping[str, JsonValue]
@@ -54,12 +54,12 @@ class Growing:
     """The value so far."""
 
 
-def read_growing(text: str) -> Growing:
+def read_partial_object(text: str) -> PartialObject:
     """Read the beginning of a JSON object. Stops at what is no JSON."""
     members: dict[str, JsonValue] = {}
     at = len(text) - len(text.lstrip())
     if not text.startswith("{", at):
-        return Growing(members)
+        return PartialObject(members)
     at += 1
     while True:
         at = _end(_SPACE, text, at)
@@ -67,15 +67,15 @@ def read_growing(text: str) -> Growing:
             key, at = _DECODER.raw_decode(text, at)
             at = _end(_COLON, text, at)
         except (ValueError, RecursionError):
-            return Growing(members)
+            return PartialObject(members)
         if not isinstance(key, str):
-            return Growing(members)
+            return PartialObject(members)
         try:
             members[key], at = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
             if not text.startswith('"', at):
-                return Growing(members)
-            return Growing(members, key, _open_text(text[at + 1 :]))
+                return PartialObject(members)
+            return PartialObject(members, key, _open_text(text[at + 1 :]))
 
 
 def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
@@ -95,7 +95,7 @@ def _open_text(written: str) -> str:
 
 
 @dataclass(slots=True)
-class Pace:
+class SignalRate:
     """How often the turns of one agent send `partial` signals: the more turns are writing, the less
     often each does.
 
@@ -114,8 +114,8 @@ class Pace:
         return max(EVERY_S, self.writing / self.calls_per_second)
 
 
-def unrefusable(
-    tools: Iterable[Judged], mode: PermissionMode, hooks: Iterable[Hooks]
+def unrefusable_tools(
+    tools: Iterable[PermissionSubject], mode: PermissionMode, hooks: Iterable[Hooks]
 ) -> frozenset[str]:
     """Names of the tools whose messages are certain to be sent: no person must approve the call,
     whatever the turn has read, and no hook is asked.
@@ -123,7 +123,7 @@ def unrefusable(
     if any(overrides(hook.on_tool_start, Hooks.on_tool_start) for hook in hooks):
         return frozenset()
     speaking = (t for t in tools if t.speaks)
-    return frozenset(t.name for t in speaking if isinstance(decide(t, mode, outside=True), Allow))
+    return frozenset(t.name for t in speaking if isinstance(decide(t, mode, untrusted=True), Allow))
 
 
 @dataclass(slots=True)
@@ -132,65 +132,61 @@ class _Writing:
 
     name: str = ""
     pieces: list[str] = field(default_factory=list)
-    told: str = ""
+    shown: str = ""
 
 
 class Partials:
-    """The `partial` signals of one turn. `tell` sends the data of a signal to a thread."""
+    """The `partial` signals of one turn. `send` sends the data of a signal to a thread."""
 
     def __init__(
         self,
-        tell: Tell,
+        send: SendActivity,
         plan: TurnPlan,
         inbox: Inbox,
         names: Collection[str],
-        pace: Pace | None = None,
+        pace: SignalRate | None = None,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        hear: Callable[[str], Awaitable[None]] | None = None,
+        on_text: Callable[[str], Awaitable[None]] | None = None,
     ):
         """`names`: tools whose calls may be shown. `pace` is shared by all turns of the agent.
-        `hear` receives the texts, too.
+        `on_text` receives the texts, too.
         """
-        self._hear = hear
-        self._tell, self._plan, self._inbox, self.names = tell, plan, inbox, names
-        self.pace, self._sleep = pace or Pace(), sleep
+        self._on_text = on_text
+        self._send, self._plan, self._inbox, self.names = send, plan, inbox, names
+        self.pace, self._sleep = pace or SignalRate(), sleep
 
     @contextlib.asynccontextmanager
     async def of(self, step: int) -> AsyncIterator[OnDelta]:
-        """Within, the answer that becomes this step is written; yields the callback for its
-        deltas.
-        """
+        """Within, the answer of this step is written; yields the callback for its deltas."""
         answer = _Answer(self, step)
         try:
             yield answer.hear
-            await answer.tell_rest()
+            await answer.send_rest()
         finally:
             await answer.stop()
 
-    async def tell(self, data: dict[str, JsonValue]) -> None:
-        await self._tell(self._plan.answers_in, {"turn": self._plan.id, **data})
-        if self._hear is not None:
-            await self._hear(str(data["text"]))
+    async def send(self, data: dict[str, JsonValue]) -> None:
+        await self._send(self._plan.reply_thread, {"turn": self._plan.id, **data})
+        if self._on_text is not None:
+            await self._on_text(str(data["text"]))
 
     async def pause(self) -> None:
         await self._sleep(self.pace.pause_s)
 
-    def is_here(self, name: str, members: Mapping[str, JsonValue]) -> bool:
-        """Whether a call is certain to send to the turn's thread, as far as its arguments are
-        known.
-        """
+    def is_visible(self, name: str, members: Mapping[str, JsonValue]) -> bool:
+        """Whether a call, as far as it is known, certainly sends to the turn's thread."""
         if name not in self.names:
             return False
         there = self._destination(name, members)
         return there is not None and thread_ids.root(there) == thread_ids.root(
-            self._plan.answers_in
+            self._plan.reply_thread
         )
 
     def _destination(self, name: str, members: Mapping[str, JsonValue]) -> str | None:
         match name, members:
             case ("finish", _):
-                return self._plan.answers_in
+                return self._plan.reply_thread
             case ("send_text_message", {"to": str(to)}):
                 return self._thread(to)
             case ("send_text_message", {"to": [*several]}):
@@ -238,11 +234,11 @@ class _Answer:
         self._news.set()
         if self._task is None:
             self._partials.pace.writing += 1
-            self._task = asyncio.create_task(self._tell_slowly())
+            self._task = asyncio.create_task(self._send_paced())
 
-    async def tell_rest(self) -> None:
+    async def send_rest(self) -> None:
         """The answer is complete: send what is missing."""
-        while await self._tell_one():
+        while await self._send_one():
             pass
 
     async def stop(self) -> None:
@@ -251,34 +247,34 @@ class _Answer:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def _tell_slowly(self) -> None:
+    async def _send_paced(self) -> None:
         while True:
             await self._news.wait()
-            if await self._tell_one():
+            if await self._send_one():
                 await self._partials.pause()
             else:
                 self._news.clear()
 
-    async def _tell_one(self) -> bool:
+    async def _send_one(self) -> bool:
         """Send a signal about the first call with new text; returns whether there was one."""
         for writing in self._calls.values():
             data = self._said(writing)
             if data is not None:
-                await self._partials.tell(data)
+                await self._partials.send(data)
                 return True
         return False
 
     def _said(self, writing: _Writing) -> dict[str, JsonValue] | None:
         """The data of the next signal about a call; None if there is nothing new."""
-        growing = read_growing("".join(writing.pieces))
+        growing = read_partial_object("".join(writing.pieces))
         key = "message" if writing.name == "finish" else "text"
-        said = growing.text if growing.key == key else growing.members.get(key)
-        if not isinstance(said, str) or not said or said == writing.told:
+        text_so_far = growing.text if growing.key == key else growing.members.get(key)
+        if not isinstance(text_so_far, str) or not text_so_far or text_so_far == writing.shown:
             return None
-        if not self._partials.is_here(writing.name, growing.members):
+        if not self._partials.is_visible(writing.name, growing.members):
             return None
-        writing.told = said
-        text = said if len(said) <= MOST_TEXT else f"…{said[-MOST_TEXT:]}"
+        writing.shown = text_so_far
+        text = text_so_far if len(text_so_far) <= MOST_TEXT else f"…{text_so_far[-MOST_TEXT:]}"
         data: dict[str, JsonValue] = {"step": self._step, "text": reveal(text)}
         to = growing.members.get("to", growing.members.get("channel"))
         return data if to is None else {**data, "to": to}

@@ -13,9 +13,9 @@ from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.prompt.escape import in_parts
-from hubbub.agents.turn.recording import TurnClock
-from hubbub.agents.turn.reservations import ENDED, Experience, Reservations, insist
-from hubbub.agents.turn.shortening import accepted, without_cut_calls
+from hubbub.agents.turn.record_limits import within_limits, without_cut_calls
+from hubbub.agents.turn.reservations import TURN_ENDED, HubState, Reservations, call_until_accepted
+from hubbub.agents.turn.steps import TurnClock
 from hubbub.client import Client
 from hubbub.client.calls import Backoff
 from hubbub.errors import ConnectionLost, OperationError
@@ -32,9 +32,9 @@ from hubbub.protocol.turns import (
     part_id,
 )
 
-__all__ = ["PATIENCE", "TurnRecorder"]
+__all__ = ["RECORD_BACKOFF", "TurnRecorder"]
 
-PATIENCE = Backoff(most_s=2.0)
+RECORD_BACKOFF = Backoff(most_s=2.0)
 """Pauses between retries after a temporary refusal."""
 
 log = get_logger(__name__)
@@ -79,8 +79,8 @@ class TurnRecorder:
         *,
         life: str | None = None,
         cautious: bool = False,
-        experience: Experience | None = None,
-        backoff: Backoff = PATIENCE,
+        hub_state: HubState | None = None,
+        backoff: Backoff = RECORD_BACKOFF,
     ):
         self.plan = plan
         self.end_record: TurnEnd | None = None
@@ -89,8 +89,8 @@ class TurnRecorder:
         """Whether it has stopped to wait for a person."""
         self.clock: TurnClock
         """Time since the turn's start."""
-        self._experience = experience or Experience()
-        self.reservations = Reservations(client, plan.id, self.durable, stop, self._experience)
+        self._hub_state = hub_state or HubState()
+        self.reservations = Reservations(client, plan.id, self.durable, stop, self._hub_state)
         """The turn's budget reservations; recording a step settles those of that step."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
         """Called before the end is recorded; returns notes to be recorded with it."""
@@ -117,7 +117,9 @@ class TurnRecorder:
         """
         start, prompts = self._start(), _Prompts()
         if self.plan.resumed:
-            turn = Turn.model_validate(await self._insist("read_turn", {"id": self.plan.id}))
+            turn = Turn.model_validate(
+                await self._call_until_accepted("read_turn", {"id": self.plan.id})
+            )
             if turn.end is not None:
                 raise OperationError(ErrorCode.TURN_OVER, f"it has ended: {turn.end.reason}")
             self._known = turn.steps
@@ -129,10 +131,8 @@ class TurnRecorder:
         return self.plan
 
     async def other(self, turn: str) -> Turn:
-        """The record of another turn of the same agent. Raises `OperationError` if there is
-        none.
-        """
-        return Turn.model_validate(await self._insist("read_turn", {"id": turn}))
+        """The record of another turn of the agent. Raises `OperationError` if there is none."""
+        return Turn.model_validate(await self._call_until_accepted("read_turn", {"id": turn}))
 
     async def begin(
         self,
@@ -150,7 +150,7 @@ class TurnRecorder:
 
         Only a resumed turn waits for the hub. Raises `OperationError` if the hub refuses it.
         """
-        told = {
+        fields = {
             "continues": continues,
             "model": model,
             "prompt_id": prompt_id,
@@ -158,8 +158,8 @@ class TurnRecorder:
             "dialect": dialect,
             "tools": tools,
         }
-        start = self._start().model_copy(update=told)
-        if self.plan.waited:  # a parked turn never left this process, and is not started again
+        start = self._start().model_copy(update=fields)
+        if self.plan.was_parked:  # a parked turn never left this process, and is not started again
             self._begun = True
             steps = tuple(map(without_cut_calls, self._known))
             self.clock = TurnClock(steps)
@@ -212,9 +212,7 @@ class TurnRecorder:
             self._post("leave_turn", "leave", {"turn": self.plan.id, "life": self._life})
 
     async def end(self, outcome: Outcome, reason: str = "", text: str | None = None) -> None:
-        """The turn is over; the first end counts. A turn that never started is recorded as
-        started.
-        """
+        """End the turn; the first end counts. A turn that never started is started first."""
         if self.end_record is not None:
             return
         if not self._begun:
@@ -244,9 +242,7 @@ class TurnRecorder:
             return
 
     async def _settle(self) -> None:
-        """In order: a record that follows a temporarily refused one may have been refused because
-        of it.
-        """
+        """In order, because a temporary refusal may be the cause of the next one."""
         async with self._settling:
             while self._posts:
                 await self._settle_one(self._posts[0])
@@ -261,14 +257,14 @@ class TurnRecorder:
             if not self._refused_for_now:
                 _refused(self.plan.id, post.name, exc)
             elif not self._replaced(post):
-                await self._tell_again(post)
+                await self._retry(post)
 
     def _replaced(self, post: _Post) -> bool:
         return any(later.key == post.key for later in islice(self._posts, 1, None))
 
-    async def _tell_again(self, post: _Post) -> None:
+    async def _retry(self, post: _Post) -> None:
         try:
-            await self._insist(post.name, post.args)
+            await self._call_until_accepted(post.name, post.args)
         except OperationError as exc:
             _refused(self.plan.id, post.name, exc)
 
@@ -277,13 +273,13 @@ class TurnRecorder:
         return TurnStart(id=self.plan.id, thread_id=self.plan.thread_id, messages=messages)
 
     @property
-    def _named(self) -> dict[str, str]:
+    def _life_argument(self) -> dict[str, str]:
         return {} if self._life is None else {"life": self._life}
 
     async def _begin_durably(self, start: TurnStart, prompts: _Prompts) -> tuple[Step, ...]:
         args, parts = self._beginning(start, prompts, measured=True)
-        begun = await self._insist("begin_turn", args)
-        self._durably, self._experience.parts = True, parts
+        begun = await self._call_until_accepted("begin_turn", args)
+        self._durably, self._hub_state.parts = True, parts
         return BeginTurnResult.model_validate(begun).steps
 
     def _begin_soon(self, start: TurnStart, prompts: _Prompts) -> None:
@@ -298,7 +294,7 @@ class TurnRecorder:
 
         def answered(answer: asyncio.Future[JsonValue]) -> None:
             begun = not answer.cancelled() and answer.exception() is None
-            self._experience.parts = parts if begun else {}
+            self._hub_state.parts = parts if begun else {}
 
         future.add_done_callback(answered)
 
@@ -308,23 +304,27 @@ class TurnRecorder:
         """The arguments of `begin_turn`, and the texts of its parts with their ids. `measured`: cut
         to the hub's limits, with each prompt as one part if it is too large.
         """
-        args, parts = self._told(start, [in_parts(text) if text else [] for text in prompts])
+        args, parts = self._arguments(start, [in_parts(text) if text else [] for text in prompts])
         if measured and self._cut(args) != args:
             short: Any = self._cut({"start": args["start"], "prompts": [*prompts]})
             whole = [[text] if text else [] for text in short["prompts"]]
-            args, parts = self._told(TurnStart.model_validate(short["start"]), whole)
+            args, parts = self._arguments(TurnStart.model_validate(short["start"]), whole)
         return args, parts
 
-    def _told(self, start: TurnStart, prompts: list[list[str]]) -> tuple[_Args, dict[str, str]]:
-        had = self._experience.parts
-        parts = {text: had.get(text) or part_id(text) for texts in prompts for text in texts}
+    def _arguments(
+        self, start: TurnStart, prompts: list[list[str]]
+    ) -> tuple[_Args, dict[str, str]]:
+        stored = self._hub_state.parts
+        parts = {text: stored.get(text) or part_id(text) for texts in prompts for text in texts}
         system, user = (tuple(parts[text] for text in texts) for texts in prompts)
-        told = PromptParts(system=system, user=user, texts=tuple(t for t in parts if t not in had))
-        args = {"start": start.model_dump(mode="json"), "prompt": told.model_dump(mode="json")}
-        return {**args, **self._named}, parts
+        prompt = PromptParts(
+            system=system, user=user, texts=tuple(t for t in parts if t not in stored)
+        )
+        args = {"start": start.model_dump(mode="json"), "prompt": prompt.model_dump(mode="json")}
+        return {**args, **self._life_argument}, parts
 
-    async def _insist(self, name: str, args: Mapping[str, JsonValue]) -> JsonValue:
-        return await insist(self._client, name, args, self._backoff)
+    async def _call_until_accepted(self, name: str, args: Mapping[str, JsonValue]) -> JsonValue:
+        return await call_until_accepted(self._client, name, args, self._backoff)
 
     def _post(self, name: str, key: object, records: Mapping[str, BaseModel | JsonValue]) -> None:
         if self._over:
@@ -340,7 +340,7 @@ class TurnRecorder:
         self._posts.append(_Post(name, key, args, future))
 
     def _cut(self, record: JsonValue) -> JsonValue:
-        return accepted(record, self._client.hello.limits)
+        return within_limits(record, self._client.hello.limits)
 
 
 def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
@@ -354,7 +354,7 @@ def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
 
 def _refused(turn: str, operation: str, exc: OperationError) -> None:
     # A turn ended at the hub is no fault; the hub's notification may arrive later.
-    tell = log.info if exc.code in ENDED else log.warning
+    tell = log.info if exc.code in TURN_ENDED else log.warning
     tell("the hub refused a record", turn=turn, operation=operation, error=str(exc))
 
 

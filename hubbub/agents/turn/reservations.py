@@ -23,8 +23,8 @@ from operator import attrgetter
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer, Model, OnDelta, Question
-from hubbub.agents.prompt.tokens import Estimate, TokenCounter, question_tokens
+from hubbub.agents.models.base import ChatModel, Completion, CompletionRequest, OnDelta
+from hubbub.agents.prompt.tokens import TokenCounter, TokenEstimate, question_tokens
 from hubbub.client import Client
 from hubbub.client.calls import Backoff
 from hubbub.config.agents import ModelConfig, Price
@@ -34,13 +34,13 @@ from hubbub.protocol.spending import Left, Reservation, Whose
 from hubbub.protocol.turns import Outcome
 
 __all__ = [
-    "ENDED",
-    "RESERVATION_PATIENCE",
+    "RESERVATION_BACKOFF",
+    "TURN_ENDED",
     "BudgetedModel",
-    "Experience",
+    "CostModel",
+    "HubState",
     "Reservations",
-    "Terms",
-    "insist",
+    "call_until_accepted",
     "outcome_of",
     "reminder",
 ]
@@ -48,7 +48,7 @@ __all__ = [
 # Calls that are repeated until they succeed or are refused for good.
 
 
-async def insist(
+async def call_until_accepted(
     client: Client, name: str, args: Mapping[str, JsonValue], backoff: Backoff
 ) -> JsonValue:
     """Call an operation, with `backoff` between temporary refusals. Raises `OperationError` for a
@@ -86,14 +86,14 @@ def reminder(low: Sequence[Left]) -> str:
         return ""
     order = list(_FOR)
     ranked = sorted(low, key=lambda left: order.index(left.whose))
-    told = [
+    lines = [
         f"Little is left {_FOR[whose]}: {', '.join(map(_amount, lefts))}."
         for whose, lefts in groupby(ranked, key=attrgetter("whose"))
     ]
     limits = {left.limit for left in low}
-    told += [_FINISH] if limits & _ITSELF else []
-    told += [_ALONE] if limits - _ITSELF else []
-    return " ".join(told)
+    lines += [_FINISH] if limits & _ITSELF else []
+    lines += [_ALONE] if limits - _ITSELF else []
+    return " ".join(lines)
 
 
 def _amount(left: Left) -> str:
@@ -115,26 +115,26 @@ def _amount(left: Left) -> str:
             return f"{rest:,.0f} of {of:,.0f} agents at a time"
 
 
-ENDED = frozenset({ErrorCode.STOPPED, ErrorCode.TAKEN_OVER, ErrorCode.TURN_OVER})
+TURN_ENDED = frozenset({ErrorCode.STOPPED, ErrorCode.TAKEN_OVER, ErrorCode.TURN_OVER})
 """Error codes by which the hub says that a turn has ended."""
-RESERVATION_PATIENCE = Backoff(most_s=2.0)
+RESERVATION_BACKOFF = Backoff(most_s=2.0)
 """Pauses between retries after a temporary refusal."""
 _WRITES = 1024
 """Assumed output tokens where nothing limits them: few answers are longer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CostModel:
     """For estimating the tokens and the cost of a model's questions."""
 
     writes: int = _WRITES
     """Output tokens."""
     price: Price | None = None
-    counter: TokenCounter = field(default_factory=Estimate)
+    counter: TokenCounter = field(default_factory=TokenEstimate)
     """Counts questions whose size is not known yet."""
 
     @classmethod
-    def of(cls, model: ModelConfig, reserve: int = 0) -> Terms:
+    def of(cls, model: ModelConfig, reserve: int = 0) -> CostModel:
         """For a configured model; `reserve`: tokens that its window reserves for the completion."""
         return cls(model.max_output_tokens or reserve or _WRITES, model.price)
 
@@ -144,7 +144,7 @@ class Terms:
 
 
 @dataclass(slots=True)
-class Experience:
+class HubState:
     """State shared by all turns of an agent: what the hub limits and what it already has."""
 
     limited: bool = True
@@ -167,13 +167,13 @@ class Reservations:
         turn: str,
         durable: Callable[[], Awaitable[None]],
         stop: Callable[[str], object],
-        experience: Experience | None = None,
+        hub_state: HubState | None = None,
         *,
-        backoff: Backoff = RESERVATION_PATIENCE,
+        backoff: Backoff = RESERVATION_BACKOFF,
     ):
         self._client, self._turn = client, turn
         self._durable, self._stop = durable, stop
-        self._experience = experience or Experience()
+        self._hub_state = hub_state or HubState()
         self._backoff = backoff
         self._keys: defaultdict[int, list[str]] = defaultdict(list)
         self._unused: list[str] = []
@@ -185,7 +185,7 @@ class Reservations:
         self._recorded += 1
         return (*self._keys.get(step, ()), *self._unused)
 
-    def give_back(self, reservation: Reservation) -> None:
+    def release(self, reservation: Reservation) -> None:
         """The question failed: the next recorded step settles its reservation."""
         if reservation.key:
             self._unused.append(reservation.key)
@@ -206,19 +206,21 @@ class Reservations:
             "tokens": tokens,
             "usd": usd,
         }
-        if not self._experience.limited:
-            self._client.post("reserve_budget", cid=None, **args).add_done_callback(self._late)
+        if not self._hub_state.limited:
+            self._client.post("reserve_budget", cid=None, **args).add_done_callback(
+                self._on_response
+            )
             return self._last.model_copy(update={"key": keys[-1]})
         try:
-            return self._given(await self._asked(args))
+            return self._accept(await self._reserve(args))
         except OperationError as exc:
-            if exc.code not in ENDED:
+            if exc.code not in TURN_ENDED:
                 raise _refusal(exc) from exc
             self._stop(exc.message)
         await asyncio.get_running_loop().create_future()  # `stop` cancels the turn meanwhile
         raise AssertionError("nobody has this future")
 
-    async def _asked(self, args: dict[str, JsonValue]) -> JsonValue:
+    async def _reserve(self, args: dict[str, JsonValue]) -> JsonValue:
         """Wait for the records of earlier steps first: otherwise the hub would judge by their
         estimates instead of what they really used.
         """
@@ -226,24 +228,24 @@ class Reservations:
         if recorded > self._settled:
             await self._durable()
             self._settled = max(self._settled, recorded)
-        return await insist(self._client, "reserve_budget", args, self._backoff)
+        return await call_until_accepted(self._client, "reserve_budget", args, self._backoff)
 
-    def _given(self, value: JsonValue) -> Reservation:
+    def _accept(self, value: JsonValue) -> Reservation:
         self._last = Reservation.model_validate(value)
-        self._experience.limited = self._last.limited
+        self._hub_state.limited = self._last.limited
         return self._last
 
-    def _late(self, answer: asyncio.Future[JsonValue]) -> None:
+    def _on_response(self, answer: asyncio.Future[JsonValue]) -> None:
         """The response to a reservation that no question waited for."""
         if answer.cancelled():
             return
         match answer.exception():
             case None:
-                self._given(answer.result())
-            case OperationError(code=code, message=message) if code in ENDED:
+                self._accept(answer.result())
+            case OperationError(code=code, message=message) if code in TURN_ENDED:
                 self._stop(message)
             case _:
-                self._experience.limited = True  # the next question waits and gets the error
+                self._hub_state.limited = True  # the next question waits and gets the error
 
 
 def outcome_of(exc: ModelError) -> Outcome:
@@ -261,43 +263,45 @@ def _refusal(exc: OperationError) -> ModelError:
 class BudgetedModel:
     """A model that is asked for one step of a turn, each time under a reservation.
 
-    With `tells`, it is told when a budget is running low; the answer's notes record that.
+    With `warns`, it is told when a budget is running low; the answer's notes record that.
     """
 
-    model: Model
+    model: ChatModel
     reservations: Reservations
     step: int
-    terms: Terms
-    tells: bool = True
+    cost_model: CostModel
+    warns: bool = True
 
     @property
     def name(self) -> str:
         return self.model.name
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
-        """As `Model.answer`. Also raises `BudgetExhausted`, which is a `ModelError`."""
-        terms, reads = self.terms, question.tokens
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
+        """As `ChatModel.answer`. Also raises `BudgetExhausted`, which is a `ModelError`."""
+        cost_model, reads = self.cost_model, question.tokens
         if reads is None:
-            reads = question_tokens(terms.counter, question)
+            reads = question_tokens(cost_model.counter, question)
         reservation = await self.reservations.take(
-            self.step, reads + terms.writes, terms.usd(reads)
+            self.step, reads + cost_model.writes, cost_model.usd(reads)
         )
-        told = reminder(reservation.low) if self.tells and reservation.low else ""
-        if told:
-            question = _ending_with(question, told)
+        warning = reminder(reservation.low) if self.warns and reservation.low else ""
+        if warning:
+            question = _with_last_line(question, warning)
         try:
             answer = await self.model.answer(question, on_delta)
         except (ModelError, asyncio.CancelledError):
-            self.reservations.give_back(reservation)
+            self.reservations.release(reservation)
             raise
-        notes = (f"the model was told: {told}",) if told else ()
+        notes = (f"the model was told: {warning}",) if warning else ()
         return replace(answer, notes=(*notes, *answer.notes)) if notes else answer
 
     async def close(self) -> None:
         """Nothing to do: others go on using the model."""
 
 
-def _ending_with(question: Question, line: str) -> Question:
+def _with_last_line(question: CompletionRequest, line: str) -> CompletionRequest:
     """The question with a line at its very end. The rest stays unchanged, so that an endpoint's
     prompt cache still applies.
     """

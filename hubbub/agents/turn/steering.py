@@ -7,13 +7,13 @@ from typing import Literal
 from hubbub.agents.inbox import by_person
 from hubbub.protocol.messages import Message
 
-__all__ = ["Steer", "wished"]
+__all__ = ["SteerMode", "steer_mode"]
 
-Steer = Literal["steer", "queue", "interrupt"]
+SteerMode = Literal["steer", "queue", "interrupt"]
 """How a person's message in the thread of a running turn is treated."""
 
 
-def wished(message: Message, config: Steer) -> Steer:
+def steer_mode(message: Message, config: SteerMode) -> SteerMode:
     """How to treat a message that comes during a turn: a person's message may say so itself, or
     else the agent's config does. Messages of agents wait for the next turn.
     """

@@ -9,21 +9,27 @@ from pathlib import Path
 
 from acp.schema import EnvVariable, HttpHeader, HttpMcpServer, McpServerStdio
 
-from hubbub.agents.asking import DIALECTS
 from hubbub.agents.backend import AgentBackend
-from hubbub.agents.inbox import Inbox, TurnPlan, Woken
+from hubbub.agents.inbox import Inbox, TurnPlan, WakingMessage
 from hubbub.agents.launch import inbox_of, run_backend
-from hubbub.agents.modelled import conversation_template, load_hooks
+from hubbub.agents.model_backend import conversation_template, load_hooks
 from hubbub.agents.prompt.context import Note
-from hubbub.agents.prompt.render import OF_PROGRAMS, Conversation, ConversationTemplate
+from hubbub.agents.prompt.render import PROGRAM_CLOSING, ConversationPrompt, ConversationTemplate
 from hubbub.agents.prompt.system import load_system_prompts
+from hubbub.agents.prompt_client import DIALECTS
 from hubbub.agents.runner import GRACE_S
 from hubbub.agents.system_prompt import SystemPromptBuilder
 from hubbub.agents.tools.approval import HubApprover
 from hubbub.agents.tools.assembly import ToolKit, servers_of, tool_policy_of
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.turn.activity import Activities
-from hubbub.agents.turn.driver import Calls, SteeringQueue, Taint, TurnDriver, carriers
+from hubbub.agents.turn.activity import TurnActivities
+from hubbub.agents.turn.driver import (
+    SteeringQueue,
+    StepCalls,
+    TrustState,
+    TurnDriver,
+    untrusted_ids,
+)
 from hubbub.agents.turn.hooks import HookChain, Hooks
 from hubbub.agents.turn.outbox import Outbox
 from hubbub.agents.turn.recorder import TurnRecorder
@@ -45,7 +51,7 @@ __all__ = ["run_acp_agent"]
 class _Unsteered(SteeringQueue):
     """A program takes one prompt at a time: what people say meanwhile waits for the next turn."""
 
-    def waiting(self) -> tuple[Woken, ...]:
+    def waiting(self) -> tuple[WakingMessage, ...]:
         return ()
 
 
@@ -68,7 +74,7 @@ class AcpBackend(AgentBackend):
         self._inbox, self._place, self._template = inbox, place, template
         self._prompt_builder, self._make_tools, self._hooks = prompt_builder, tools, hooks
         self._ready, self._tools = client.ready, tools(client.ready)
-        self._activities = Activities(partial(client.signal, "activity"))
+        self._activities = TurnActivities(partial(client.signal, "activity"))
         self._offer()
 
     async def ready(self, ready: Ready) -> None:
@@ -100,8 +106,8 @@ class AcpBackend(AgentBackend):
     async def _take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         place, inbox = self._place, self._inbox
         history, threads = place.config.history, inbox.threads
-        conversation = Conversation.of(
-            self._template, threads, plan, inbox.me, history, OF_PROGRAMS
+        conversation = ConversationPrompt.of(
+            self._template, threads, plan, inbox.me, history, PROGRAM_CLOSING
         )
         toolbox, native = self._tools.for_turn(), DIALECTS["native"]
         system = await self._prompt_builder.of(plan, toolbox, native, self._ready, threads)
@@ -115,8 +121,8 @@ class AcpBackend(AgentBackend):
         )
         hooks = HookChain(self._hooks, plan, inbox.me)
         recorder.before_end = hooks.turn_ended
-        taint = Taint(bool(carriers(conversation.in_thread)), steps)
-        calls = Calls(toolbox, recorder, hooks.around if hooks else None, taint)
+        taint = TrustState(bool(untrusted_ids(conversation.in_thread)), steps)
+        calls = StepCalls(toolbox, recorder, hooks.around if hooks else None, taint)
         async with self._activities.of(plan) as activity:
             turn = AcpTurn(place, plan, calls, activity, steps, system.text, conversation.text)
             steering_queue = _Unsteered(inbox, plan.thread_id, "queue")

@@ -33,7 +33,7 @@ from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.turn.loop import CallResult
-from hubbub.agents.turn.recording import TurnClock, read_json, with_result
+from hubbub.agents.turn.steps import TurnClock, read_json, with_result
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = ["PLAN", "SERVER", "Progress", "arguments_of", "call_name"]

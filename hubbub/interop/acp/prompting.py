@@ -21,7 +21,7 @@ from pydantic import BaseModel, JsonValue
 from hubbub.agents.tools.approval import Approved, Approver, Begun, Denied, Parked
 from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.policy import PermissionMode
-from hubbub.agents.turn.driver import Calls
+from hubbub.agents.turn.driver import StepCalls
 from hubbub.agents.turn.loop import CallResult, RunTools
 from hubbub.interop.acp.permission import CANCELLED, allow, judged, question, reject
 from hubbub.interop.acp.program import ProgramFailed, Session
@@ -50,7 +50,7 @@ class Prompting:
     mode: PermissionMode
     approver: Approver
     agent: str
-    calls: Calls
+    calls: StepCalls
     """Runs the network's tools, for the turn as it stands."""
     record: Callable[[], None]
     """Records what is new of the steps, in the turn as it stands."""
@@ -94,7 +94,7 @@ class Prompting:
             return None
         return self._task.result()
 
-    def go_on(self, calls: Calls, record: Callable[[], None]) -> None:
+    def go_on(self, calls: StepCalls, record: Callable[[], None]) -> None:
         """People have decided something: the turn goes on, with these."""
         self.calls, self.record = calls, record
         self.progress.clock = calls.recorder.clock
@@ -156,7 +156,7 @@ class Prompting:
     async def _approved(self, call: ToolCallUpdate) -> bool:
         """Whether a person has approved just this call."""
         plan, name = self.calls.recorder.plan, self.progress.name_of(call)
-        site = CallSite(plan.id, 0, 0, plan.thread_id, outside=True)
+        site = CallSite(plan.id, 0, 0, plan.thread_id, untrusted=True)
         for time in itertools.count(1):
             asked = question(call, name, site, self.agent, time)
             try:
@@ -202,7 +202,7 @@ class Prompting:
         except _Over:
             result = CallResult(id, "the turn is over", "cancelled")
         self.progress.network_result(step.n, result)
-        if result.outside:
+        if result.untrusted:
             self.progress.outside.append(name)
         self.news.set()
         return result

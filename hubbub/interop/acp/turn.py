@@ -15,15 +15,23 @@ from acp.schema import StopReason
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.models.base import Answer, OnDelta
+from hubbub.agents.models.base import Completion, OnDelta
 from hubbub.agents.tools.approval import Approver
-from hubbub.agents.tools.results import ByCharacters, fit
-from hubbub.agents.turn.activity import Activity
-from hubbub.agents.turn.driver import Calls
-from hubbub.agents.turn.loop import Answered, AskModel, CallResult, Command, End, Park, RunTools
+from hubbub.agents.tools.results import CharacterEstimate, fit_result
+from hubbub.agents.turn.activity import TurnActivity
+from hubbub.agents.turn.driver import StepCalls
+from hubbub.agents.turn.loop import (
+    CallResult,
+    Command,
+    End,
+    Park,
+    QueryModel,
+    RunTools,
+    TimedCompletion,
+)
 from hubbub.agents.turn.loop import Record as RecordStep
-from hubbub.agents.turn.recording import with_result
-from hubbub.agents.turn.reservations import Terms
+from hubbub.agents.turn.reservations import CostModel
+from hubbub.agents.turn.steps import with_result
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ModelError
 from hubbub.interop.acp.network import NetworkTools
@@ -75,8 +83,8 @@ class AcpTurn:
         self,
         place: Workspace,
         plan: TurnPlan,
-        calls: Calls,
-        activity: Activity,
+        calls: StepCalls,
+        activity: TurnActivity,
         steps: Sequence[Step],
         system: str,
         conversation: str,
@@ -94,17 +102,17 @@ class AcpTurn:
     def start(self) -> list[Command]:
         """The first commands, or those that follow from the record."""
         if self._prompting is not None:
-            return [AskModel(self._prompting.progress.n)]
+            return [QueryModel(self._prompting.progress.n)]
         if not self.steps:
-            return [AskModel(1)]
+            return [QueryModel(1)]
         last = self.steps[-1]
         if (answer := _answer_in(last)) is not None:
             sent = answer.result is not None
             return [_over(answer)] if sent else [RunTools(last, (answer,), again=True)]
         cut = [CallResult(c.id, _CUT_OFF, "interrupted") for c in last.calls]
-        return [RecordStep(self._settled(cut)), AskModel(last.n + 1)]
+        return [RecordStep(self._settled(cut)), QueryModel(last.n + 1)]
 
-    def answered(self, answers: Sequence[Answered]) -> list[Command]:
+    def answered(self, answers: Sequence[TimedCompletion]) -> list[Command]:
         """The program has done what it could, or waits for a person."""
         prompting = self._prompting
         assert prompting is not None, "asked before"
@@ -171,7 +179,7 @@ class AcpTurn:
 
     # How the program is asked -------------------------------------------------------------------
 
-    async def ask(self, asked: AskModel, hear: OnDelta | None) -> Answer:
+    async def ask(self, asked: QueryModel, hear: OnDelta | None) -> Completion:
         """Let the program work until it is done or waits for a person. Raises `ModelError`.
 
         Whatever else ends it ends the program's work, too.
@@ -190,16 +198,16 @@ class AcpTurn:
         except BaseException:
             self._let_go()
             raise
-        return Answer()
+        return Completion()
 
     async def _reserve(self, n: int) -> None:
         """Leave for the step. Raises `BudgetExhausted`, which is a `ModelError`."""
         self._leased = n
-        terms = Terms()
-        reads = terms.counter.count(self._conversation)
-        await self._calls.recorder.reservations.take(n, reads + terms.writes, 0.0)
+        cost_model = CostModel()
+        reads = cost_model.counter.count(self._conversation)
+        await self._calls.recorder.reservations.take(n, reads + cost_model.writes, 0.0)
 
-    async def _begin(self, asked: AskModel) -> None:
+    async def _begin(self, asked: QueryModel) -> None:
         place, calls = self._place, self._calls
         key = place.sessions.key(self._plan.thread_id)
         session, known = await place.sessions.of(key)
@@ -252,7 +260,7 @@ class AcpTurn:
         prompting = self._prompting
         assert prompting is not None, "it has begun"
         names, prompting.progress.outside = prompting.progress.outside, []
-        if fresh := self._calls.taint.read(names):
+        if fresh := self._calls.trust.read(names):
             prompting.progress.read_outside(fresh)
         for step in prompting.progress.fresh():
             self._keep(step)
@@ -267,7 +275,7 @@ class AcpTurn:
             prompting.cancel()
 
     def _fit(self, text: str) -> str:
-        return fit(text, self._place.config.result_budget, ByCharacters())
+        return fit_result(text, self._place.config.result_budget, CharacterEstimate())
 
 
 def _answer_in(step: Step) -> ToolCallRecord | None:

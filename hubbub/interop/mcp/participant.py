@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from hubbub.agents.tools.base import CallSite
-from hubbub.agents.tools.hub import compact
+from hubbub.agents.tools.hub import compact_result
 from hubbub.client import Client
 from hubbub.errors import ConnectionLost
 from hubbub.protocol import thread_ids
@@ -151,7 +151,7 @@ class McpParticipant:
             del self._answers[next(iter(self._answers))]
 
     def _told(self, event: Event) -> JsonValue:
-        told = compact(event.message.model_dump(mode="json", exclude_none=True), self.name)
+        told = compact_result(event.message.model_dump(mode="json", exclude_none=True), self.name)
         if isinstance(told, dict) and event.wake is not None:
             told["reply"] = event.wake.reply
         return told

@@ -34,8 +34,8 @@ from pydantic import Field, JsonValue, ValidationError
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import ToolFailed
-from hubbub.agents.tools.hub import compact
-from hubbub.agents.tools.schema import without_titles, wrong_arguments
+from hubbub.agents.tools.hub import compact_result
+from hubbub.agents.tools.schema import argument_errors, without_titles
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import failure
 from hubbub.config.agents import AgentConfig
@@ -134,7 +134,7 @@ class ParticipantTools:
         except ToolFailed as exc:
             return _failed(exc)
         except ValidationError as exc:
-            return _failed(ToolFailed(wrong_arguments(exc), error="invalid_arguments", retry=True))
+            return _failed(ToolFailed(argument_errors(exc), error="invalid_arguments", retry=True))
         except ConnectionLost as exc:
             return _failed(ToolFailed(f"the network is gone: {exc}", error="connection_lost"))
 
@@ -237,7 +237,7 @@ async def _resource(me: McpParticipant, uri: str) -> JsonValue:
             raise MCPError(INVALID_PARAMS, exc.message, {"uri": uri}) from exc
     else:
         raise MCPError(INVALID_PARAMS, f"there is no resource {uri}", {"uri": uri})
-    return compact(value, me.name)
+    return compact_result(value, me.name)
 
 
 def _failed(exc: ToolFailed) -> ToolAnswer:

@@ -65,7 +65,7 @@ async def show(person: PersonClient, given: dict[str, Any]) -> Shown:
 
 
 def _lines(turn: Turn) -> list[str]:
-    from hubbub.agents.turn.recording import step_names
+    from hubbub.agents.turn.steps import step_names
 
     start, end = turn.start, turn.end
     changes = (f", {step.dialect} from step {step.n} on" for step in turn.steps if step.dialect)
@@ -119,12 +119,12 @@ def _step(step: Step, name: str) -> list[str]:
 
 def _changes(call: ToolCallRecord) -> list[str]:
     """What a person has changed of the call, and what it ran with then."""
-    from hubbub.agents.turn.chat import told_changes
+    from hubbub.agents.turn.chat import describe_changes
 
     if call.changed is None:
         return []
     return [
-        f"  {told_changes(call)}",
+        f"  {describe_changes(call)}",
         f"  ran with {json.dumps(call.ran_with, ensure_ascii=False)}",
     ]
 

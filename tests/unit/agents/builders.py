@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.models.base import Answer
-from hubbub.agents.turn.loop import Answered, AskModel, Command, Loop
+from hubbub.agents.models.base import Completion
+from hubbub.agents.turn.loop import Command, Loop, QueryModel, TimedCompletion
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready
 from hubbub.protocol.messages import (
@@ -31,15 +31,15 @@ ME = "bot"
 
 def answered(
     loop: Loop,
-    answer: Answer,
+    answer: Completion,
     *,
     at_ms: float | None = None,
     duration_ms: float | None = None,
     steered: Sequence[Steering] = (),
 ) -> list[Command]:
     """What a loop does when the model has answered, to what people have said too."""
-    asked = AskModel(0, fresh=tuple(steered))
-    return loop.answered([Answered(asked, answer, at_ms, duration_ms)])
+    asked = QueryModel(0, fresh=tuple(steered))
+    return loop.answered([TimedCompletion(asked, answer, at_ms, duration_ms)])
 
 
 class Watch:

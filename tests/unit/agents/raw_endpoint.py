@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer, Delta, Question, ToolSpec
+from hubbub.agents.models.base import Completion, CompletionRequest, Delta, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel
 from hubbub.config.models import ModelConfig
 
 __all__ = ["QUESTION", "Reply", "asked", "chunk", "completion", "endpoint", "piece"]
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
-QUESTION = Question([{"role": "user", "content": "1 + 2?"}], (ADD,))
+QUESTION = CompletionRequest([{"role": "user", "content": "1 + 2?"}], (ADD,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ async def endpoint(reply: Reply) -> AsyncIterator[str]:
 
 async def asked(
     body: JsonValue | bytes, status: int = 200, *, base_url: str = "http://{url}", **config: object
-) -> tuple[Answer, Sequence[Delta]]:
+) -> tuple[Completion, Sequence[Delta]]:
     """What a model answers whose endpoint says `body`, and what was heard of it meanwhile.
 
     `{url}` in `base_url` stands for the endpoint's host and path. Raises `ModelError`.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.turn.activity import Activities, Activity
+from hubbub.agents.turn.activity import TurnActivities, TurnActivity
 from tests.unit.agents.builders import message, plan
 
 WITHIN_S = 30.0
@@ -21,7 +21,7 @@ class Told:
 
     def __init__(self) -> None:
         self.heard: list[dict[str, JsonValue]] = []
-        self.activities = Activities(self.tell)
+        self.activities = TurnActivities(self.tell)
         self._news = asyncio.Event()
 
     async def tell(self, thread_id: str, data: JsonValue) -> None:
@@ -69,7 +69,7 @@ async def test_every_change_is_told_with_turn_and_step_and_the_end_once(told: To
     ]
 
 
-async def gives_up(activity: Activity) -> None:
+async def gives_up(activity: TurnActivity) -> None:
     async with activity.waiting("carol"):
         raise TimeoutError
 

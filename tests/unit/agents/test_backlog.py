@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hubbub.agents.catching_up import Backlog
+from hubbub.agents.catch_up import Backlog
 
 
 class Bell:

@@ -11,10 +11,10 @@ from hubbub import tool
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.tools.hub import HubTool
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.turn.driver import Calls
+from hubbub.agents.turn.driver import StepCalls
 from hubbub.agents.turn.loop import CallResult, RunTools
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.recording import TurnClock
+from hubbub.agents.turn.steps import TurnClock
 from hubbub.mods.operation import Operation
 from hubbub.network.services.messages import MessageService
 from hubbub.protocol.turns import Step, ToolCallRecord
@@ -59,7 +59,7 @@ async def lines(*names: str) -> list[str]:
         ToolCallRecord(id=name, name=name, arguments=arguments.get(name, {})) for name in names
     )
     run = RunTools(Step(n=1, calls=calls), calls, again=False)
-    results: list[CallResult] = await Calls(box, cast(TurnRecorder, diary)).run(run)
+    results: list[CallResult] = await StepCalls(box, cast(TurnRecorder, diary)).run(run)
     assert all(result.error is None for result in results)
     return diary.lines
 

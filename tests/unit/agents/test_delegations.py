@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.agents.python.link import Delegations, ends
+from hubbub.agents.python.link import Delegations, ends_request
 from hubbub.protocol.messages import Message, RequestMark
 from tests.unit.agents.builders import message
 
@@ -18,7 +18,7 @@ def end(seq: int, request: str) -> Message:
 
 def test_only_what_ends_a_request_is_its_end() -> None:
     task = message(1).model_copy(update={"request": RequestMark(id="", kind="task")})
-    assert [ends(m, "m2") for m in (end(5, "m2"), end(5, "m3"), task, message(4))] == [
+    assert [ends_request(m, "m2") for m in (end(5, "m2"), end(5, "m3"), task, message(4))] == [
         True,
         False,
         False,

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import Tool
-from hubbub.agents.tools.running import ToolPolicy
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
 from hubbub.user_code import Escape, contained, told

@@ -11,7 +11,7 @@ from hubbub.agents.inbox import (
     KEPT_THREADS,
     MOST_INCOMING,
     Inbox,
-    StillOpen,
+    OpenWakes,
     TurnPlan,
 )
 from hubbub.protocol.messages import Message, SenderKind
@@ -121,7 +121,7 @@ def test_a_claimed_wake_starts_nothing_until_it_is_put_back() -> None:
     assert first.wake is not None
     assert inbox.receive(first, claimed=True) == "noted"
     assert inbox.next_turns() == []
-    inbox.put_back(first.message, first.wake)
+    inbox.requeue(first.message, first.wake)
     assert [p.id for p in inbox.next_turns()] == ["bot-m1"]
     for started, starts in ((None, []), ("bot-m1", ["bot-m1"])):
         inbox = Inbox(ME)
@@ -137,13 +137,13 @@ def test_a_turn_that_has_waited_goes_on_as_it_was_before_what_came_since() -> No
     (first,) = inbox.next_turns()
     inbox.ended(first.thread_id)
     inbox.receive(event(message(3), reply="optional"))
-    inbox.again(first)
+    inbox.resume(first)
     (again,) = inbox.next_turns()
-    assert again == replace(first, resumed=True, waited=True)
+    assert again == replace(first, resumed=True, was_parked=True)
     inbox.ended(again.thread_id)
     (next_one,) = inbox.next_turns()
     assert seqs(next_one) == [3]
-    assert (next_one.resumed, next_one.waited) == (False, False)
+    assert (next_one.resumed, next_one.was_parked) == (False, False)
 
 
 def test_what_people_say_during_a_turn_may_steer_it_and_then_starts_none() -> None:
@@ -154,11 +154,11 @@ def test_what_people_say_during_a_turn_may_steer_it_and_then_starts_none() -> No
     said = inbox.steering("dm.alice.bot")
     assert [woken.message.seq for woken in said] == [3]
     assert inbox.steering("dm.alice.bot") == said, "only looked at"
-    inbox.steered("dm.alice.bot", said)
+    inbox.accept_steering("dm.alice.bot", said)
     assert inbox.steering("dm.alice.bot") == []
     assert inbox.steering("dm.bob.bot") == [], "where no turn runs nothing steers"
     assert inbox.steering("dm.bot.nobody") == []
-    inbox.steered("dm.bot.nobody", [])
+    inbox.accept_steering("dm.bot.nobody", [])
     inbox.ended("dm.alice.bot")
     plans = {plan.thread_id: plan for plan in inbox.next_turns()}
     assert seqs(plans["dm.alice.bot"]) == [2]
@@ -225,10 +225,10 @@ def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer() -> None
     inbox = begun()
     for seq, sender in ((1, "alice"), (2, "bob"), (3, "carol")):
         inbox.receive(event(message(seq, sender)))
-    inbox.keep(StillOpen({"m1"}, 2))
+    inbox.keep(OpenWakes({"m1"}, 2))
     assert [p.id for p in inbox.next_turns()] == ["bot-m1", "bot-m3"]
     inbox = Inbox(ME)
     both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
     inbox.begin(ready(2, pending=both))
-    inbox.keep(StillOpen({"m2"}, 2))
+    inbox.keep(OpenWakes({"m2"}, 2))
     assert [p.id for p in inbox.next_turns()] == ["bot-m1"], "one of its messages is pending"

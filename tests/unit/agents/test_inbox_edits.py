@@ -74,7 +74,7 @@ def test_a_message_that_is_edited_before_its_turn_begins_comes_in_as_it_is_then(
     inbox.receive(held, claimed=True)
     inbox.receive(event(edit(2, 1, "new"), wakes=False))
     assert held.wake is not None
-    inbox.put_back(held.message, held.wake)
+    inbox.requeue(held.message, held.wake)
     [turn] = inbox.next_turns()
     assert [m.text for m in turn.incoming] == ["new"]
     inbox = Inbox(ME)
@@ -124,4 +124,4 @@ def test_the_order_in_which_it_is_told_does_not_matter(data: st.DataObject) -> N
     for inbox in (told, heard):
         thread = inbox.thread(THREAD)
         assert thread is not None
-        assert thread.is_whole(log[-1].tseq, 0)
+        assert thread.is_complete(log[-1].tseq, 0)

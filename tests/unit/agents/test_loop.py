@@ -9,21 +9,21 @@ import pytest
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.models.base import CallRequest, Completion
+from hubbub.agents.turn.continuation import waiting_reason
 from hubbub.agents.turn.loop import (
     FINISH,
-    AskModel,
     CallResult,
     Command,
     End,
     Loop,
+    LoopRules,
     Park,
+    QueryModel,
     Record,
-    Rules,
     RunTools,
     repetition,
 )
-from hubbub.agents.turn.waiting import waiting
 from hubbub.protocol.messages import ReplyNeed
 from hubbub.protocol.turns import Steering, Step, ToolCallRecord
 from tests.unit.agents.builders import answered
@@ -37,8 +37,12 @@ def call(name: str, arguments: object = None, id: str = "") -> CallRequest:
     return CallRequest(id or f"id_{name}", name, text)
 
 
-def calls(*made: CallRequest, text: str | None = None, finish_reason: str = "tool_calls") -> Answer:
-    return Answer(text=text, calls=made, tokens_in=10, tokens_out=5, finish_reason=finish_reason)
+def calls(
+    *made: CallRequest, text: str | None = None, finish_reason: str = "tool_calls"
+) -> Completion:
+    return Completion(
+        text=text, calls=made, tokens_in=10, tokens_out=5, finish_reason=finish_reason
+    )
 
 
 def finish(reason: str = "done") -> CallRequest:
@@ -46,11 +50,11 @@ def finish(reason: str = "done") -> CallRequest:
 
 
 def loop_of(steps: tuple[Step, ...] = (), **rules: object) -> Loop:
-    made = Rules(speaking=SPEAKING, **rules)  # type: ignore[arg-type]  # as the test gives them
+    made = LoopRules(speaking=SPEAKING, **rules)  # type: ignore[arg-type]  # as the test gives them
     return Loop(made, TOOLS, steps)
 
 
-def run(loop: Loop, answer: Answer) -> list[Command]:
+def run(loop: Loop, answer: Completion) -> list[Command]:
     """Answer, and let every tool that is asked for succeed."""
     commands = answered(loop, answer)
     while isinstance(commands[-1], RunTools):
@@ -64,7 +68,7 @@ def last(commands: list[Command]) -> Command:
 
 def test_a_step_is_recorded_before_its_tools_run_and_again_with_their_results() -> None:
     loop = loop_of()
-    assert loop.start() == [AskModel(1)]
+    assert loop.start() == [QueryModel(1)]
     made = replace(calls(call("add", {"a": 1}), text="let me see"), cost_usd=0.0042)
     before, run_tools = answered(loop, made, at_ms=3.5, duration_ms=12.0)
     assert isinstance(before, Record)
@@ -73,7 +77,7 @@ def test_a_step_is_recorded_before_its_tools_run_and_again_with_their_results() 
     assert (before.step.calls[0].at_ms, before.step.calls[0].duration_ms) == (None, None)
     after, ask = loop.ran([CallResult("id_add", "2", None, 20.5, 3.5)], ("a note",))
     assert isinstance(after, Record)
-    assert ask == AskModel(2)
+    assert ask == QueryModel(2)
     step = after.step
     assert step == loop.steps[0]
     assert (step.n, step.text, step.tokens_in, step.tokens_out) == (1, "let me see", 10, 5)
@@ -124,7 +128,7 @@ def test_other_calls_of_the_step_run_before_it_finishes() -> None:
 
 def test_a_finish_that_does_not_parse_is_no_finish() -> None:
     loop = loop_of()
-    assert last(answered(loop, calls(call(FINISH, '{"reason": ')))) == AskModel(2)
+    assert last(answered(loop, calls(call(FINISH, '{"reason": ')))) == QueryModel(2)
     assert loop.steps[0].calls[0].error == "invalid_arguments"
     both = loop_of()
     assert last(answered(both, calls(call(FINISH, "{", "a"), finish()))) == End("finished", "done")
@@ -134,7 +138,7 @@ def test_a_finish_that_does_not_parse_is_no_finish() -> None:
 def test_until_the_first_call_has_run_no_other_does(snapshot: SnapshotAssertion) -> None:
     loop = loop_of(begin_with="read_thread")
     for n in (0, 1):
-        assert last(answered(loop, calls(call("add")))) == AskModel(n + 2)
+        assert last(answered(loop, calls(call("add")))) == QueryModel(n + 2)
         assert loop.steps[n].calls[0].error == "not_first"
     assert loop.steps[0].calls[0].result == snapshot
     run(loop, calls(call("read_thread")))
@@ -144,7 +148,7 @@ def test_until_the_first_call_has_run_no_other_does(snapshot: SnapshotAssertion)
 @pytest.mark.behaviour("W-10")
 def test_a_silent_finish_is_refused_once_and_then_accepted() -> None:
     loop = loop_of(reply_required=True)
-    assert last(answered(loop, calls(finish()))) == AskModel(2)
+    assert last(answered(loop, calls(finish()))) == QueryModel(2)
     told = loop.steps[0].calls[0]
     assert told.error == "reply_required"
     assert (told.result or "").startswith("REPLY_REQUIRED")
@@ -162,10 +166,10 @@ def test_only_a_message_that_was_sent_counts_as_a_reply() -> None:
     refused = loop_of(reply_required=True)
     answered(refused, calls(sends))
     refused.ran([CallResult("id_send_text_message", "no such participant", "unknown")])
-    assert last(answered(refused, calls(finish()))) == AskModel(3)
+    assert last(answered(refused, calls(finish()))) == QueryModel(3)
     only_read = loop_of(reply_required=True)
     run(only_read, calls(call("read_thread", {"thread": "x"})))
-    assert last(answered(only_read, calls(finish()))) == AskModel(3)
+    assert last(answered(only_read, calls(finish()))) == QueryModel(3)
 
 
 def steered(reply: ReplyNeed = "required") -> Steering:
@@ -185,7 +189,7 @@ class TestSteered:
         record, *_, ask = answered(loop, calls(finish()), steered=[steered()])
         assert isinstance(record, Record)
         assert record.step.steered == (steered(),)
-        assert ask == AskModel(3)
+        assert ask == QueryModel(3)
         assert loop.steps[-1].calls[0].error == "reply_required"
         assert last(answered(loop, calls(finish("no")))) == End("finished", "no")
 
@@ -200,8 +204,8 @@ class TestSteered:
 
     def test_the_reminder_comes_once_for_each(self) -> None:
         loop = loop_of(reply_required=True)
-        assert last(answered(loop, calls(finish("a")))) == AskModel(2)
-        assert last(answered(loop, calls(finish("b")), steered=[steered()])) == AskModel(3)
+        assert last(answered(loop, calls(finish("a")))) == QueryModel(2)
+        assert last(answered(loop, calls(finish("b")), steered=[steered()])) == QueryModel(3)
         assert last(answered(loop, calls(finish("c")))) == End("finished", "c")
 
     def test_a_call_that_a_person_asks_for_again_is_no_repetition(self) -> None:
@@ -219,8 +223,8 @@ class TestSteered:
         answered(first, calls(call("read_thread")), steered=[steered()])
         first.ran([CallResult("id_read_thread", "ok")])
         again = loop_of(tuple(first.steps))
-        assert again.start() == [AskModel(3)]
-        assert last(answered(again, calls(finish()))) == AskModel(4)
+        assert again.start() == [QueryModel(3)]
+        assert last(answered(again, calls(finish()))) == QueryModel(4)
 
 
 def test_a_finish_with_a_message_runs_after_the_other_calls_and_is_an_answer() -> None:
@@ -235,17 +239,17 @@ def test_a_finish_with_a_message_runs_after_the_other_calls_and_is_an_answer() -
     assert last(loop.ran([CallResult("id_finish", "finished")])) == End("finished", "known")
     refused = loop_of(reply_required=True)
     assert isinstance(last(answered(refused, calls(said))), RunTools)
-    assert last(refused.ran([CallResult("id_finish", "no", "hop_limit")])) == AskModel(2)
-    assert last(answered(refused, calls(finish()))) == AskModel(3), "nothing was said"
+    assert last(refused.ran([CallResult("id_finish", "no", "hop_limit")])) == QueryModel(2)
+    assert last(answered(refused, calls(finish()))) == QueryModel(3), "nothing was said"
     silent = loop_of(reply_required=True)
-    assert last(answered(silent, calls(call(FINISH, {"message": " "})))) == AskModel(2)
+    assert last(answered(silent, calls(call(FINISH, {"message": " "})))) == QueryModel(2)
     helper = loop_of(answers=False)
     assert last(answered(helper, calls(call(FINISH, {"message": "4"})))) == End("finished", "4")
 
 
 def test_text_without_a_call_is_sent_where_the_config_says_so() -> None:
     loop = loop_of(final_text="send", reply_required=True)
-    run_tools = last(answered(loop, Answer(text=" Paris. ")))
+    run_tools = last(answered(loop, Completion(text=" Paris. ")))
     assert isinstance(run_tools, RunTools)
     assert (run_tools.calls[0].name, run_tools.calls[0].arguments) == (
         FINISH,
@@ -255,10 +259,12 @@ def test_text_without_a_call_is_sent_where_the_config_says_so() -> None:
     done = last(loop.ran([CallResult(run_tools.calls[0].id, "finished")]))
     assert done == End("finished", "Paris.")
     for doubtful in (
-        Answer(text="TOOL_CALL {", understood=False), Answer(text="Par", finish_reason="length"),
-        Answer(text=" "), Answer(),
-    ):  # fmt: skip
-        assert last(answered(loop_of(final_text="send"), doubtful)) == AskModel(2)
+        Completion(text="TOOL_CALL {", understood=False),
+        Completion(text="Par", finish_reason="length"),
+        Completion(text=" "),
+        Completion(),
+    ):
+        assert last(answered(loop_of(final_text="send"), doubtful)) == QueryModel(2)
     both = last(answered(loop_of(final_text="send"), calls(call("add"), text="let me see")))
     assert isinstance(both, RunTools)
     assert both.calls[0].name == "add"
@@ -267,19 +273,19 @@ def test_text_without_a_call_is_sent_where_the_config_says_so() -> None:
 @pytest.mark.behaviour("A-4")
 def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
     loop = loop_of()
-    assert last(answered(loop, Answer(text="Hello!"))) == AskModel(2)
+    assert last(answered(loop, Completion(text="Hello!"))) == QueryModel(2)
     run(loop, calls(call("add")))
     reason = "the model answered without calling a tool, also after being told"
-    end = last(answered(loop, Answer(text="Hello again!")))
+    end = last(answered(loop, Completion(text="Hello again!")))
     assert end == End("no_action", reason, "Hello again!")
     empty = loop_of()
-    assert last(answered(empty, Answer())) == AskModel(2)
-    end = last(answered(empty, Answer()))
+    assert last(answered(empty, Completion())) == QueryModel(2)
+    end = last(answered(empty, Completion()))
     assert isinstance(end, End)
     assert end.outcome == "no_action"
     again = loop_of((Step(n=1, text="Hello!"),))
-    assert again.start() == [AskModel(2)]
-    end = last(answered(again, Answer(text="Hello again!")))
+    assert again.start() == [QueryModel(2)]
+    end = last(answered(again, Completion(text="Hello again!")))
     assert isinstance(end, End)
     assert end.outcome == "no_action"
 
@@ -287,7 +293,7 @@ def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
 class TestWrongCalls:
     def failed(self, request: CallRequest, finish_reason: str = "tool_calls") -> dict[str, object]:
         loop = loop_of()
-        assert last(answered(loop, calls(request, finish_reason=finish_reason))) == AskModel(2)
+        assert last(answered(loop, calls(request, finish_reason=finish_reason))) == QueryModel(2)
         told: dict[str, object] = json.loads(loop.steps[0].calls[0].result or "")
         assert told["error"] == loop.steps[0].calls[0].error
         return told
@@ -330,13 +336,13 @@ class TestWrongCalls:
 def test_steps_and_tokens_are_bounded_and_the_last_step_runs() -> None:
     loops = {"2 steps": loop_of(max_steps=2), "30 tokens": loop_of(max_tokens=30)}
     for bound, loop in loops.items():
-        assert last(run(loop, calls(call("add", {"n": 1})))) == AskModel(2)
+        assert last(run(loop, calls(call("add", {"n": 1})))) == QueryModel(2)
         end = last(run(loop, calls(call("add", {"n": 2}))))
         assert isinstance(end, End)
         assert (end.outcome, end.text) == ("max_steps", None)
         assert bound in end.reason
         assert loop.steps[1].calls[0].result == "ok"
-    words = Answer(text="Hm", tokens_in=1)
+    words = Completion(text="Hm", tokens_in=1)
     for loop in (loop_of(max_steps=1), loop_of(max_tokens=1)):
         end = last(answered(loop, words))
         assert isinstance(end, End)
@@ -354,15 +360,15 @@ def test_an_interactive_turn_asks_whether_to_go_on_after_what_did_something(
     answered(loop, calls(*made, call("send_text_message")))
     given = [CallResult("a", "z" * 300), CallResult("b", "z" * 301), CallResult("c", "", "broken")]
     wording = loop.ran([*given, CallResult("id_send_text_message", "sent")])[-1]
-    assert wording == AskModel(2, words=True)
-    asked, asking = answered(loop, Answer(text="Shall I?", tokens_in=5))
+    assert wording == QueryModel(2, words=True)
+    asked, asking = answered(loop, Completion(text="Shall I?", tokens_in=5))
     assert isinstance(asked, Record)
     assert asked.step.tokens_in == 5
     (question,) = asked.step.calls
     assert question.arguments == snapshot
     assert asking == RunTools(asked.step, (question,), again=False)
     end = last(loop.ran([CallResult(question.id, "m2")]))
-    assert end == End("finished", waiting(question.arguments))
+    assert end == End("finished", waiting_reason(question.arguments))
     again = loop_of(tuple(loop.steps), quiet=frozenset({"send_text_message"}))
     assert again.start() == [end]
 
@@ -370,8 +376,8 @@ def test_an_interactive_turn_asks_whether_to_go_on_after_what_did_something(
 def test_what_a_helper_uses_counts_in_the_turn_that_it_helps() -> None:
     loop = loop_of(max_tokens=40)
     run(loop, calls(call("add")))
-    helper = Loop(Rules(), TOOLS, parent=loop)
-    assert last(run(helper, calls(call("add", {"n": 1})))) == AskModel(2)
+    helper = Loop(LoopRules(), TOOLS, parent=loop)
+    assert last(run(helper, calls(call("add", {"n": 1})))) == QueryModel(2)
     overspent = End("max_steps", "not finished after 45 tokens (at most 40)")
     assert last(run(helper, calls(call("add", {"n": 2})))) == overspent
     assert last(run(loop, calls(call("add", {"n": 3})))) == replace(
@@ -420,11 +426,11 @@ def test_calls_without_results_run_again_and_say_so() -> None:
     (command,) = loop.start()
     assert isinstance(command, RunTools)
     assert command.again
-    assert loop.ran([CallResult("1_0", "2")])[-1] == AskModel(2)
+    assert loop.ran([CallResult("1_0", "2")])[-1] == QueryModel(2)
 
 
 def test_a_finished_step_goes_on_to_the_next_and_a_finished_turn_ends() -> None:
-    assert loop_of((step(1, ("add", 1)),)).start() == [AskModel(2)]
+    assert loop_of((step(1, ("add", 1)),)).start() == [QueryModel(2)]
     done = loop_of()
     answered(done, calls(finish("all done")))
     assert loop_of(tuple(done.steps)).start() == [End("finished", "all done")]

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.models.base import CallRequest, Completion
 from hubbub.agents.turn.chat import CORRECTION, ChatMessage, chat_messages
 from hubbub.agents.turn.loop import (
     FINISH,
-    AskModel,
     CallResult,
     Command,
     End,
     Loop,
+    LoopRules,
+    QueryModel,
     Record,
-    Rules,
     RunTools,
 )
 from hubbub.protocol.turns import Step
@@ -32,7 +32,7 @@ CALLS = st.lists(
     st.builds(CallRequest, st.sampled_from(["", "x", "y"]), NAMES, ARGUMENTS), max_size=3
 )
 ANSWERS = st.builds(
-    Answer,
+    Completion,
     text=st.none() | st.text(max_size=5),
     calls=CALLS.map(tuple),
     tokens_in=st.integers(0, 50),
@@ -40,7 +40,7 @@ ANSWERS = st.builds(
     finish_reason=st.sampled_from(["stop", "tool_calls", "length", None]),
 )
 RULES = st.builds(
-    Rules,
+    LoopRules,
     max_steps=st.integers(1, 6),
     max_tokens=st.none() | st.integers(50, 400),
     reply_required=st.booleans(),
@@ -51,7 +51,7 @@ RULES = st.builds(
 class World:
     """Carries out commands with scripted answers; what fails and what works is drawn, too."""
 
-    def __init__(self, rules: Rules, answers: Sequence[Answer], failing: Sequence[bool]):
+    def __init__(self, rules: LoopRules, answers: Sequence[Completion], failing: Sequence[bool]):
         self.rules, self.answers, self.failing = rules, list(answers), list(failing)
         self.recorded: dict[int, Step] = {}
         self.asked: list[int] = []
@@ -73,9 +73,9 @@ class World:
         match command:
             case Record(step):
                 self.recorded[step.n] = step
-            case AskModel(n=n):
+            case QueryModel(n=n):
                 self.asked.append(n)
-                answer = self.answers[n - 1] if n <= len(self.answers) else Answer()
+                answer = self.answers[n - 1] if n <= len(self.answers) else Completion()
                 return answered(loop, answer)
             case RunTools(step, calls):
                 self.ran += [f"{step.n}/{c.id}" for c in calls]
@@ -148,7 +148,7 @@ def test_the_chat_answers_every_call_in_order(world: World) -> None:
     todo = loop.start()
     while todo and world.end is None:
         command = todo.pop(0)
-        if isinstance(command, AskModel):
+        if isinstance(command, QueryModel):
             chat = chat_messages("system", "prompt", loop.steps)
             assert [m["role"] for m in chat[:2]] == ["system", "user"]
             answered_ids(chat)
@@ -163,9 +163,10 @@ def test_a_chat_is_corrected_and_its_names_are_those_that_endpoints_take() -> No
         {"role": "user", "content": CORRECTION},
     ]
     assert chat_messages("s", "p", [Step(n=1)])[2:] == [{"role": "user", "content": CORRECTION}]
-    loop = Loop(Rules(), TOOLS)
+    loop = Loop(LoopRules(), TOOLS)
     answered(
-        loop, Answer(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", "")))
+        loop,
+        Completion(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", ""))),
     )
     told = chat_messages("s", "p", loop.steps)[2]["tool_calls"]
     assert [c["function"]["name"] for c in told] == ["functions_send_now", "_"]

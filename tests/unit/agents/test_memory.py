@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.prompt.components import MOST_MEMORIES, default_builder, plain_builder
-from hubbub.agents.prompt.context import PromptContext, quoted
+from hubbub.agents.prompt.components import MAX_MEMORIES, default_builder, plain_builder
+from hubbub.agents.prompt.context import PromptContext, quoted_state
 from hubbub.agents.system_prompt import Memory
 from hubbub.errors import OperationError
 from hubbub.protocol.memory import MemoryEntry, Recalled
@@ -44,7 +44,7 @@ class Hub:
 
 
 def built(**state: JsonValue) -> str:
-    return plain_builder().build(PromptContext(agent="bot", network="n", state=quoted(state)))
+    return plain_builder().build(PromptContext(agent="bot", network="n", state=quoted_state(state)))
 
 
 @pytest.mark.behaviour("E-10")
@@ -55,9 +55,9 @@ def test_keys_and_values_stand_in_their_own_element_and_cannot_leave_it() -> Non
     start, end = text.index("<memory>"), text.index("</memory>") + len("</memory>")
     entries = {e.get("key"): e.text for e in ElementTree.fromstring(text[start:end])}
     assert entries == {"name": "Ann", "ages": "[1, null]", "k": bad}
-    assert quoted({"n<": {"a": "<b>"}}) == {"n&lt;": "{&quot;a&quot;: &quot;&lt;b&gt;&quot;}"}
-    many = built(**{f"k{n:03}": n for n in range(MOST_MEMORIES + 3)})
-    assert many.count("<entry ") == MOST_MEMORIES
+    assert quoted_state({"n<": {"a": "<b>"}}) == {"n&lt;": "{&quot;a&quot;: &quot;&lt;b&gt;&quot;}"}
+    many = built(**{f"k{n:03}": n for n in range(MAX_MEMORIES + 3)})
+    assert many.count("<entry ") == MAX_MEMORIES
     assert "… and 3 more, which `recall` lists" in many
     nothing = PromptContext(agent="bot", network="n")
     assert "<memory>" not in built() + default_builder().build(nothing)

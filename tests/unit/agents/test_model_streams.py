@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from hubbub.agents.asking import Asker, DialectChoice, Lessons
-from hubbub.agents.models.base import Answer, Delta, OnDelta, Question, ToolSpec
+from hubbub.agents.models.base import Completion, CompletionRequest, Delta, OnDelta, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel, refuses_tools
+from hubbub.agents.prompt_client import DialectChoice, EndpointLimits, PromptClient
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig
@@ -20,7 +20,7 @@ from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Call, ModelServer, Refusal, Script
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
-QUESTION = Question([{"role": "user", "content": "1 + 2?"}], (ADD,))
+QUESTION = CompletionRequest([{"role": "user", "content": "1 + 2?"}], (ADD,))
 CALLING = script.Answer(
     text="Let me see, please.",
     calls=[Call(tool="add", arguments={"a": 1, "b": 23}), Call(tool="finish", arguments="{}")],
@@ -28,8 +28,8 @@ CALLING = script.Answer(
 
 
 async def asked(
-    *answers: AnyAnswer, question: Question = QUESTION, **config: object
-) -> tuple[Answer, list[Delta], ModelServer]:
+    *answers: AnyAnswer, question: CompletionRequest = QUESTION, **config: object
+) -> tuple[Completion, list[Delta], ModelServer]:
     """What a model answers through its endpoint, and what was heard meanwhile."""
     heard: list[Delta] = []
     async with ModelServer(Script(answers=list(answers))) as server:
@@ -74,7 +74,7 @@ async def test_a_request_that_was_repeated_is_noted_and_without_tools_nothing_is
         answer, _, _ = await asked(refusal, CALLING, stream=stream)
         assert answer.notes == ("the request failed for now and was repeated (1 times)",)
     for stream in [False, True]:
-        words = Question(QUESTION.messages)
+        words = CompletionRequest(QUESTION.messages)
         _, _, server = await asked(script.Answer(text="3"), question=words, stream=stream)
         assert not {"tools", "tool_choice"} & server.requests[0].raw.keys()
 
@@ -112,7 +112,7 @@ async def test_a_refusal_of_tools_is_one_and_another_is_not() -> None:
     with pytest.raises(ToolsRefused):
         await asked(refusal)
     forbidden = Refusal(status=401, message="tools are not allowed with this key")
-    for made in (asked(refusal, question=Question(QUESTION.messages)), asked(forbidden)):
+    for made in (asked(refusal, question=CompletionRequest(QUESTION.messages)), asked(forbidden)):
         with pytest.raises(ModelError) as caught:
             await made
         assert not isinstance(caught.value, ToolsRefused)
@@ -123,11 +123,13 @@ class Endpoint:
 
     name = "m"
 
-    def __init__(self, *answers: Answer | ModelError):
+    def __init__(self, *answers: Completion | ModelError):
         self.answers = list(answers)
-        self.questions: list[Question] = []
+        self.questions: list[CompletionRequest] = []
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         self.questions.append(question)
         if on_delta is not None:
             on_delta(Delta("a"))
@@ -143,21 +145,23 @@ class Endpoint:
 
 @pytest.mark.behaviour("A-17")
 class TestAsking:
-    TALK = Answer(text="Hello", tokens_in=10, tokens_out=2, cost_usd=0.5)
+    TALK = Completion(text="Hello", tokens_in=10, tokens_out=2, cost_usd=0.5)
     LINE = 'TOOL_CALL {"tool_name": "finish"}'
 
-    def asker(self, endpoint: Endpoint, lessons: Lessons | None = None, **config: object) -> Asker:
+    def asker(
+        self, endpoint: Endpoint, lessons: EndpointLimits | None = None, **config: object
+    ) -> PromptClient:
         settings = ModelConfig.model_validate({"model": "m", **config})
-        choice = DialectChoice(settings, lessons or Lessons())
-        return Asker(endpoint, Toolbox([]).described, "system", "prompt", choice)
+        choice = DialectChoice(settings, lessons or EndpointLimits())
+        return PromptClient(endpoint, Toolbox([]).described, "system", "prompt", choice)
 
     async def test_attempts_count_on_and_a_wasted_answer_is_paid_for(self) -> None:
-        endpoint = Endpoint(ToolsRefused("no tools"), Answer(text=self.LINE))
+        endpoint = Endpoint(ToolsRefused("no tools"), Completion(text=self.LINE))
         heard: list[Delta] = []
         answer = await self.asker(endpoint).ask([], heard.append)
         assert [c.name for c in answer.calls] == ["finish"]
         assert [d.attempt for d in heard] == [1, 2, 3, 4]
-        right = Answer(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
+        right = Completion(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
         endpoint = Endpoint(self.TALK, right)
         answer = await self.asker(endpoint).ask([Step(n=1, text="Hello")])
         assert (answer.tokens_in, answer.tokens_out, answer.cost_usd) == (30, 5, 0.75)
@@ -166,11 +170,13 @@ class TestAsking:
         assert (await asker.ask([Step(n=1, text="Hello")])).calls == ()
         assert len(endpoint.questions) == 1
         with pytest.raises(ToolsRefused):  # without a choice it asks natively
-            await Asker(Endpoint(ToolsRefused("no tools")), Toolbox([]).described, "s", "p").ask([])
+            await PromptClient(
+                Endpoint(ToolsRefused("no tools")), Toolbox([]).described, "s", "p"
+            ).ask([])
 
     async def test_what_is_learned_of_a_model_is_known_to_all_that_ask_it(self) -> None:
-        lessons = Lessons()
-        endpoint = Endpoint(ToolsRefused("no tools"), *[Answer(text=self.LINE)] * 3)
+        lessons = EndpointLimits()
+        endpoint = Endpoint(ToolsRefused("no tools"), *[Completion(text=self.LINE)] * 3)
         await self.asker(endpoint, lessons).ask([])
         answer = await self.asker(endpoint, lessons).ask([])
         assert answer.notes == ("tool_call: the endpoint refuses tools: no tools",)

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer
-from hubbub.agents.models.reading import Unreadable, read_answer
+from hubbub.agents.models.base import Completion
+from hubbub.agents.models.responses import UnreadableResponse, read_answer
 from hubbub.agents.models.streams import Assembly
-from hubbub.agents.turn.recording import step_of
+from hubbub.agents.turn.steps import step_of
 from hubbub.errors import ModelError, ToolsRefused
 from tests.examples import examples
 from tests.unit.agents.raw_endpoint import asked, chunk, completion, piece
@@ -30,7 +30,7 @@ def function(**function: JsonValue) -> JsonValue:
     return {"id": "c1", "type": "function", "function": function}
 
 
-def seen(answer: Answer) -> list[tuple[str, str, str]]:
+def seen(answer: Completion) -> list[tuple[str, str, str]]:
     return [(call.id, call.name, call.arguments) for call in answer.calls]
 
 
@@ -116,7 +116,7 @@ async def test_what_cannot_be_read_is_told_in_one_sentence() -> None:
         ({"error": "overloaded"}, "an error instead of an answer: overloaded"),
     ]  # fmt: skip
     for body, says in cases:
-        with pytest.raises(Unreadable, match=says):
+        with pytest.raises(UnreadableResponse, match=says):
             read_answer(body)
     for data, says in ((b"[1, 2]", "no chat completion"), (b"[" * 200_000, "no JSON")):
         told = await error(data)
@@ -214,7 +214,7 @@ async def test_what_cannot_be_read_is_told_too() -> None:
     ]
     for event, says in cases:
         assembly = Assembly()
-        with pytest.raises(Unreadable, match=says):
+        with pytest.raises(UnreadableResponse, match=says):
             assembly.add(event)
     begun = chunk({"content": "a"})
     assert "overloaded" in await error([begun, {"error": {"message": "overloaded"}}])
@@ -239,7 +239,7 @@ JSON = st.recursive(
 def test_whatever_comes_is_an_answer_or_unreadable(message: JsonValue, usage: JsonValue) -> None:
     bodies = [message, completion(message, usage), completion(calling(message), usage, message)]
     for body in bodies:
-        with suppress(Unreadable):
+        with suppress(UnreadableResponse):
             answer = read_answer(body)
             json.dumps(step_of(answer, 1, ["add"]).model_dump(mode="json"), allow_nan=False)
 
@@ -248,7 +248,7 @@ def test_whatever_comes_is_an_answer_or_unreadable(message: JsonValue, usage: Js
 @given(st.lists(JSON, max_size=4), JSON)
 def test_so_is_whatever_is_streamed(deltas: list[JsonValue], usage: JsonValue) -> None:
     assembly = Assembly()
-    with suppress(Unreadable):
+    with suppress(UnreadableResponse):
         for delta in deltas:
             for said in (delta, chunk(delta), chunk({"tool_calls": [delta]}, delta)):
                 assembly.add(said)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from hubbub.agents.models.base import Answer, Question, ToolSpec
+from hubbub.agents.models.base import Completion, CompletionRequest, ToolSpec
 from hubbub.agents.models.openai import BETWEEN_STREAMS, OpenAIModel
 from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig
@@ -20,7 +20,7 @@ from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Breakdown, Call, ModelServer, Refusal, Script, Usage
 
 ADD = ToolSpec("add", "Add numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
-QUESTION = Question(
+QUESTION = CompletionRequest(
     [{"role": "system", "content": "be brief"}, {"role": "user", "content": "1 + 2?"}], (ADD,)
 )
 CALLING = script.Answer(
@@ -38,7 +38,7 @@ class Asking:
     def __init__(self, server: ModelServer, model: OpenAIModel):
         self.server, self.model = server, model
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> Completion:
         return await self.model.answer(QUESTION)
 
     async def error(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.running import Parking
-from hubbub.agents.turn.driver import Taint, carriers
+from hubbub.agents.turn.driver import TrustState, untrusted_ids
+from hubbub.agents.turn_tasks import ParkedTurns
 from hubbub.protocol.turns import Step
 from tests.unit.agents.builders import message, plan
 
@@ -17,7 +17,7 @@ PLAN, OTHER = plan(message(1)), plan(message(2))
 class TestParking:
     def setup_method(self) -> None:
         self.again: list[TurnPlan] = []
-        self.parking = Parking(self.again.append)
+        self.parking = ParkedTurns(self.again.append)
 
     def test_a_parked_turn_goes_on_once_when_something_is_decided(self) -> None:
         self.parking.park(PLAN)
@@ -50,7 +50,7 @@ class TestParking:
 
     def test_after_a_lost_connection_all_go_on_and_those_that_run_ask_once_more(self) -> None:
         self.parking.park(PLAN)
-        self.parking.look_again([OTHER])
+        self.parking.recheck([OTHER])
         assert self.again == [PLAN]
         self.parking.park(OTHER)
         self.parking.ended(OTHER.id)
@@ -62,22 +62,22 @@ class TestParking:
         self.parking.clear()
         self.parking.park(OTHER)
         self.parking.ended(OTHER.id)
-        self.parking.look_again([])
+        self.parking.recheck([])
         assert self.again == [OTHER]
 
 
 @pytest.mark.behaviour("H-88")
 class TestTaint:
     def test_the_first_thing_from_outside_is_noted_and_all_that_another_process_needs(self) -> None:
-        taint = Taint()
-        assert taint.read([]) == ()
-        assert not taint.outside
-        assert taint.read(["fetch", "fetch", "m7"]) == ("fetch", "m7")
-        assert taint.outside
-        assert taint.read(["fetch"]) == (), "it is known"
-        assert Taint(steps=[Step(n=1), Step(n=2, untrusted=("fetch",))]).outside
-        assert not Taint(steps=[Step(n=1, notes=("fetch",))]).outside
-        taint = Taint(outside=True)
-        assert taint.read(["fetch"]) == ()
+        trust = TrustState()
+        assert trust.read([]) == ()
+        assert not trust.untrusted
+        assert trust.read(["fetch", "fetch", "m7"]) == ("fetch", "m7")
+        assert trust.untrusted
+        assert trust.read(["fetch"]) == (), "it is known"
+        assert TrustState(steps=[Step(n=1), Step(n=2, untrusted=("fetch",))]).untrusted
+        assert not TrustState(steps=[Step(n=1, notes=("fetch",))]).untrusted
+        trust = TrustState(untrusted=True)
+        assert trust.read(["fetch"]) == ()
         other = message(2).model_copy(update={"outside": True})
-        assert carriers([message(1), other]) == ["m2"]
+        assert untrusted_ids([message(1), other]) == ["m2"]

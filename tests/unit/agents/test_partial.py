@@ -18,7 +18,13 @@ from hubbub.agents.models.base import Delta, OnDelta
 from hubbub.agents.tools.policy import PermissionMode
 from hubbub.agents.turn.hooks import Hooks, Refused, ToolCall, TurnInfo, Verdict
 from hubbub.agents.turn.loop import CallResult
-from hubbub.agents.turn.partial import MOST_TEXT, Pace, Partials, read_growing, unrefusable
+from hubbub.agents.turn.partial import (
+    MOST_TEXT,
+    Partials,
+    SignalRate,
+    read_partial_object,
+    unrefusable_tools,
+)
 from hubbub.network.notifications import SIGNAL
 from hubbub.protocol.messages import Permission
 from tests.unit.agents.builders import ME, message, plan
@@ -36,8 +42,8 @@ def test_every_beginning_of_json_tells_a_beginning_of_the_whole(
     whole: dict[str, JsonValue], ascii_only: bool, data: st.DataObject
 ) -> None:
     text = json.dumps(whole, ensure_ascii=ascii_only)
-    assert read_growing(text).members == whole
-    read = read_growing(text[: data.draw(st.integers(0, len(text)))])
+    assert read_partial_object(text).members == whole
+    read = read_partial_object(text[: data.draw(st.integers(0, len(text)))])
     items, got = list(whole.items()), list(read.members.items())
     for (key, value), (known, told) in zip(got, items, strict=False):
         assert key == known
@@ -53,11 +59,11 @@ def test_every_beginning_of_json_tells_a_beginning_of_the_whole(
 @given(st.text())
 def test_no_text_is_too_broken_and_half_a_character_waits(text: str) -> None:
     for beginning in ("", "{", '{"text": "'):
-        read_growing(beginning + text)
-    assert read_growing("{1: 2}").members == {}
+        read_partial_object(beginning + text)
+    assert read_partial_object("{1: 2}").members == {}
     whole = json.dumps({"text": "a😀b"})
     for cut in range(len(whole)):
-        assert read_growing(whole[:cut]).text in ("", "a", "a😀", "a😀b")
+        assert read_partial_object(whole[:cut]).text in ("", "a", "a😀", "a😀b")
 
 
 SPEAKING = ("send_text_message", "post_to_channel", "broadcast_text_message", "reply", "remember")
@@ -69,7 +75,7 @@ class Stream:
     def __init__(
         self,
         thread: str = "dm.ann.bot",
-        pace: Pace | None = None,
+        pace: SignalRate | None = None,
         names: Collection[str] = SPEAKING,
     ) -> None:
         self.told: list[tuple[str, JsonValue]] = []
@@ -140,10 +146,10 @@ async def test_it_is_told_at_most_every_fifth_of_a_second_and_the_last_at_once()
 async def test_turns_that_write_at_once_take_a_fifth_of_the_agents_calls_at_most() -> None:
     for rate in (0.5, 2.0, 20.0, 1000.0):
         for writing in range(1, 65):
-            pause_s = Pace(rate, writing).pause_s
+            pause_s = SignalRate(rate, writing).pause_s
             assert pause_s >= 0.2
             assert writing / pause_s * SIGNAL <= rate / 5 * 1.001
-    pace = Pace(calls_per_second=2)
+    pace = SignalRate(calls_per_second=2)
     streams = [Stream(pace=pace) for _ in range(3)]
     async with contextlib.AsyncExitStack() as writers:
         for stream in streams:
@@ -223,7 +229,7 @@ def test_only_calls_that_nothing_can_refuse_are_told_of() -> None:
     ]  # fmt: skip
     for mode, confirm, hooks, told in cases:
         tools = [_Tool("say", confirm=confirm), _Tool("look", speaks=False)]
-        assert sorted(unrefusable(tools, mode, hooks)) == told
+        assert sorted(unrefusable_tools(tools, mode, hooks)) == told
 
 
 async def test_each_message_of_each_attempt_is_told_of_a_very_long_one_the_end() -> None:

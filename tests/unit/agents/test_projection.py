@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.agents.turn.chat import (
-    ALWAYS_SHOWN,
     PROTECTED,
-    Kept,
+    PROTECTED_STEPS,
+    ShownStep,
     chat_messages,
-    cut_words,
+    cut_answer,
     project,
 )
 from hubbub.config.agents import ProtectedName
@@ -29,11 +29,11 @@ def steps(count: int, marks: dict[int, Step] | None = None) -> list[Step]:
     return made
 
 
-def shown(kept: Sequence[Kept]) -> list[int | str]:
+def shown(kept: Sequence[ShownStep]) -> list[int | str]:
     return [_shown(step) for step in kept]
 
 
-def _shown(step: Kept) -> int | str:
+def _shown(step: ShownStep) -> int | str:
     if isinstance(step, Steering):
         return step.message
     return step.text if isinstance(step, Compressed) else step.n
@@ -57,7 +57,7 @@ def test_pairs_stay_together_order_stays_and_so_do_the_last_steps(
     kept = project(made)
     numbers = [step.n for step in kept if not isinstance(step, Steering)]
     assert numbers == sorted(set(numbers))
-    assert kept[-ALWAYS_SHOWN:] == made[-ALWAYS_SHOWN:]
+    assert kept[-PROTECTED_STEPS:] == made[-PROTECTED_STEPS:]
     chat = chat_messages("s", "p", kept)
     called = [call["id"] for message in chat for call in message.get("tool_calls", [])]
     assert called == [message["tool_call_id"] for message in chat if "tool_call_id" in message]
@@ -88,6 +88,6 @@ def test_of_a_discarded_step_what_is_protected_stays() -> None:
 
 @given(st.text(max_size=50), st.integers(1, 1000))
 def test_a_long_text_is_cut_in_its_middle(text: str, times: int) -> None:
-    cut = cut_words(text * times)
+    cut = cut_answer(text * times)
     assert len(cut) < 8100
     assert cut == text * times or (cut[:4000] == (text * times)[:4000] and "characters" in cut)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.agents.inbox import Inbox, Woken
+from hubbub.agents.inbox import Inbox, WakingMessage
 from hubbub.agents.prompt.escape import in_parts, unreveal
 from hubbub.agents.prompt.render import (
-    Conversation,
+    ConversationPrompt,
     ConversationTemplate,
     ThreadView,
     attachments,
@@ -40,7 +40,7 @@ def rendered(
     inbox = Inbox(ME)
     inbox.note(*known, *incoming)
     shown = plan(*incoming)
-    return Conversation.of(template, inbox.threads, shown, ME, rules or History()).text
+    return ConversationPrompt.of(template, inbox.threads, shown, ME, rules or History()).text
 
 
 def conversation(text: str) -> ElementTree.Element:
@@ -211,9 +211,9 @@ def test_a_template_that_remembers_blocks_renders_what_a_new_one_would(
         inbox.note(said)
         if wakes:
             arguments = (inbox.threads, plan(said), ME, History())
-            fresh = Conversation.of(ConversationTemplate.shipped(), *arguments).text
+            fresh = ConversationPrompt.of(ConversationTemplate.shipped(), *arguments).text
             arguments = (inbox.threads, plan(said), ME, History())
-            assert Conversation.of(template, *arguments).text == fresh
+            assert ConversationPrompt.of(template, *arguments).text == fresh
 
 
 @pytest.mark.behaviour("T-5")
@@ -289,7 +289,7 @@ def test_attachments_are_elements_beside_the_content() -> None:
     assert [child.tag for child in incoming] == ["content", "attachment", "attachment"]
     body: JsonValue = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
     assert parse_request(body, {}, 0.0).incoming == "hello", "a scripted model finds the text"
-    (said,) = driver.shown([Woken(bringing(3, PLAN), wake(3))])
+    (said,) = driver.as_steering([WakingMessage(bringing(3, PLAN), wake(3))])
     element = ElementTree.fromstring(said.text.partition("\n\n")[0])
     assert element.findtext("attachment") == "</attachment>"
 

@@ -9,15 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.agents.prompt.lint import LONG, MOST_RULES, RULES, Finding, lint
-from hubbub.agents.prompt.passages import Passage, Place, Subject, TemplateText, ToolFact
+from hubbub.agents.prompt.lint_subject import (
+    LintSubject,
+    PromptText,
+    SourceLine,
+    TemplateText,
+    ToolFact,
+)
 from hubbub.protocol.messages import Permission
 
 FINE = "Call `finish` when nothing is asked."
 
 
-def passage(text: str, *, own: bool = True, file: str = "net.yaml", line: int = 10) -> Passage:
-    places = [Place(file, line + n) for n in range(text.count("\n") + 1)]
-    return Passage("instruction", text, places, own)
+def passage(text: str, *, own: bool = True, file: str = "net.yaml", line: int = 10) -> PromptText:
+    places = [SourceLine(file, line + n) for n in range(text.count("\n") + 1)]
+    return PromptText("instruction", text, places, own)
 
 
 def tool(name: str, permission: Permission = "read", about: str = "") -> ToolFact:
@@ -40,11 +46,11 @@ def subject(
     tools: Mapping[str, ToolFact] | None = TOOLS,
     others: frozenset[str] = frozenset({"post_to_channel", "reply"}),
     **fields: object,
-) -> Subject:
+) -> LintSubject:
     passages = [passage(text) for text in texts] + [passage(FINE, own=False)]
-    return Subject(
+    return LintSubject(
         "agents.bot",
-        Place("net.yaml", 3),
+        SourceLine("net.yaml", 3),
         passages,
         tools=tools,
         others=others,
@@ -67,7 +73,7 @@ class TestTools:
             (finding,) = lint(subject(text))
             assert (finding.rule, finding.level) == ("unknown-tool", "error")
         (finding,) = lint(subject("One.\nTwo, and call\n`send_text_mesage` then."))
-        assert finding.place == Place("net.yaml", 12)
+        assert finding.place == SourceLine("net.yaml", 12)
         assert "did you mean `send_text_message`?" in finding.message
         assert str(finding).startswith("net.yaml:12: error: the instruction names the tool")
         assert rules("Call `send_mail`.", tools=None, others=frozenset()) == []
@@ -85,7 +91,7 @@ class TestTools:
             (finding,) = lint(subject(text))
             assert (finding.rule, finding.level) == ("disabled-tool", "error")
             assert "allow it in `tools`" in finding.message
-        place = Place("net.yaml", 20)
+        place = SourceLine("net.yaml", 20)
         called = [("read_thread", place), ("reply", place), ("red_thread", place)]
         found = lint(subject(called=called))
         assert [(f.rule, f.place) for f in found] == [
@@ -128,7 +134,7 @@ class TestTools:
 
 class TestWayOut:
     def no_way_out(self, text: str) -> bool:
-        alone = Subject("agents.bot", Place("net.yaml", 3), [passage(text)])
+        alone = LintSubject("agents.bot", SourceLine("net.yaml", 3), [passage(text)])
         return "no-way-out" in [finding.rule for finding in lint(alone)]
 
     def test_a_prompt_leaves_a_way_out(self) -> None:
@@ -157,7 +163,7 @@ def test_more_than_seven_own_rules_are_too_many() -> None:
     part = "\n".join(f"- You must do {n}." for n in range(4))
     assert rules(part, part) == ["too-many-rules"]
     ours = passage("\n".join(f"- You must do {n}." for n in range(20)), own=False)
-    told = Subject("a", Place("f"), [ours, passage(FINE)], tools=TOOLS)
+    told = LintSubject("a", SourceLine("f"), [ours, passage(FINE)], tools=TOOLS)
     assert lint(told) == []
 
 
@@ -174,7 +180,7 @@ def test_rules_only_in_the_middle_of_a_long_prompt() -> None:
 
 def untrusted(source: str) -> list[Finding]:
     template = TemplateText("mine.j2", source)
-    return lint(Subject("mine.j2", Place("mine.j2"), [passage(FINE)], [template]))
+    return lint(LintSubject("mine.j2", SourceLine("mine.j2"), [passage(FINE)], [template]))
 
 
 def test_words_of_others_outside_of_elements() -> None:
@@ -193,7 +199,7 @@ def test_words_of_others_outside_of_elements() -> None:
     ]:
         found = untrusted(source)
         assert [(f.rule, f.level, f.place) for f in found] == [
-            ("untrusted-text", "error", Place("mine.j2", line))
+            ("untrusted-text", "error", SourceLine("mine.j2", line))
         ]
     for source in [
         "<x>{{ incoming_message.text }}</x>", "<x a='1'>\n<y/>{{ incoming_message.text }}</x>",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.agents.prompt.system import position, version_for
-from hubbub.agents.prompt.versions import PromptLibrary, Version, compile_prompt, latest
+from hubbub.agents.prompt.versions import PromptLibrary, PromptVersion, compile_prompt, latest
 from hubbub.config.prompting import RolloutConfig
 from hubbub.errors import ConfigError
 
@@ -24,7 +24,7 @@ ORDERED = [
 @pytest.mark.behaviour("Q-5")
 class TestOrder:
     def test_versions_are_ordered_as_versions(self) -> None:
-        versions = [Version(text) for text in ORDERED]
+        versions = [PromptVersion(text) for text in ORDERED]
         mixed = versions[::-1]
         assert [v.text for v in sorted(mixed)] == ORDERED
         for lower, higher in pairwise(versions):
@@ -37,7 +37,7 @@ class TestOrder:
         assert latest(["1.0-beta", "1.0-rc.2", "1.0-rc.10", "draft"]) == "1.0-rc.10"
         assert latest(["draft", "try"]) is None
         assert latest([]) is None
-        assert Version("1.0") != Version("1.0.0")
+        assert PromptVersion("1.0") != PromptVersion("1.0.0")
         assert latest(["1.0.0", "1.0"]) == latest(["1.0", "1.0.0"])
 
     @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=4), min_size=1))

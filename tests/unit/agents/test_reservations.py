@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import JsonValue, TypeAdapter
 
-from hubbub.agents.models.base import Answer, OnDelta, Question
+from hubbub.agents.models.base import Completion, CompletionRequest, OnDelta
 from hubbub.agents.turn.chat import ChatMessage
-from hubbub.agents.turn.reservations import BudgetedModel, Reservations, Terms
+from hubbub.agents.turn.reservations import BudgetedModel, CostModel, Reservations
 from hubbub.client import Client, MemoryTransport
 from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig, Price
@@ -97,14 +97,16 @@ class Scripted:
     name = "scripted"
 
     def __init__(self, failure: ModelError | None = None):
-        self.questions: list[Question] = []
+        self.questions: list[CompletionRequest] = []
         self._failure = failure
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         self.questions.append(question)
         if self._failure is not None:
             raise self._failure
-        return Answer(text="yes", notes=("noted",))
+        return Completion(text="yes", notes=("noted",))
 
     async def close(self) -> None: ...
 
@@ -116,34 +118,34 @@ class Desk:
         self.client, self.bank = client, bank
         self.inner = Scripted()
         self.stopped: asyncio.Queue[str] = asyncio.Queue()
-        self.waited = 0
+        self.was_parked = 0
         quick = Backoff(first_s=0.0, most_s=0.0)
         stop = self.stopped.put_nowait
         self.reservations = Reservations(client, TURN, self._durable, stop, None, backoff=quick)
 
     async def _durable(self) -> None:
-        self.waited += 1
+        self.was_parked += 1
 
     def ask(
         self,
         step: int = 1,
-        what: Question | None = None,
+        what: CompletionRequest | None = None,
         *,
         inner: Scripted | None = None,
         tells: bool = True,
-    ) -> asyncio.Task[Answer]:
+    ) -> asyncio.Task[Completion]:
         """Ask a model for this step, once the bank gives leave."""
         model = BudgetedModel(
-            inner or self.inner, self.reservations, step, Terms(writes=100), tells
+            inner or self.inner, self.reservations, step, CostModel(writes=100), tells
         )
         return asyncio.create_task(asked(model, what or question()))
 
     async def granted(
         self,
         step: int = 1,
-        what: Question | None = None,
+        what: CompletionRequest | None = None,
         **reservation: Any,  # as `Bank.give` takes it
-    ) -> tuple[Answer, dict[str, JsonValue]]:
+    ) -> tuple[Completion, dict[str, JsonValue]]:
         """The answer to a question that gets its reservation, and what that was asked for."""
         asking = self.ask(step, what)
         args = await self.bank.give(**reservation)
@@ -165,12 +167,12 @@ async def unlimited(desk: Desk) -> Desk:
     return desk
 
 
-def question(text: str = "well?", *, tokens: int | None = 50) -> Question:
+def question(text: str = "well?", *, tokens: int | None = 50) -> CompletionRequest:
     said: list[ChatMessage] = [{"role": "system", "content": "s"}]
-    return Question([*said, {"role": "user", "content": text}], (), tokens)
+    return CompletionRequest([*said, {"role": "user", "content": text}], (), tokens)
 
 
-async def asked(model: BudgetedModel, what: Question) -> Answer:
+async def asked(model: BudgetedModel, what: CompletionRequest) -> Completion:
     async with soon():
         return await model.answer(what)
 
@@ -195,10 +197,10 @@ async def test_the_estimate_is_what_is_read_and_may_be_written(desk: Desk) -> No
 
 def test_money_is_estimated_by_the_models_price_and_its_longest_answer() -> None:
     price = Price(input=1.0, output=10.0)
-    terms = Terms.of(ModelConfig(model="m", max_output_tokens=500, price=price), 4096)
+    terms = CostModel.of(ModelConfig(model="m", max_output_tokens=500, price=price), 4096)
     assert terms.usd(1000) == pytest.approx(1000e-6 + 500 * 10e-6)
-    assert Terms.of(ModelConfig(model="m"), 4096).writes == 4096
-    assert Terms.of(ModelConfig(model="m")).usd(10**6) == 0.0
+    assert CostModel.of(ModelConfig(model="m"), 4096).writes == 4096
+    assert CostModel.of(ModelConfig(model="m")).usd(10**6) == 0.0
 
 
 @pytest.mark.behaviour("H-60")
@@ -222,9 +224,9 @@ async def test_what_a_failed_question_had_reserved_is_given_back_with_the_next_s
 
 @pytest.mark.behaviour("H-60")
 async def test_a_reservation_is_judged_by_what_the_steps_before_it_really_took(desk: Desk) -> None:
-    for step, waited in ((1, 0), (2, 1), (3, 1)):
+    for step, was_parked in ((1, 0), (2, 1), (3, 1)):
         await desk.granted(step)
-        assert desk.waited == waited
+        assert desk.was_parked == was_parked
         if step == 1:
             desk.reservations.recorded(1)  # it is recorded
 

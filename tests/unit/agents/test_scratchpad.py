@@ -9,16 +9,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer, CallRequest, Delta, OnDelta, Question
+from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, Delta, OnDelta
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
-from hubbub.agents.turn.recording import step_of
+from hubbub.agents.turn.steps import step_of
 
 SECRET = "SECRET"
 
 
 def split(text: str) -> tuple[str, str]:
     """What an answer of this text says, and what it thinks."""
-    quiet = without_thoughts(Answer(text))
+    quiet = without_thoughts(Completion(text))
     return quiet.text or "", quiet.reasoning or ""
 
 
@@ -48,13 +48,13 @@ def call(arguments: JsonValue | str, id: str = "c1") -> CallRequest:
 @pytest.mark.behaviour("Q-6")
 class TestAnswers:
     def test_thoughts_leave_the_text_and_become_reasoning(self) -> None:
-        answer = Answer("<scratchpad>is it?</scratchpad>Yes", (call({"text": "x"}),), 5, 6)
+        answer = Completion("<scratchpad>is it?</scratchpad>Yes", (call({"text": "x"}),), 5, 6)
         quiet = without_thoughts(answer)
         assert (quiet.text, quiet.reasoning) == ("Yes", "is it?")
         assert (quiet.calls, quiet.tokens_in, quiet.tokens_out) == (answer.calls, 5, 6)
-        answer = Answer("<scratchpad>b</scratchpad>", reasoning="a")
+        answer = Completion("<scratchpad>b</scratchpad>", reasoning="a")
         assert without_thoughts(answer).reasoning == "a\nb"
-        answer = Answer(" hi ", (call({"text": " hi ", "n": [1, None, True, 1.5]}),))
+        answer = Completion(" hi ", (call({"text": " hi ", "n": [1, None, True, 1.5]}),))
         assert without_thoughts(answer) is answer
 
     def test_thoughts_leave_the_arguments_however_they_are_written(self) -> None:
@@ -63,7 +63,7 @@ class TestAnswers:
             "text": f"<scratchpad>{SECRET}</scratchpad>hello",
             "content": {"deep": [f"a<scratchpad>{SECRET}</scratchpad>"], "n": 1},
         }
-        quiet = without_thoughts(Answer(None, (call(given),)))
+        quiet = without_thoughts(Completion(None, (call(given),)))
         assert json.loads(quiet.calls[0].arguments) == {
             "to": "ann",
             "text": "hello",
@@ -72,19 +72,19 @@ class TestAnswers:
         assert quiet.reasoning == f"{SECRET}\n{SECRET}"
         assert quiet.notes == ("thoughts were taken out of the arguments of send_text_message",)
         text = '{"text": "\\u003cscratchpad\\u003eSECRET\\u003c/scratchpad\\u003ehello"}'
-        quiet = without_thoughts(Answer(None, (call(text),)))
+        quiet = without_thoughts(Completion(None, (call(text),)))
         assert json.loads(quiet.calls[0].arguments) == {"text": "hello"}
-        quiet = without_thoughts(Answer(None, (call({"a<scratchpad>SECRET</scratchpad>": 1}),)))
+        quiet = without_thoughts(Completion(None, (call({"a<scratchpad>SECRET</scratchpad>": 1}),)))
         assert json.loads(quiet.calls[0].arguments) == {"a": 1}
         given = {"content": ["<scratchpad>", SECRET, "</scratchpad>", "hello"]}
-        quiet = without_thoughts(Answer(None, (call(given),)))
+        quiet = without_thoughts(Completion(None, (call(given),)))
         assert json.loads(quiet.calls[0].arguments) == {"content": ["", "", "", "hello"]}
         calls = (call({"text": "<scratchpad>SECRET"}), call({"text": "hello"}, "c2"))
-        quiet = without_thoughts(Answer("<scratchpad>x", calls))
+        quiet = without_thoughts(Completion("<scratchpad>x", calls))
         assert json.loads(quiet.calls[0].arguments) == {"text": ""}
         assert json.loads(quiet.calls[1].arguments) == {"text": "hello"}
         for text in ['{"text": "<scratchpad>SECRET', "<scratchpad>SECRET", "["]:
-            quiet = without_thoughts(Answer(None, (call(text),)))
+            quiet = without_thoughts(Completion(None, (call(text),)))
             assert SECRET not in quiet.calls[0].arguments
 
     def test_a_field_given_twice_is_still_refused(self) -> None:
@@ -92,7 +92,7 @@ class TestAnswers:
             '{"to": "ann", "to": "bob", "text": "<scratchpad>SECRET</scratchpad>hello"}',
             '{"to": "ann", "<scratchpad>SECRET</scratchpad>to": "bob"}',
         ]:
-            quiet = without_thoughts(Answer(None, (call(text),)))
+            quiet = without_thoughts(Completion(None, (call(text),)))
             made = step_of(quiet, 1, [quiet.calls[0].name]).calls[0]
             assert made.error == "invalid_arguments"
             assert "the key 'to' is given twice" in (made.result or "")
@@ -125,7 +125,7 @@ def test_whatever_is_inside_is_never_said(before: str, inside: str, after: str) 
 
 @given(PIECES, ARGUMENTS)
 def test_cleaning_twice_changes_nothing_more(text: str, arguments: JsonValue) -> None:
-    once = without_thoughts(Answer(text, (call(arguments),)))
+    once = without_thoughts(Completion(text, (call(arguments),)))
     twice = without_thoughts(once)
     assert twice == once
     assert split(once.text or "") == (once.text or "", "")
@@ -145,11 +145,13 @@ class _Scripted:
     name = "m"
     closed = False
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         if on_delta is not None:
             on_delta(Delta(text="<scratchpad>SECRET"))
             on_delta(Delta(text='{"text": "SECRET', call=0, name="reply"))
-        return Answer("<scratchpad>SECRET</scratchpad>", (call({"text": "hello"}),))
+        return Completion("<scratchpad>SECRET</scratchpad>", (call({"text": "hello"}),))
 
     async def close(self) -> None:
         self.closed = True
@@ -158,9 +160,9 @@ class _Scripted:
 async def test_a_model_with_a_scratchpad_lets_nobody_hear_its_words_as_it_writes() -> None:
     inner = _Scripted()
     model, heard = ThinkingModel(inner), list[Delta]()
-    answer = await model.answer(Question([]), heard.append)
+    answer = await model.answer(CompletionRequest([]), heard.append)
     assert (model.name, answer.text, answer.reasoning) == ("m", None, SECRET)
     assert [(delta.text, delta.name) for delta in heard] == [("", ""), ("", "reply")]
-    assert (await model.answer(Question([]))).reasoning == SECRET
+    assert (await model.answer(CompletionRequest([]))).reasoning == SECRET
     await model.close()
     assert inner.closed

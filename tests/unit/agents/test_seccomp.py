@@ -8,16 +8,23 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.tools.sandbox.seccomp import MACHINES, NEWEST, Machine, Rule, machine, program
+from hubbub.agents.tools.sandbox.seccomp import (
+    MACHINES,
+    NEWEST,
+    Architecture,
+    ArgumentRule,
+    architecture,
+    program,
+)
 
 ARCH, REFUSED, CLONE, SEND, CONTROL = 0xC000003E, (41, 57, 58), 56, 44, 16
 THREAD = 0x10000
 RULES = (
-    Rule(CLONE, 0, (THREAD,), bits=True),
-    Rule(SEND, 5, (0, 7)),
-    Rule(CONTROL, 1, (0x8901, 0x8902), allowed=False),
+    ArgumentRule(CLONE, 0, (THREAD,), bits=True),
+    ArgumentRule(SEND, 5, (0, 7)),
+    ArgumentRule(CONTROL, 1, (0x8901, 0x8902), allowed=False),
 )
-CODE = program(Machine(ARCH, REFUSED, RULES))
+CODE = program(Architecture(ARCH, REFUSED, RULES))
 ALLOWED = 0x7FFF0000
 PID = 4711
 
@@ -86,14 +93,14 @@ def test_calls_of_another_architecture_or_kind_fail(number: int, arch: int, kind
     assert verdict(kind) == refused(errno.EPERM)
 
 
-def known(name: str) -> Machine:
-    known = machine(name, PID)
+def known(name: str) -> Architecture:
+    known = architecture(name, PID)
     assert known is not None
     return known
 
 
 def test_no_call_stands_in_a_table_twice_and_some_processors_have_none() -> None:
-    assert machine("riscv64", PID) is None
+    assert architecture("riscv64", PID) is None
     for name in MACHINES:
         numbers = [*known(name).refused, *(rule.number for rule in known(name).rules)]
         assert len(numbers) == len(set(numbers))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub
-from hubbub.agents.python.link import Asks, answers
+from hubbub.agents.python.link import PendingQuestions, is_answer
 from hubbub.agents.runner import AckWindow
 from tests.unit.agents.builders import message
 
@@ -35,18 +35,18 @@ def test_a_message_answers_what_caused_it_what_it_stands_under_or_quotes() -> No
     for cause, yes in [
         ("m5", True), ("calc-m5", True), ("calc-m6", False), ("other-m5", False), (None, False),
     ]:  # fmt: skip
-        assert answers(message(9, "calc", cause=cause, kind="agent"), 5, DM) is yes
+        assert is_answer(message(9, "calc", cause=cause, kind="agent"), 5, DM) is yes
     said = message(9, "calc", cause="calc-m4", reply_to="m5", kind="agent")
-    assert answers(said, 5, DM)
-    assert answers(message(9, "calc", cause="calc-m4", quote="m5"), 5, DM)
-    assert not answers(message(9, "calc", cause="calc-m5", quote="m4"), 5, DM)
-    assert answers(message(9, "ann", thread="dm.ann.bot"), 5, "dm.ann.bot")
-    assert not answers(message(9, "ann", thread="channel.desk"), 5, "dm.ann.bot")
-    assert not answers(message(9, "ann", cause="m4"), 5, "dm.ann.bot")
+    assert is_answer(said, 5, DM)
+    assert is_answer(message(9, "calc", cause="calc-m4", quote="m5"), 5, DM)
+    assert not is_answer(message(9, "calc", cause="calc-m5", quote="m4"), 5, DM)
+    assert is_answer(message(9, "ann", thread="dm.ann.bot"), 5, "dm.ann.bot")
+    assert not is_answer(message(9, "ann", thread="channel.desk"), 5, "dm.ann.bot")
+    assert not is_answer(message(9, "ann", cause="m4"), 5, "dm.ann.bot")
 
 
 async def test_the_answer_goes_to_the_one_who_asked_and_no_other_message() -> None:
-    asks = Asks()
+    asks = PendingQuestions()
     ask = asks.begin("calc")
     ask.numbered(5, DM)
     said = message(9, "calc", cause="calc-m5")
@@ -55,7 +55,7 @@ async def test_the_answer_goes_to_the_one_who_asked_and_no_other_message() -> No
     assert await verdict
     assert await ask.answer is said
     assert asks.claim(message(10, "calc", cause="calc-m5")) is None
-    asks = Asks()
+    asks = PendingQuestions()
     ask = asks.begin("calc")
     ask.numbered(5, DM)
     assert asks.claim(message(9, "calc", cause="calc-m4")) is None
@@ -66,14 +66,14 @@ async def test_the_answer_goes_to_the_one_who_asked_and_no_other_message() -> No
 
 
 async def test_what_comes_before_the_question_has_a_place_is_judged_later() -> None:
-    asks = Asks()
+    asks = PendingQuestions()
     ask = asks.begin("calc")
     other, right = message(8, "calc", cause="calc-m1"), message(9, "calc", cause="calc-m5")
     verdicts = [asks.claim(other), asks.claim(right)]
     ask.numbered(5, DM)
     assert [v is not None and v.result() for v in verdicts] == [False, True]
     assert await ask.answer is right
-    asks = Asks()
+    asks = PendingQuestions()
     ask = asks.begin("calc")
     verdict = asks.claim(message(9, "calc", cause="calc-m5"))
     asks.end(ask)

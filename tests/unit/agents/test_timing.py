@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.turn.recording import TurnClock
+from hubbub.agents.turn.steps import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord
 from tests.unit.agents.builders import Watch
 

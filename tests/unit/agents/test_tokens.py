@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.models.base import Question
+from hubbub.agents.models.base import CompletionRequest
 from hubbub.agents.prompt import vocabulary
 from hubbub.agents.prompt.tokens import _LINES as LINES
 from hubbub.agents.prompt.tokens import (
-    Estimate,
-    Exact,
+    ExactCounter,
+    TokenEstimate,
     counter_for,
     message_tokens,
     question_tokens,
@@ -52,7 +52,7 @@ def test_texts_have_the_tokens_that_the_model_makes_of_them() -> None:
     ]
     for name, text, tokens in cases:
         assert load_encoding(name).encode_ordinary(text) == tokens
-        assert Exact(load_encoding(name).encode_ordinary).count(text) == len(tokens)
+        assert ExactCounter(load_encoding(name).encode_ordinary).count(text) == len(tokens)
 
 
 @pytest.mark.behaviour("A-22")
@@ -73,7 +73,7 @@ def test_counting_line_by_line_is_exact_but_for_very_long_lines(
     name: EncodingName, text: str
 ) -> None:
     encode = load_encoding(name).encode_ordinary
-    counted, whole = Exact(encode).count(text), len(encode(text))
+    counted, whole = ExactCounter(encode).count(text), len(encode(text))
     assert whole <= counted <= whole + 4 * (len(text) // 4096)
 
 
@@ -82,7 +82,7 @@ def test_pages_and_programs_are_counted_exactly(name: EncodingName) -> None:
     encode = load_encoding(name).encode_ordinary
     for path in (ROOT / "README.md", Path(__file__)):
         text = path.read_text("utf-8")
-        assert Exact(encode).count(text) == len(encode(text))
+        assert ExactCounter(encode).count(text) == len(encode(text))
 
 
 def test_a_damaged_vocabulary_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ SAMPLES = {
 @each_encoding
 def test_an_estimate_is_on_the_safe_side(name: EncodingName) -> None:
     for sample in SAMPLES:
-        estimate = Estimate()
+        estimate = TokenEstimate()
         real = len(load_encoding(name).encode_ordinary(SAMPLES[sample]))
         assert real <= estimate.count(SAMPLES[sample])
         assert not estimate.exact
@@ -129,7 +129,7 @@ def test_an_estimate_is_on_the_safe_side(name: EncodingName) -> None:
 
 @given(text=TEXTS, more=TEXTS)
 def test_a_longer_text_has_no_fewer_tokens_by_estimate(text: str, more: str) -> None:
-    counter = Estimate()
+    counter = TokenEstimate()
     assert counter.count(text) <= counter.count(text + more)
 
 
@@ -150,12 +150,12 @@ def test_messages_calls_results_and_schemas_count_with_what_is_around_them() -> 
     chat = chat_messages("sys", "user", [Step(n=1, calls=(call,))])
     sizes = [message_tokens(Letters(), message) for message in chat]
     assert sizes == [3 + 4, 4 + 4, 4 + 8 + len('c1look{"a": 1}'), 4 + len("seenc1")]
-    assert question_tokens(Letters(), Question(chat)) == 3 + sum(sizes)
+    assert question_tokens(Letters(), CompletionRequest(chat)) == 3 + sum(sizes)
     tool = spec("look")
     size = 10 + len("look") + len(tool.description) + len(json.dumps(tool.parameters))
     assert spec_tokens(Letters(), tool) == size
     chat = chat_messages("", "", [])
-    assert question_tokens(Letters(), Question(chat, [tool])) == 3 + 4 + 4 + size
+    assert question_tokens(Letters(), CompletionRequest(chat, [tool])) == 3 + 4 + 4 + size
 
 
 THREADS = st.lists(
@@ -168,7 +168,7 @@ THREADS = st.lists(
 
 @given(THREADS)
 def test_a_conversation_is_counted_thread_by_thread_as_it_is_line_by_line(text: str) -> None:
-    counter = Estimate()
-    lines = sum(map(Estimate().count, LINES.findall(text)))
+    counter = TokenEstimate()
+    lines = sum(map(TokenEstimate().count, LINES.findall(text)))
     assert counter.count(text) == lines
     assert counter.count(text) == lines, "the second time, too"

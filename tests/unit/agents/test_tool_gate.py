@@ -15,7 +15,8 @@ from pydantic import JsonValue
 from hubbub import tool
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Begun, Denied, Parked, Verdict
-from hubbub.agents.tools.base import CallSite, Confirm, FromOutside, Tool, ToolFailed
+from hubbub.agents.tools.base import CallSite, Confirm, Tool, ToolFailed, UntrustedText
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.policy import (
     Allow,
     NeedsApproval,
@@ -23,10 +24,9 @@ from hubbub.agents.tools.policy import (
     Refuse,
     ToolOverrides,
     decide,
-    told,
+    permission_note,
 )
-from hubbub.agents.tools.registry import Registry
-from hubbub.agents.tools.running import ToolPolicy
+from hubbub.agents.tools.registry import ToolRegistry
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.messages import Permission
@@ -131,7 +131,7 @@ def test_the_mode_decides_by_what_a_tool_does_and_confirm_asks_in_every_mode() -
         ("tainted", True, True), (True, False, True), (True, True, True),
     ]  # fmt: skip
     for confirm, outside, asks in more:
-        decision = decide(Subject("read", confirm), "full", outside=outside)
+        decision = decide(Subject("read", confirm), "full", untrusted=outside)
         assert isinstance(decision, NeedsApproval) is asks
 
 
@@ -142,7 +142,7 @@ def test_a_turn_that_has_read_something_from_outside_is_never_allowed_more(
 ) -> None:
     strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
     clean, tainted = (
-        strictness[type(decide(subject, mode, outside=outside))] for outside in (False, True)
+        strictness[type(decide(subject, mode, untrusted=outside))] for outside in (False, True)
     )
     assert clean <= tainted
 
@@ -160,17 +160,17 @@ def test_a_stricter_mode_never_allows_more(subject: Subject) -> None:
 def test_a_mode_is_told_to_the_model_and_its_forbidden_tools_are_not_there() -> None:
     assert names("read_only") == {"look", "say", "finish"}
     assert names("ask") == names("full") == {"look", "pay", "close_shop", "burn", "say", "finish"}
-    assert "change nothing" in told("read_only")
-    assert "approved" in told("ask")
-    assert told("full") == ""
+    assert "change nothing" in permission_note("read_only")
+    assert "approved" in permission_note("ask")
+    assert permission_note("full") == ""
 
 
 async def test_what_needs_approval_is_refused_where_nobody_can_be_asked() -> None:
-    told = await failed(Toolbox(TOOLS, ToolPolicy(mode="ask")), "pay", amount=1)
-    assert told["error"] == "needs_approval"
-    assert "pay changes things (write)" in str(told["message"])
-    assert "nobody can be asked here" in str(told["message"])
-    assert told["retry"] is False
+    permission_note = await failed(Toolbox(TOOLS, ToolPolicy(mode="ask")), "pay", amount=1)
+    assert permission_note["error"] == "needs_approval"
+    assert "pay changes things (write)" in str(permission_note["message"])
+    assert "nobody can be asked here" in str(permission_note["message"])
+    assert permission_note["retry"] is False
 
 
 async def test_the_operator_may_say_what_a_tool_does_and_demand_or_waive_approval() -> None:
@@ -204,9 +204,9 @@ async def test_a_person_is_asked_with_all_that_they_must_know() -> None:
 @pytest.mark.behaviour("K-2")
 async def test_a_persons_no_is_told_with_the_reason() -> None:
     box = Toolbox(TOOLS, ToolPolicy(approver=Person(Denied("too dangerous"))))
-    told = await failed(box, "burn", what="wood")
-    assert told["error"] == "denied"
-    assert "too dangerous" in str(told["message"])
+    permission_note = await failed(box, "burn", what="wood")
+    assert permission_note["error"] == "denied"
+    assert "too dangerous" in str(permission_note["message"])
 
 
 async def test_a_person_may_change_the_arguments_which_are_checked_before_and_after() -> None:
@@ -313,7 +313,7 @@ async def test_a_result_says_whether_it_is_from_outside_and_the_operator_has_the
     @tool(outside=False)
     def relay() -> str:
         """Hand on what may be from outside."""
-        return FromOutside("2")
+        return UntrustedText("2")
 
     @tool
     def broken() -> str:
@@ -321,13 +321,13 @@ async def test_a_result_says_whether_it_is_from_outside_and_the_operator_has_the
         raise ToolFailed("theirs")
 
     box = Toolbox([look, add, relay, broken, Speech()])
-    found = {n: (await call(box, n)).outside for n in ("look", "add", "relay", "broken", "say")}
+    found = {n: (await call(box, n)).untrusted for n in ("look", "add", "relay", "broken", "say")}
     assert found == {"look": True, "add": False, "relay": True, "broken": True, "say": False}
     overrides = {"look": ToolOverrides(outside=False), "say": ToolOverrides(outside=True)}
     box = Toolbox([look, Speech()], ToolPolicy(overrides=overrides))
-    assert [(await call(box, n)).outside for n in ("look", "say")] == [False, True]
+    assert [(await call(box, n)).untrusted for n in ("look", "say")] == [False, True]
     box = Toolbox(TOOLS, ToolPolicy(approver=Person(Denied("no"))))
-    assert not (await call(box, "burn", {"what": "x"})).outside
+    assert not (await call(box, "burn", {"what": "x"})).untrusted
 
 
 @pytest.mark.behaviour("K-3")
@@ -337,9 +337,9 @@ async def test_a_disabled_tool_is_nowhere() -> None:
     assert "pay" not in [spec.name for spec in box.specs]
     assert "pay" not in box.registry.summaries()
     assert "pay" not in box.registry.near("pay")
-    told = await failed(box, "pay", amount=1)
-    assert told["error"] == "unknown_tool"
-    assert "pay" not in told.get("valid_names", [])  # type: ignore[operator]  # it is a list
+    permission_note = await failed(box, "pay", amount=1)
+    assert permission_note["error"] == "unknown_tool"
+    assert "pay" not in permission_note.get("valid_names", [])  # type: ignore[operator]  # it is a list
     box = Toolbox(TOOLS, ToolPolicy(disabled=frozenset({"pay"})))
     result = await call(box, "pay", {"amount": 1}, again=True)
     assert result.error == "unknown_tool"
@@ -391,15 +391,15 @@ class TestComingAndGoing:
     def test_each_turn_is_told_once_what_is_away(self) -> None:
         source = self.Source()
         first = Toolbox([], source=source).for_turn()
-        assert first.news() == ()
+        assert first.notes() == ()
         source.away["shop"] = "it has ended"
-        assert first.news() == ("the tools of shop are absent: it has ended",)
-        assert first.news() == ()
-        assert len(first.for_turn().news()) == 1
+        assert first.notes() == ("the tools of shop are absent: it has ended",)
+        assert first.notes() == ()
+        assert len(first.for_turn().notes()) == 1
 
 
 def test_tools_are_found_by_name_permission_or_a_near_name() -> None:
-    registry = Registry(TOOLS)
+    registry = ToolRegistry(TOOLS)
     assert [s.name for s in registry.definitions(["say", "look", "none"])] == ["look", "say"]
     assert [s.name for s in registry.definitions(permission="write")] == ["pay", "burn", "say"]
     assert len(registry.definitions()) == len(registry) == 5
@@ -407,7 +407,7 @@ def test_tools_are_found_by_name_permission_or_a_near_name() -> None:
         ("PAY", ["pay"]), ("shop", ["close_shop"]), ("zzz", []), ("", []),
     ]  # fmt: skip
     for word, near in cases:
-        assert Registry(TOOLS).near(word)[:1] == near
+        assert ToolRegistry(TOOLS).near(word)[:1] == near
 
 
 def test_summaries_are_the_first_sentence_on_one_line() -> None:
@@ -426,7 +426,7 @@ def test_summaries_are_the_first_sentence_on_one_line() -> None:
         bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"""
         return ""
 
-    summaries = Registry([long, longer]).summaries()
+    summaries = ToolRegistry([long, longer]).summaries()
     assert summaries["long"] == "Do the first thing"
     assert len(summaries["longer"]) == 120
     assert summaries["longer"].endswith("…")
@@ -442,6 +442,6 @@ def test_names_of_the_runtime_are_taken() -> None:
             return ""
 
         with pytest.raises(ValueError, match=f"two tools called '{name}'"):
-            Registry([own])
+            ToolRegistry([own])
     with pytest.raises(ValueError, match="'look' is the name of a tool that every agent has"):
-        Registry([look], runtime=[look])
+        ToolRegistry([look], runtime=[look])

@@ -9,7 +9,7 @@ import pytest
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.agents.tools.naming import wrong_names
+from hubbub.agents.tools.tool_names import wrong_names
 from hubbub.config.agents import AgentConfig
 
 OFFERED = ("send_text_message", "read_thread", "recall")

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub import tool
-from hubbub.agents.tools.results import ByCharacters, fit
-from hubbub.agents.tools.running import ToolPolicy
+from hubbub.agents.tools.call_runner import ToolPolicy
+from hubbub.agents.tools.results import CharacterEstimate, fit_result
 from hubbub.agents.tools.toolbox import Toolbox
 from tests.unit.agents.calling import text
 
-COUNTER = ByCharacters()
+COUNTER = CharacterEstimate()
 
 
 class Words:
@@ -43,20 +43,20 @@ records_ = st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size
 
 @pytest.mark.behaviour("K-7")
 def test_what_is_too_long_keeps_its_beginning_and_tells_its_length() -> None:
-    assert fit("x" * 41, 10, COUNTER) == f"{'x' * 40}… (cut: the first 40 of 41 characters)"
-    assert fit("x" * 40, 10, COUNTER) == "x" * 40
-    assert fit("one two three four", 3, Words()).startswith("one two three ")
-    assert "four" not in fit("one two three four", 3, Words()).partition("…")[0]
+    assert fit_result("x" * 41, 10, COUNTER) == f"{'x' * 40}… (cut: the first 40 of 41 characters)"
+    assert fit_result("x" * 40, 10, COUNTER) == "x" * 40
+    assert fit_result("one two three four", 3, Words()).startswith("one two three ")
+    assert "four" not in fit_result("one two three four", 3, Words()).partition("…")[0]
     for no_json in ("{" + "x" * 50, "[1, 2, oh" + "x" * 50):
-        assert fit(no_json, 5, COUNTER).startswith(no_json[:20])
-    told = fit("[" + "1," * 3_000_000 + "1]", 100, COUNTER)
+        assert fit_result(no_json, 5, COUNTER).startswith(no_json[:20])
+    told = fit_result("[" + "1," * 3_000_000 + "1]", 100, COUNTER)
     assert told.startswith("[1,1,1,")
     assert "characters)" in told
 
 
 @given(st.text(max_size=300), st.integers(1, 60))
 def test_the_beginning_always_fits(text: str, budget: int) -> None:
-    told = fit(text, budget, COUNTER)
+    told = fit_result(text, budget, COUNTER)
     cut = re.search(r"… \(cut: the first (\d+) of (\d+) characters\)\Z", told)
     if told == text:
         assert COUNTER.count(text) <= budget
@@ -68,13 +68,13 @@ def test_the_beginning_always_fits(text: str, budget: int) -> None:
 
 @pytest.mark.behaviour("K-7")
 def test_lists_keep_their_first_records_and_tell_how_many_there_were() -> None:
-    told = json.loads(fit(json.dumps(records(100)), 100, COUNTER))
+    told = json.loads(fit_result(json.dumps(records(100)), 100, COUNTER))
     kept = len(told["records"])
     assert 3 < kept < 100
     assert told["records"] == records(kept)
     assert told["records_cut"].startswith(f"the first {kept} of 100;")
     value = {"thread": "direct_ann", "few": [1, 2], "messages": records(50), "more": True}
-    told = json.loads(fit(json.dumps(value), 150, COUNTER))
+    told = json.loads(fit_result(json.dumps(value), 150, COUNTER))
     assert told["thread"] == "direct_ann"
     assert told["few"] == [1, 2]
     assert told["more"] is True
@@ -82,26 +82,26 @@ def test_lists_keep_their_first_records_and_tell_how_many_there_were() -> None:
     assert told["messages"] == records(kept)
     assert told["messages_cut"].startswith(f"the first {kept} of 50;")
     text = json.dumps(records(100))
-    told = json.loads(fit(text, 200, COUNTER))
+    told = json.loads(fit_result(text, 200, COUNTER))
     told["records"].append(records(100)[len(told["records"])])
     assert COUNTER.count(json.dumps(told)) > 200
     text = json.dumps(records(3), indent=20)
-    assert json.loads(fit(text, 40, COUNTER)) == records(3)
+    assert json.loads(fit_result(text, 40, COUNTER)) == records(3)
     cases: list[JsonValue] = [["x" * 1000], {"text": "x" * 1000}, {"a": []}, "x" * 500]
     for small in cases:
-        told = fit(json.dumps(small), 20, COUNTER)
+        told = fit_result(json.dumps(small), 20, COUNTER)
         assert told == json.dumps(small) or "characters)" in told
 
 
 @given(json_values, st.integers(20, 200))
 def test_whatever_comes_out_is_near_its_budget(value: JsonValue, budget: int) -> None:
-    told = fit(json.dumps(value), budget, COUNTER)
+    told = fit_result(json.dumps(value), budget, COUNTER)
     assert COUNTER.count(told) <= budget + 20
 
 
 @given(st.lists(records_, min_size=2, max_size=30), st.integers(25, 100))
 def test_records_that_are_kept_are_the_first_ones(value: list[JsonValue], budget: int) -> None:
-    text = fit(json.dumps(value), budget, COUNTER)
+    text = fit_result(json.dumps(value), budget, COUNTER)
     if "(cut:" in text:
         return
     told = json.loads(text)
@@ -159,5 +159,5 @@ def test_only_what_may_fit_is_counted_and_written_again(monkeypatch: pytest.Monk
     monkeypatch.setattr(json, "dumps", noted)
     for value in cases:
         text, written = dumps(value), 0
-        assert len(fit(text, 100, Bounded())) < 2000
+        assert len(fit_result(text, 100, Bounded())) < 2000
         assert written < 5 * len(text)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import CallSite
-from hubbub.agents.tools.given import Cancelled, CancelToken, IdempotencyKey
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.policy import Retry, ToolOverrides
-from hubbub.agents.tools.running import ToolPolicy
+from hubbub.agents.tools.runtime_arguments import Cancelled, CancelToken, IdempotencyKey
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.ids import write_id
 from tests.unit.agents.calling import Pauses, call, failed, text

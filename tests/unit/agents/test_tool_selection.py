@@ -11,10 +11,10 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import Tool
+from hubbub.agents.tools.call_runner import SELECT_OVER, ToolPolicy
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.policy import PermissionMode, Refuse, decide
 from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.tools.running import SELECT_OVER, ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import Step

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.hub import HubTool
-from hubbub.agents.tools.toolbox import Toolbox, needed
+from hubbub.agents.tools.toolbox import Toolbox, required_successes
 from hubbub.agents.turn.loop import CallResult
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
 from tests.unit.agents.calling import POST, SENT, record
@@ -144,6 +144,6 @@ def test_every_call_has_one_result_in_its_place(names: list[str], most: bool) ->
     results = asyncio.run(Bench().run(wait, *names))
     assert [r.id for r in results] == [f"{name}{i}" for i, name in enumerate(names)]
     succeeded = errors(results).count(None)
-    assert succeeded == min(names.count("now"), needed(wait, len(names)))
-    if succeeded < needed(wait, len(names)):
+    assert succeeded == min(names.count("now"), required_successes(wait, len(names)))
+    if succeeded < required_successes(wait, len(names)):
         assert "cancelled" not in errors(results)

@@ -10,12 +10,12 @@ from pydantic import JsonValue
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.base import CallSite
-from hubbub.agents.tools.hub import HubTool, compact
+from hubbub.agents.tools.call_runner import ToolPolicy
+from hubbub.agents.tools.hub import HubTool, compact_result
 from hubbub.agents.tools.policy import Retry, ToolOverrides
-from hubbub.agents.tools.running import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import CallResult
-from hubbub.agents.turn.recording import TurnClock
+from hubbub.agents.turn.steps import TurnClock
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import write_id
 from hubbub.mods.files.schemas import WriteFile
@@ -86,7 +86,7 @@ async def test_a_write_says_whether_its_author_has_read_something_from_outside()
     for outside, expected in ((False, None), (True, True)):
         phone = Telephone()
         box = hub(phone, POST, READ, operation("write_file", "write", WriteFile))
-        await box.run("bot-m1", 1, calls, calls, outside=outside)
+        await box.run("bot-m1", 1, calls, calls, untrusted=outside)
         said = {name: args.get("outside") for name, _, _, args in phone.asked}
         assert said == {"post_to_channel": expected, "read_thread": None, "write_file": expected}
 
@@ -105,7 +105,7 @@ async def test_who_reads_something_from_outside_has_read_it() -> None:
     ]
     for value, outside in cases:
         result = await call(hub(Telephone(value)), "read_thread", LOOK)
-        assert result.outside is outside, value
+        assert result.untrusted is outside, value
 
 
 @pytest.mark.behaviour("T-2")
@@ -241,7 +241,9 @@ def test_a_message_is_who_when_what() -> None:
         "hop": 0,
         "sent_at": "2025-01-01T00:00:00Z",
     }
-    assert compact({"thread_id": "dm.ann.bot", "messages": [message], "more": False}, "bot") == {
+    assert compact_result(
+        {"thread_id": "dm.ann.bot", "messages": [message], "more": False}, "bot"
+    ) == {
         "thread_id": "direct_ann",
         "messages": [
             {
@@ -269,7 +271,7 @@ def test_whose_words_they_are_and_that_they_are_from_outside_stays() -> None:
         "outside": True,
         "request": {"id": "m2", "kind": "result", "outcome": "", "deadline": None},
     }
-    assert compact(message, "bot") == {
+    assert compact_result(message, "bot") == {
         "id": "m3",
         "sender": "clerk",
         "kind": "agent",

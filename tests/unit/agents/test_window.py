@@ -9,22 +9,22 @@ from dataclasses import replace
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer, OnDelta, Question
+from hubbub.agents.models.base import Completion, CompletionRequest, OnDelta
 from hubbub.agents.prompt.budget import (
     ContextRules,
-    Fitted,
+    FittedRequest,
     FixedMessage,
     WindowTooSmall,
-    bare,
-    short,
+    bare_spec,
+    short_spec,
 )
-from hubbub.agents.prompt.compress import Change, changes
-from hubbub.agents.prompt.compress_summary import Summary, summarised, summary_question
+from hubbub.agents.prompt.compression import StepChange, step_changes
 from hubbub.agents.prompt.render import first_that_fits
-from hubbub.agents.prompt.tokens import Estimate, question_tokens
-from hubbub.agents.tools.running import ToolPolicy
-from hubbub.agents.turn.chat import ALWAYS_SHOWN, Kept, in_a_line
-from hubbub.agents.window import context_rules, counted
+from hubbub.agents.prompt.summary import Summary, summarise, summary_question
+from hubbub.agents.prompt.tokens import TokenEstimate, question_tokens
+from hubbub.agents.tools.call_runner import ToolPolicy
+from hubbub.agents.turn.chat import PROTECTED_STEPS, ShownStep, one_line
+from hubbub.agents.window import context_rules, with_token_budget
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError, ModelError
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
@@ -35,21 +35,21 @@ LONG = "a long result that nobody needs any more. " * 40
 
 
 def tokens_of(case: Case) -> int:
-    return question_tokens(Estimate(), fitted(case, ContextRules()).question)
+    return question_tokens(TokenEstimate(), fitted(case, ContextRules()).question)
 
 
-def cut(case: Case, missing: int, **rules: object) -> Fitted:
+def cut(case: Case, missing: int, **rules: object) -> FittedRequest:
     """The case in a window that has so many tokens too few."""
     made = ContextRules(size=tokens_of(case) - missing, **rules)  # type: ignore[arg-type]  # as given
     return fitted(case, made)
 
 
-def cuts(found: Fitted) -> dict[str, int]:
+def cuts(found: FittedRequest) -> dict[str, int]:
     assert found.window is not None
     return {layer.name: layer.cut for layer in found.window.layers if layer.cut}
 
 
-def shown(found: Fitted) -> list[int]:
+def shown(found: FittedRequest) -> list[int]:
     """The positions of the messages of the history."""
     history = (found.question.messages[1]["content"] or "").partition("<current_interaction>")[0]
     return [int(seq) for seq in re.findall(r' id="m(\d+)"', history)]
@@ -120,7 +120,7 @@ def test_a_tool_has_a_short_and_a_bare_form() -> None:
         "additionalProperties": False,
     }
     whole = replace(spec("look"), description="Looks.  Then\nmore. And", parameters=schema)
-    made = short(whole)
+    made = short_spec(whole)
     assert made.description == "Looks"
     assert made.parameters == {
         "type": "object",
@@ -132,12 +132,12 @@ def test_a_tool_has_a_short_and_a_bare_form() -> None:
         },
         "required": ["description"],
     }
-    made = bare(spec("look"))
+    made = bare_spec(spec("look"))
     assert made.parameters == {"type": "object"}
     assert made.description == "Arguments: what"
-    assert bare(replace(spec("look"), parameters={})).description == ""
+    assert bare_spec(replace(spec("look"), parameters={})).description == ""
     for name in ["finish", "use_tools"]:
-        assert short(spec(name)) == bare(spec(name)) == spec(name)
+        assert short_spec(spec(name)) == bare_spec(spec(name)) == spec(name)
 
 
 def test_explanations_go_first_then_steps_and_schemas_of_tools_that_were_called_last() -> None:
@@ -174,30 +174,30 @@ def step(n: int, tool: str = "look", error: str | None = None) -> Step:
     return Step(n=n, calls=(call,))
 
 
-def numbers(found: Sequence[Change]) -> list[str]:
+def numbers(found: Sequence[StepChange]) -> list[str]:
     """Places, and what becomes of the steps there; nothing: they go."""
     return [f"{change.at}{_how(change.to)}" for change in found]
 
 
-def _how(to: Kept | None) -> str:
+def _how(to: ShownStep | None) -> str:
     if to is None:
         return ""
     return " line" if isinstance(to, Compressed) else " cut"
 
 
 class TestSteps:
-    STEPS: Sequence[Kept] = [
+    STEPS: Sequence[ShownStep] = [
         step(1, "send"), step(2, error="timeout"), step(3), step(4, error="timeout"),
         Compressed(n=5, text="what I know"), step(6), Steering(message="m9", text="also this"),
         step(7), step(8),
     ]  # fmt: skip
 
     def test_what_only_read_goes_first_or_the_oldest(self) -> None:
-        older, recent = changes(self.STEPS, "importance", 2, {"send"}, Estimate())
+        older, recent = step_changes(self.STEPS, "importance", 2, {"send"}, TokenEstimate())
         assert numbers(older) == ["1", "2", "5", "0 line", "3 line"]
         cuts = ["7 cut", "8 cut", "3", "7 cut", "8 cut", "0", "4", "7 line", "7", "8 cut"]
         assert numbers(recent) == cuts
-        older, _ = changes(self.STEPS, "window", 2, {"send"}, Estimate())
+        older, _ = step_changes(self.STEPS, "window", 2, {"send"}, TokenEstimate())
         assert numbers(older) == ["0", "1", "2", "3", "4", "5"]
 
     def test_the_last_steps_and_what_people_said_stay_as_they_are(self) -> None:
@@ -211,11 +211,11 @@ class TestSteps:
         assert f"{LONG}3" not in told
 
     def test_a_step_in_a_line_is_the_models_own_words_only(self) -> None:
-        line = in_a_line(step(3, "send", "timeout"))
+        line = one_line(step(3, "send", "timeout"))
         assert line == Compressed(n=3, text='send({"n": 3}): failed (timeout)')
-        assert in_a_line(Step(n=1, text="hm")).text == "I called no tool."
+        assert one_line(Step(n=1, text="hm")).text == "I called no tool."
         long = ToolCallRecord(id="c", name="x", arguments="y" * 999, result="z")
-        assert len(in_a_line(Step(n=1, calls=(long,) * 9)).text) == 480
+        assert len(one_line(Step(n=1, calls=(long,) * 9)).text) == 480
 
     def test_at_the_very_least_the_last_call_stays_with_its_result(self) -> None:
         for dialect in ["native", "tool_call", "final_output"]:
@@ -285,11 +285,11 @@ async def test_window_and_reserve_follow_from_the_config() -> None:
 
 
 async def test_a_single_result_does_not_fill_a_small_window() -> None:
-    small = counted(ToolPolicy(), await rules_of({"context_window": "8k"}))
+    small = with_token_budget(ToolPolicy(), await rules_of({"context_window": "8k"}))
     assert small.budget == (8192 - 2048) // 8
-    assert counted(ToolPolicy(), await rules_of({"context_window": "64k"})).budget == 4000
+    assert with_token_budget(ToolPolicy(), await rules_of({"context_window": "64k"})).budget == 4000
     assert not isinstance(small.counter, type(ToolPolicy().counter))
-    assert counted(ToolPolicy(), ContextRules()).counter.count("x" * 40) == 10
+    assert with_token_budget(ToolPolicy(), ContextRules()).counter.count("x" * 40) == 10
 
 
 # Summaries -------------------------------------------------------------------------------------
@@ -300,11 +300,13 @@ class Writer:
 
     name = "writer"
 
-    def __init__(self, answer: Answer | None):
+    def __init__(self, answer: Completion | None):
         self._answer = answer
-        self.asked: list[Question] = []
+        self.asked: list[CompletionRequest] = []
 
-    async def answer(self, question: Question, on_delta: OnDelta | None = None) -> Answer:
+    async def answer(
+        self, question: CompletionRequest, on_delta: OnDelta | None = None
+    ) -> Completion:
         self.asked.append(question)
         if self._answer is None:
             raise ModelError("it is down")
@@ -315,14 +317,16 @@ class Writer:
 
 class TestSummaries:
     RULES = ContextRules(size=4000, compression="summary")
-    STEPS: Sequence[Kept] = [
+    STEPS: Sequence[ShownStep] = [
         step(1, "send"), step(2, error="timeout"), Steering(message="m9", text="also this"),
         *(step(n) for n in range(3, 10)),
     ]  # fmt: skip
-    NOTES = Answer(text="<think>hm</think>I found 42.", tokens_in=700, tokens_out=9, cost_usd=0.001)
+    NOTES = Completion(
+        text="<think>hm</think>I found 42.", tokens_in=700, tokens_out=9, cost_usd=0.001
+    )
 
-    async def of(self, writer: Writer, steps: Sequence[Kept] | None = None) -> Summary | None:
-        return await summarised(writer, steps or self.STEPS, self.RULES, {"send"})
+    async def of(self, writer: Writer, steps: Sequence[ShownStep] | None = None) -> Summary | None:
+        return await summarise(writer, steps or self.STEPS, self.RULES, {"send"})
 
     async def test_all_but_the_last_steps_become_words_and_writes_are_named(self) -> None:
         made = await self.of(Writer(self.NOTES))
@@ -331,9 +335,13 @@ class TestSummaries:
             n=4, text='(steps 1 to 4) I found 42.\nDone already: send({"n": 1}): done'
         )
         assert made.discards == (1, 2, 3)
-        assert made.spent == Answer(tokens_in=700, tokens_out=9, cost_usd=0.001)
+        assert made.spent == Completion(tokens_in=700, tokens_out=9, cost_usd=0.001)
         assert made.note == "steps 1 to 4 were put into fewer words (700+9 tokens, $0.001000)"
-        assert made.applied(self.STEPS) == [made.words, self.STEPS[2], *self.STEPS[-ALWAYS_SHOWN:]]
+        assert made.applied(self.STEPS) == [
+            made.words,
+            self.STEPS[2],
+            *self.STEPS[-PROTECTED_STEPS:],
+        ]
 
     async def test_the_question_is_within_the_window_and_results_are_data(self) -> None:
         writer = Writer(self.NOTES)
@@ -349,9 +357,12 @@ class TestSummaries:
         assert text.count("</result>") == 4
 
     async def test_a_summary_that_fails_or_would_be_too_long_is_noted(self) -> None:
-        cases: list[tuple[Answer | None, str]] = [
+        cases: list[tuple[Completion | None, str]] = [
             (None, "the summary of steps 1 to 4 failed (it is down); cut by importance"),
-            (Answer(text="<think>hm"), "the summary of steps 1 to 4 is empty; cut by importance"),
+            (
+                Completion(text="<think>hm"),
+                "the summary of steps 1 to 4 is empty; cut by importance",
+            ),
         ]
         for answer, note in cases:
             made = await self.of(Writer(answer))
@@ -360,19 +371,19 @@ class TestSummaries:
             assert made.applied(self.STEPS) == self.STEPS
         rules = replace(self.RULES, size=60)
         assert summary_question([step(1), step(2)], rules) is None
-        made = await summarised(Writer(self.NOTES), self.STEPS, rules, ())
+        made = await summarise(Writer(self.NOTES), self.STEPS, rules, ())
         assert made is not None
         assert made.note == "steps 1 to 4 are too long for a summary; cut by importance"
 
     async def test_where_nothing_is_to_be_won_nobody_is_asked(self) -> None:
         writer = Writer(self.NOTES)
         assert await self.of(writer, steps_of(7)) is None
-        words: list[Kept] = [Compressed(n=n, text="a") for n in range(1, 6)]
+        words: list[ShownStep] = [Compressed(n=n, text="a") for n in range(1, 6)]
         assert await self.of(writer, [*words, *steps_of(12)[5:]]) is None
         assert writer.asked == []
 
     async def test_what_was_written_is_known_through_summaries_of_summaries(self) -> None:
-        steps: list[Kept] = [step(n, "send" if n in (1, 5) else "look") for n in range(1, 9)]
+        steps: list[ShownStep] = [step(n, "send" if n in (1, 5) else "look") for n in range(1, 9)]
         first = await self.of(Writer(self.NOTES), steps)
         assert first is not None
         later = [*first.applied(steps), *(step(n) for n in range(9, 12))]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.agents.prompt.budget import ContextRules, Fitted, WindowTooSmall
+from hubbub.agents.prompt.budget import ContextRules, FittedRequest, WindowTooSmall
 from hubbub.agents.prompt.tokens import TokenCounter, counter_for, question_tokens
 from tests.examples import examples
 from tests.unit.agents.windows import Case, cases, fitted, taking
@@ -17,7 +17,7 @@ from tests.unit.agents.windows import Case, cases, fitted, taking
 MORE = settings(max_examples=examples(40))
 
 
-def fit(case: Case, rules: ContextRules) -> Fitted | None:
+def fit(case: Case, rules: ContextRules) -> FittedRequest | None:
     """None: it does not fit, whatever is left out."""
     try:
         return fitted(case, rules)
@@ -82,5 +82,5 @@ def test_a_larger_window_never_shows_less(made: tuple[Case, ContextRules], more:
     assert _messages(less) <= _messages(larger)
 
 
-def _messages(found: Fitted) -> set[str]:
+def _messages(found: FittedRequest) -> set[str]:
     return set(re.findall(r' id="(m\d+)"', found.question.messages[1]["content"] or ""))

@@ -10,12 +10,12 @@ from html import unescape
 
 from hypothesis import strategies as st
 
-from hubbub.agents.asking import DIALECTS, Asker
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.models.base import Question, ToolSpec
-from hubbub.agents.prompt.budget import ContextBudget, ContextRules, Fitted
-from hubbub.agents.prompt.render import Conversation, ConversationTemplate, ThreadView
-from hubbub.agents.turn.chat import Kept
+from hubbub.agents.models.base import CompletionRequest, ToolSpec
+from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FittedRequest
+from hubbub.agents.prompt.render import ConversationPrompt, ConversationTemplate, ThreadView
+from hubbub.agents.prompt_client import DIALECTS, PromptClient
+from hubbub.agents.turn.chat import ShownStep
 from hubbub.config.agents import CompressionName
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
@@ -48,7 +48,7 @@ def history_of(threads: int, messages: int, text: str = "hello") -> dict[str, Th
     return views
 
 
-def steps_of(count: int, result: str = "saw it", tool: str = "look") -> list[Kept]:
+def steps_of(count: int, result: str = "saw it", tool: str = "look") -> list[ShownStep]:
     """So many steps with one call each."""
     calls = [
         ToolCallRecord(id=f"c{n}", name=tool, arguments={"what": f"w{n}"}, result=result)
@@ -63,22 +63,24 @@ class Case:
 
     threads: dict[str, ThreadView] = field(default_factory=dict)
     incoming: Sequence[Message] = (message(5000, "alice", "what now <b>?"),)
-    steps: Sequence[Kept] = ()
+    steps: Sequence[ShownStep] = ()
     tools: Sequence[ToolSpec] = tuple(spec(name) for name in NAMES)
     dialect: str = "native"
     system: str = "You are a bot."
 
     @property
-    def conversation(self) -> Conversation:
-        return Conversation(TEMPLATE, self.threads, "direct_alice", self.incoming)
+    def conversation(self) -> ConversationPrompt:
+        return ConversationPrompt(TEMPLATE, self.threads, "direct_alice", self.incoming)
 
 
-def fitted(case: Case, rules: ContextRules) -> Fitted:
+def fitted(case: Case, rules: ContextRules) -> FittedRequest:
     """The question of a case, as far as the rules have room. Raises `WindowTooSmall`."""
-    asker = Asker(_Never(), _Never(), case.system, "", closing=CLOSING)  # type: ignore[arg-type]  # only builds
+    asker = PromptClient(_Never(), _Never(), case.system, "", closing=CLOSING)  # type: ignore[arg-type]  # only builds
     dialect: Dialect = {**DIALECTS}[case.dialect]  # type: ignore[index]  # by name
 
-    def build(prompt: str, steps: Sequence[Kept], tools: Sequence[ToolSpec]) -> Question:
+    def build(
+        prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
+    ) -> CompletionRequest:
         return asker._build(dialect, prompt, steps, tools)
 
     return ContextBudget(rules, case.conversation, WRITES).fit(build, case.steps, case.tools)
@@ -91,7 +93,7 @@ class _Never:
 # What must hold --------------------------------------------------------------------------------
 
 
-def taking(question: Question, case: Case) -> None:
+def taking(question: CompletionRequest, case: Case) -> None:
     """Checks that a question has all that must stay in it, whatever its size."""
     system, user, *rest = question.messages
     head, prompt = system["content"] or "", user["content"] or ""
@@ -116,7 +118,7 @@ def taking(question: Question, case: Case) -> None:
         assert question.messages[-1]["role"] in ("tool", "user")
 
 
-def _pairs(question: Question) -> None:
+def _pairs(question: CompletionRequest) -> None:
     """Every call is followed by its result, and there are no other results."""
     waiting: list[str] = []
     for said in question.messages[2:]:
@@ -160,8 +162,8 @@ ARGUMENTS = st.one_of(TEXTS, st.builds(lambda text: {"what": text}, TEXTS))
 
 
 @st.composite
-def _steps(draw: st.DrawFn) -> list[Kept]:
-    made: list[Kept] = []
+def _steps(draw: st.DrawFn) -> list[ShownStep]:
+    made: list[ShownStep] = []
     for n in range(1, draw(st.integers(0, 9)) + 1):
         kind = draw(st.sampled_from(["calls", "calls", "calls", "words", "shorter", "steering"]))
         if kind == "shorter":

@@ -23,17 +23,15 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 
-__all__ = ["ENCODINGS", "FOLDER", "EncodingName", "Known", "encoding_of", "load_encoding"]
+__all__ = ["ENCODINGS", "FOLDER", "EncodingName", "EncodingSpec", "encoding_of", "load_encoding"]
 
 EncodingName = Literal["o200k_base", "cl100k_base"]
 FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """The pattern that splits text into pieces before the vocabulary is applied, and the file's
-    checksum.
-    """
+class EncodingSpec:
+    """The pattern that splits text before the vocabulary is applied, and a checksum."""
 
     pieces: str
     sha256: str
@@ -42,8 +40,8 @@ class Known:
 
 _ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _CAPITALS, _SMALL = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
-ENCODINGS: dict[EncodingName, Known] = {
-    "o200k_base": Known(
+ENCODINGS: dict[EncodingName, EncodingSpec] = {
+    "o200k_base": EncodingSpec(
         "|".join(
             (
                 rf"[^\r\n\p{{L}}\p{{N}}]?[{_CAPITALS}]*[{_SMALL}]+{_ENDINGS}",
@@ -57,7 +55,7 @@ ENCODINGS: dict[EncodingName, Known] = {
         ),
         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     ),
-    "cl100k_base": Known(
+    "cl100k_base": EncodingSpec(
         "|".join(
             (
                 r"'(?i:[sdmt]|ll|ve|re)",

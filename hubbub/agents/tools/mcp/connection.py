@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
-from hubbub.agents.tools.schema import wrong_arguments
+from hubbub.agents.tools.schema import argument_errors
 from hubbub.config.tooling import McpServerConfig
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool
 
 
-__all__ = ["connected", "listed", "sift"]
+__all__ = ["connect", "list_tools", "remove_invalid_tools"]
 
 # Filtering a server's list of tools. The library accepts a list only as a whole, so invalid tools
 # are removed from the incoming message before the library sees it.
@@ -31,17 +31,17 @@ _MOST_LEVELS = 100
 """Nesting depth of a tool's schema; no endpoint accepts more."""
 
 
-def sift(
-    said: SessionMessage | Exception, version: str | None, left_out: Callable[[str, str], None]
+def remove_invalid_tools(
+    incoming: SessionMessage | Exception, version: str | None, left_out: Callable[[str, str], None]
 ) -> None:
     """Remove the tools that do not conform to `version` of the protocol from a message; `left_out`
     is called with each name and the reason. Other messages stay unchanged.
     """
     from mcp.types import JSONRPCResponse
 
-    if isinstance(said, Exception) or not isinstance(said.message, JSONRPCResponse):
+    if isinstance(incoming, Exception) or not isinstance(incoming.message, JSONRPCResponse):
         return
-    result: dict[str, JsonValue] = said.message.result
+    result: dict[str, JsonValue] = incoming.message.result
     tools = result.get("tools")
     if not isinstance(tools, list) or _wrong({**result, "tools": []}, version) is not None:
         return
@@ -52,7 +52,7 @@ def sift(
             kept.append(tool)
         else:
             left_out(_name(tool), why)
-    said.message.result = {**result, "tools": kept}
+    incoming.message.result = {**result, "tools": kept}
 
 
 _TOO_DEEP = f"it is nested too deep (more than {_MOST_LEVELS} levels)"
@@ -65,7 +65,7 @@ def _wrong(result: Mapping[str, JsonValue], version: str | None) -> str | None:
     try:
         validate_server_result("tools/list", version or "2025-11-25", result)
     except ValidationError as exc:
-        return wrong_arguments(exc).removeprefix("tools.0.")
+        return argument_errors(exc).removeprefix("tools.0.")
     return None
 
 
@@ -131,7 +131,7 @@ class _Watched(Generic[T]):
 
 
 @asynccontextmanager
-async def connected(
+async def connect(
     config: McpServerConfig,
     folder: Path,
     ended: Callable[[], None],
@@ -146,8 +146,8 @@ async def connected(
 
     made: list[Client] = []
 
-    def look(said: SessionMessage | Exception) -> None:
-        sift(said, made[0].protocol_version if made else None, left_out)
+    def look(incoming: SessionMessage | Exception) -> None:
+        remove_invalid_tools(incoming, made[0].protocol_version if made else None, left_out)
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[TransportStreams]:
@@ -159,7 +159,7 @@ async def connected(
         yield client
 
 
-async def listed(client: Client) -> list[Tool]:
+async def list_tools(client: Client) -> list[Tool]:
     """All tools of the server."""
     tools: list[Tool] = []
     cursor: str | None = None

@@ -16,9 +16,9 @@ from pydantic import JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, Tool, ToolFailed
-from hubbub.agents.tools.mcp.connection import connected, listed
+from hubbub.agents.tools.mcp.connection import connect, list_tools
 from hubbub.agents.tools.policy import ToolOverrides
-from hubbub.agents.tools.schema import LONGEST_NAME, without_titles, wrong_arguments
+from hubbub.agents.tools.schema import LONGEST_NAME, argument_errors, without_titles
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
 from hubbub.loading import missing_extra
@@ -41,9 +41,7 @@ _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def tool_name(server: str, tool: str) -> str:
-    """`<server>_<tool>` in characters that endpoints accept; a name that is too long ends in a
-    hash.
-    """
+    """`<server>_<tool>` in accepted characters; a name that is too long ends in a hash."""
     name = _ILLEGAL.sub("_", f"{server}_{tool}")
     return name if len(name) <= LONGEST_NAME else _hashed(name, name)
 
@@ -191,10 +189,8 @@ class McpServer:
         self._stir.clear()
         try:
             with fail_after(self.config.timeout) as starting:
-                async with connected(
-                    self.config, self._folder, self._end, self._left_out
-                ) as client:
-                    self._offer(await listed(client))
+                async with connect(self.config, self._folder, self._end, self._left_out) as client:
+                    self._offer(await list_tools(client))
                     starting.deadline = math.inf
                     self._client, self.absent = client, None
                     self.tried.set()
@@ -218,7 +214,7 @@ class McpServer:
             if self._doubted:
                 self._doubted = False
                 with fail_after(self._doubt_s):
-                    self._offer(await listed(client))
+                    self._offer(await list_tools(client))
 
     def _lost(self, why: str, pause: float) -> None:
         self.absent = why
@@ -233,9 +229,7 @@ class McpServer:
         self._stir.set()
 
     def _doubt(self) -> None:
-        """A call got no answer: list the tools as a check, and reconnect if that gets no answer
-        either.
-        """
+        """A call got no answer: list the tools as a check, and reconnect if that fails."""
         self._doubted = True
         self._stir.set()
 
@@ -371,7 +365,7 @@ def _why(exc: BaseException) -> str:
     if isinstance(exc, TimeoutError):
         return "it did not answer in time"
     if isinstance(exc, ValidationError):
-        return f"what it says does not conform to the protocol: {_line(wrong_arguments(exc))}"
+        return f"what it says does not conform to the protocol: {_line(argument_errors(exc))}"
     return _line(f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
 
 

@@ -15,9 +15,9 @@ def main() -> None:
     sys.dont_write_bytecode = True
     answers = os.dup(1)
     os.dup2(2, 1)  # what the function prints is no answer
-    from hubbub.agents.tools.sandbox import work
+    from hubbub.agents.tools.sandbox import function_runner
 
-    answer = json.dumps(work.answer(request)).encode()
+    answer = json.dumps(function_runner.answer(request)).encode()
     with os.fdopen(answers, "wb") as out:
         out.write(answer)
     sys.stdout.flush()

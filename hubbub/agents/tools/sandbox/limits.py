@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Limits"]
+__all__ = ["SandboxLimits"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """Sizes are bytes."""
 
     memory: int = 512 * 1024 * 1024

@@ -19,8 +19,8 @@ from pathlib import Path
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from hubbub.agents.tools.base import CallSite, ToolFailed
-from hubbub.agents.tools.sandbox.exchange import Request
-from hubbub.agents.tools.sandbox.limits import Limits
+from hubbub.agents.tools.sandbox.limits import SandboxLimits
+from hubbub.agents.tools.sandbox.messages import SandboxRequest
 
 __all__ = ["Target", "layers", "remove", "run_in_process", "target_of"]
 
@@ -57,7 +57,7 @@ def target_of(function: Callable[..., object]) -> Target:
 
 
 async def run_in_process(
-    target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: Limits
+    target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: SandboxLimits
 ) -> str:
     """The function's result as text. Cancelling kills the process, and all that it has started.
 
@@ -68,26 +68,26 @@ async def run_in_process(
 
 async def layers() -> list[str]:
     """The protections that are active on this machine."""
-    target, limits = Target(__name__, __file__, "nothing"), Limits()
+    target, limits = Target(__name__, __file__, "nothing"), SandboxLimits()
     request = _request(target, {}, CallSite("doctor-m1", 1, 0), limits)
     answer, words, code = await _run(request, limits)
-    told = _ANSWER.validate_json(answer or b"{}").get("layers")
-    if not isinstance(told, list):
-        raise _died(code, words, limits)
-    return [str(layer) for layer in told]
+    found = _ANSWER.validate_json(answer or b"{}").get("layers")
+    if not isinstance(found, list):
+        raise _exit_failure(code, words, limits)
+    return [str(layer) for layer in found]
 
 
 def nothing() -> str:
     return ""
 
 
-async def _run(request: Request, limits: Limits) -> tuple[bytes, bytes, int]:
+async def _run(request: SandboxRequest, limits: SandboxLimits) -> tuple[bytes, bytes, int]:
     """The answer, the last words on stderr and the exit code of a process."""
     folder = tempfile.mkdtemp(prefix="hubbub-")
     try:
         process = await _start(folder)
         try:
-            answer, words = await _talk(process, json.dumps(request).encode(), limits)
+            answer, words = await _exchange(process, json.dumps(request).encode(), limits)
             code = await process.wait()
         finally:
             await _end(process)
@@ -99,8 +99,8 @@ async def _run(request: Request, limits: Limits) -> tuple[bytes, bytes, int]:
 
 
 def _request(
-    target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: Limits
-) -> Request:
+    target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: SandboxLimits
+) -> SandboxRequest:
     return {
         "path": [os.path.abspath(place) for place in sys.path],
         "module": target.module,
@@ -141,23 +141,23 @@ async def _start(folder: str) -> asyncio.subprocess.Process:
     )
 
 
-async def _talk(
-    process: asyncio.subprocess.Process, request: bytes, limits: Limits
+async def _exchange(
+    process: asyncio.subprocess.Process, request: bytes, limits: SandboxLimits
 ) -> tuple[bytes, bytes]:
     """The process's answer, and the end of its stderr."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
     async with asyncio.TaskGroup() as group:
-        words = group.create_task(_last_words(process.stderr))
-        group.create_task(_tell(process.stdin, request))
-        answer = await _all(process.stdout, limits.output)
+        words = group.create_task(_read_tail(process.stderr))
+        group.create_task(_send_request(process.stdin, request))
+        answer = await _read_all(process.stdout, limits.output)
         if len(answer) > limits.output:
             await _end(process)
     return answer, words.result()
 
 
-async def _tell(stdin: asyncio.StreamWriter, request: bytes) -> None:
+async def _send_request(stdin: asyncio.StreamWriter, request: bytes) -> None:
     with suppress(ConnectionError):  # it died first; its exit code says why
         stdin.write(request)
         await stdin.drain()
@@ -165,7 +165,7 @@ async def _tell(stdin: asyncio.StreamWriter, request: bytes) -> None:
         await stdin.wait_closed()
 
 
-async def _all(stream: asyncio.StreamReader, most: int) -> bytes:
+async def _read_all(stream: asyncio.StreamReader, most: int) -> bytes:
     """Everything up to the end, or a little more than `most`."""
     read = bytearray()
     while len(read) <= most:
@@ -176,7 +176,7 @@ async def _all(stream: asyncio.StreamReader, most: int) -> bytes:
     return bytes(read)
 
 
-async def _last_words(stream: asyncio.StreamReader) -> bytes:
+async def _read_tail(stream: asyncio.StreamReader) -> bytes:
     kept = b""
     while chunk := await stream.read(_CHUNK):
         kept = (kept + chunk)[-_LAST_WORDS:]
@@ -190,26 +190,26 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def _result(answer: bytes, words: bytes, code: int, limits: Limits) -> str:
+def _result(answer: bytes, words: bytes, code: int, limits: SandboxLimits) -> str:
     if len(answer) > limits.output:
         raise ToolFailed(f"its result is over {limits.output} bytes", error="sandbox_limit")
     try:
-        told = _ANSWER.validate_json(answer)
+        response = _ANSWER.validate_json(answer)
     except ValidationError:
-        raise _died(code, words, limits) from None
-    result, message = told.get("result"), told.get("message")
+        raise _exit_failure(code, words, limits) from None
+    result, message = response.get("result"), response.get("message")
     if isinstance(result, str):
         return result
-    near = told.get("near")
+    near = response.get("near")
     raise ToolFailed(
         message if isinstance(message, str) else "no answer",
-        error=str(told.get("error") or "tool_failed"),
-        retry=told.get("retry") is True,
+        error=str(response.get("error") or "tool_failed"),
+        retry=response.get("retry") is True,
         near=[str(name) for name in near] if isinstance(near, list) else (),
     )
 
 
-def _died(code: int, words: bytes, limits: Limits) -> ToolFailed:
+def _exit_failure(code: int, words: bytes, limits: SandboxLimits) -> ToolFailed:
     """Why a process exited without an answer."""
     if code == -signal.SIGXCPU:
         what = f"it needed more than {limits.cpu:g} s of processor time"

@@ -11,7 +11,15 @@ import os
 import struct
 from dataclasses import dataclass
 
-__all__ = ["MACHINES", "NEWEST", "Machine", "Rule", "install", "machine", "program"]
+__all__ = [
+    "MACHINES",
+    "NEWEST",
+    "Architecture",
+    "ArgumentRule",
+    "architecture",
+    "install",
+    "program",
+]
 
 # The system calls known here, by their numbers in the kernel's `asm/unistd.h`.
 
@@ -84,7 +92,7 @@ _FOREIGN_IOCTL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ArgumentRule:
     """A call that depends on the lower 32 bits of one of its arguments."""
 
     number: int
@@ -98,15 +106,15 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Architecture:
     """The rules for one kind of processor."""
 
     arch: int
     refused: tuple[int, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[ArgumentRule, ...]
 
 
-def machine(name: str, pid: int) -> Machine | None:
+def architecture(name: str, pid: int) -> Architecture | None:
     """The rules for a process with this id on the processor that `uname` calls `name`.
 
     None: the processor is not supported.
@@ -116,16 +124,16 @@ def machine(name: str, pid: int) -> Machine | None:
     arm = name == "aarch64"
     refused = (both[arm] for both in _REFUSED.values())
     rules = (
-        Rule(220 if arm else 56, 0, (_CLONE_THREAD,), bits=True),
-        Rule(131 if arm else 234, 0, (pid,)),  # tgkill
-        Rule(261 if arm else 302, 0, (0, pid)),  # prlimit64
-        Rule(206 if arm else 44, 5, (0,)),  # sendto: without an address it is `send`
-        Rule(199 if arm else 53, 0, (_AF_UNIX,)),  # socketpair
-        Rule(25 if arm else 72, 1, _LOCAL_FCNTL),
-        Rule(29 if arm else 16, 1, _FOREIGN_IOCTL, allowed=False),
-        Rule(167 if arm else 157, 0, (_PR_SET_PDEATHSIG,), allowed=False),  # prctl
+        ArgumentRule(220 if arm else 56, 0, (_CLONE_THREAD,), bits=True),
+        ArgumentRule(131 if arm else 234, 0, (pid,)),  # tgkill
+        ArgumentRule(261 if arm else 302, 0, (0, pid)),  # prlimit64
+        ArgumentRule(206 if arm else 44, 5, (0,)),  # sendto: without an address it is `send`
+        ArgumentRule(199 if arm else 53, 0, (_AF_UNIX,)),  # socketpair
+        ArgumentRule(25 if arm else 72, 1, _LOCAL_FCNTL),
+        ArgumentRule(29 if arm else 16, 1, _FOREIGN_IOCTL, allowed=False),
+        ArgumentRule(167 if arm else 157, 0, (_PR_SET_PDEATHSIG,), allowed=False),  # prctl
     )
-    return Machine(MACHINES[name], tuple(n for n in refused if n is not None), rules)
+    return Architecture(MACHINES[name], tuple(n for n in refused if n is not None), rules)
 
 
 _CLONE3 = 435
@@ -147,7 +155,7 @@ class _Program(ctypes.Structure):
 
 def install(libc: ctypes.CDLL) -> bool:
     """Put this process and its children under the filter. Needs PR_SET_NO_NEW_PRIVS."""
-    known = machine(os.uname().machine, os.getpid())
+    known = architecture(os.uname().machine, os.getpid())
     if known is None:
         return False
     code = program(known)
@@ -156,7 +164,7 @@ def install(libc: ctypes.CDLL) -> bool:
     return bool(libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(filter), 0, 0) == 0)
 
 
-def program(known: Machine) -> bytes:
+def program(known: Architecture) -> bytes:
     """The filter program. Calls of another architecture, refused calls, and calls with arguments
     that a rule refuses fail with EPERM; `clone3` (so that the C library uses `clone`) and unknown
     calls with ENOSYS.
@@ -180,7 +188,7 @@ def _when(test: int, number: int, error: int) -> _Code:
     return [(test, 0, 1, number), (_RETURN, 0, 0, _ERRNO | error)]
 
 
-def _by(rule: Rule) -> _Code:
+def _by(rule: ArgumentRule) -> _Code:
     """Decides about the rule's call; skips any other."""
     found, other = (_ALLOW, _REFUSE) if rule.allowed else (_REFUSE, _ALLOW)
     test, count = _HAS if rule.bits else _EQUAL, len(rule.values)

@@ -8,12 +8,12 @@ import pytest
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.agents.asking import offered
 from hubbub.agents.dialects.final_output import FinalOutputObject
-from hubbub.agents.dialects.scan import Doubtful
-from hubbub.agents.models.base import Answer, ToolSpec
-from hubbub.agents.tools.running import ToolPolicy
-from hubbub.agents.tools.tidy import TidySteps
+from hubbub.agents.dialects.scan import AmbiguousText
+from hubbub.agents.models.base import Completion, ToolSpec
+from hubbub.agents.prompt_client import described_tools
+from hubbub.agents.tools.call_runner import ToolPolicy
+from hubbub.agents.tools.tidy_steps import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
 
@@ -31,7 +31,7 @@ def calls(text: str) -> list[tuple[str, JsonValue]]:
 
 
 def doubt(text: str) -> str:
-    with pytest.raises(Doubtful) as caught:
+    with pytest.raises(AmbiguousText) as caught:
         DIALECT.parse(text)
     return str(caught.value)
 
@@ -85,7 +85,7 @@ def test_each_action_is_a_call_or_several() -> None:
         tools: JsonValue = [{"tool_name": "a", "tool_id": "1"}, {"tool_name": "b"}]
         text = output(action="CallToolsParallel", parallel_tools=tools, wait_strategy=wait)
         parsed = DIALECT.parse(text)
-        assert parsed.wait == DIALECT.read(Answer(text=text)).wait == wait
+        assert parsed.wait == DIALECT.read(Completion(text=text)).wait == wait
         assert [c.id for c in parsed.calls] == ["1", ""]
 
 
@@ -93,7 +93,7 @@ def test_reasoning_marks_and_messages_stand_beside_the_action() -> None:
     shorter: JsonValue = [{"step_id": 2, "compressed": "nothing new"}]
     fields: dict[str, JsonValue] = {"discardable_steps": [1], "compressed_steps": shorter}
     text = f"<think>hm</think>{output(**FINISH, **fields, reasoning='enough')}"
-    read = DIALECT.read(Answer(text=text))
+    read = DIALECT.read(Completion(text=text))
     assert read.reasoning == "hm\n\nenough"
     assert read.discards == (1,)
     assert read.compresses == (Compressed(n=2, text="nothing new"),)
@@ -167,7 +167,7 @@ def test_what_does_not_validate_is_told_and_nothing_is_called(snapshot: Snapshot
         (output(action="Finish", compressed_steps=[{"step_id": 1}]), "compressed"),
     ]:  # fmt: skip
         assert why in doubt(text)
-        read = DIALECT.read(Answer(text=text))
+        read = DIALECT.read(Completion(text=text))
         assert (read.calls, read.text, read.discards) == ((), text, ())
         assert why in read.notes[0]
     wrong = [output(f"{json.dumps(FINISH)}."), output(**FINISH) * 2, output("Finish")]
@@ -180,29 +180,29 @@ class TestQuestion:
         for name in ("add", "fork", "ask_human", "decline", "show_plan", "finish")
     )
 
-    def told(self, *names: str) -> str:
-        return DIALECT.told([spec for spec in self.SPECS if spec.name in names])
+    def instructions(self, *names: str) -> str:
+        return DIALECT.instructions([spec for spec in self.SPECS if spec.name in names])
 
     async def test_tools_that_an_action_stands_for_are_told_as_actions(self) -> None:
-        told = DIALECT.told(self.SPECS)
+        told = DIALECT.instructions(self.SPECS)
         listed = [json.loads(li)["name"] for li in told.splitlines() if li.startswith('{"name')]
         assert listed == ["add", "decline"]
         for action in ("CallTool", "CallToolsParallel", "ForkAutoAgent", "AskUser", "Plan"):
             assert f"* {action}: " in told
-        assert "ForkAutoAgent" not in self.told("add", "ask_human", "finish")
-        assert "AskUser" not in self.told("add", "finish")
+        assert "ForkAutoAgent" not in self.instructions("add", "ask_human", "finish")
+        assert "AskUser" not in self.instructions("add", "finish")
         tidy = TidySteps().spec
-        told = DIALECT.told([*self.SPECS, tidy])
+        told = DIALECT.instructions([*self.SPECS, tidy])
         assert "`discardable_steps`" in told
         assert "`compressed_steps`" in told
         assert "tidy_steps" not in told
-        assert "discardable_steps" not in DIALECT.told(self.SPECS)
+        assert "discardable_steps" not in DIALECT.instructions(self.SPECS)
         for disabled in [False, True]:
             tool_policy = ToolPolicy(disabled=frozenset({"tidy_steps"} if disabled else ()))
             toolbox = Toolbox([], tool_policy, always=[TidySteps()])
             steps = [Step(n=n, text="x") for n in range(1, 7)]
             for made, expected in ((steps[:5], False), (steps, not disabled)):
-                system = DIALECT.told(offered(toolbox.described, DIALECT, made))
+                system = DIALECT.instructions(described_tools(toolbox.described, DIALECT, made))
                 assert ("discardable_steps" in system) is expected
 
     def test_a_step_is_shown_as_the_model_would_have_written_it(

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub import tool
-from hubbub.agents.asking import DIALECTS
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.models.base import CallRequest, Completion
+from hubbub.agents.prompt_client import DIALECTS
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.turn.loop import AskModel, Command, End, Loop, Record, Rules, RunTools
+from hubbub.agents.turn.loop import Command, End, Loop, LoopRules, QueryModel, Record, RunTools
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Step
 from tests.unit.agents.builders import answered
@@ -40,21 +40,21 @@ class Notes:
         self.box = Toolbox([note])
 
 
-async def turn(dialect: Dialect, box: Toolbox, answers: Sequence[Answer]) -> tuple[End, Loop]:
+async def turn(dialect: Dialect, box: Toolbox, answers: Sequence[Completion]) -> tuple[End, Loop]:
     """A turn in which the model gives these answers, and calls `finish` when they are used up.
 
     Between them, the next question is made of the steps as for a real model.
     """
-    loop = Loop(Rules(), box.names)
+    loop = Loop(LoopRules(), box.names)
     given = iter(answers)
     todo: list[Command] = loop.start()
     while True:
         command = todo.pop(0)
         match command:
-            case AskModel():
+            case QueryModel():
                 question = dialect.question("s", "p", loop.steps, box.specs)
                 json.dumps(question.messages).encode()
-                answer = next(given, Answer(calls=(FINISH,)))
+                answer = next(given, Completion(calls=(FINISH,)))
                 todo += answered(loop, dialect.read(answer))
             case RunTools(step, calls):
                 todo += loop.ran(await box.run("bot-m1", step.n, step.calls, calls))
@@ -70,7 +70,7 @@ async def turn(dialect: Dialect, box: Toolbox, answers: Sequence[Answer]) -> tup
 async def test_no_malformed_answer_crashes_a_turn_or_runs_a_call(name: DialectName) -> None:
     for kind in KINDS:
         notes = Notes()
-        end, _ = await turn(DIALECTS[name], notes.box, [Answer(text=answer_text(kind, name))])
+        end, _ = await turn(DIALECTS[name], notes.box, [Completion(text=answer_text(kind, name))])
         assert notes.taken == [], kind
         assert end.outcome == "finished", kind
 
@@ -81,22 +81,22 @@ async def test_broken_arguments_or_thousands_of_native_calls_run_nothing() -> No
         *("{" * 10**5, '{"text": "\\ud800", "times": "x"}', '{"a": ' + "9" * 6000 + "}"),
     ]:
         notes = Notes()
-        wrong = Answer(calls=(CallRequest("\ud800", "note", arguments),))
+        wrong = Completion(calls=(CallRequest("\ud800", "note", arguments),))
         end, loop = await turn(DIALECTS["native"], notes.box, [wrong])
         assert notes.taken == []
         assert end.outcome == "finished"
         assert loop.steps[0].calls[0].error is not None
     notes = Notes()
     call = CallRequest("", "note", '{"text": "x", "times": 1}')
-    _, loop = await turn(DIALECTS["native"], notes.box, [Answer(calls=(call,) * 5000)])
+    _, loop = await turn(DIALECTS["native"], notes.box, [Completion(calls=(call,) * 5000)])
     assert notes.taken == []
     assert "5000 calls at once" in loop.steps[0].notes[0]
 
 
 def test_thoughts_are_no_part_of_a_native_answers_text() -> None:
-    read = DIALECTS["native"].read(Answer(text="<think>hm</think>Yes", reasoning="first"))
+    read = DIALECTS["native"].read(Completion(text="<think>hm</think>Yes", reasoning="first"))
     assert (read.text, read.reasoning) == ("Yes", "first\n\nhm")
-    assert DIALECTS["native"].read(Answer(text="1 < 2")).text == "1 < 2"
+    assert DIALECTS["native"].read(Completion(text="1 < 2")).text == "1 < 2"
 
 
 def test_all_marks_of_an_answer_count_wherever_they_are() -> None:
@@ -104,7 +104,7 @@ def test_all_marks_of_an_answer_count_wherever_they_are() -> None:
         CallRequest(f"{n}", "tidy_steps", f'{{"discard": [{n}], "compress": [{marks}]}}')
         for n, marks in ((2, '{"step": 4, "text": "d"}'), (3, '{"step": 5, "text": "e"}'))
     )
-    given = Answer(calls=calls, discards=(1,), compresses=(Compressed(n=6, text="f"),))
+    given = Completion(calls=calls, discards=(1,), compresses=(Compressed(n=6, text="f"),))
     read = DIALECTS["native"].read(given)
     assert (read.discards, [c.n for c in read.compresses]) == ((1, 2, 3), [6, 4, 5])
 
@@ -122,7 +122,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES | st.text(max_size=4), max_size=25).map("".join))
 def test_whatever_pieces_come_together_a_call_is_what_the_text_says(text: str) -> None:
     for name in DIALECT_NAMES:
-        read = DIALECTS[name].read(Answer(text=text))
+        read = DIALECTS[name].read(Completion(text=text))
         if name == "native":
             assert read.calls == ()
         for call in read.calls:
@@ -143,5 +143,5 @@ def test_much_of_anything_is_read_in_little_work(name: DialectName) -> None:
         *('TOOL_CALL {"tool_name": "a"}\n', '{"a": 1, ', '"a": 1,', "<think></think>"),
     ]:
         for text in (unit * (MUCH // len(unit)), f'TOOL_CALL {{"a": "{unit * (MUCH // 10)}'):
-            DIALECTS[name].read(Answer(text=text))
-            DIALECTS[name].read(Answer(text=f"<final_output>{text}"))
+            DIALECTS[name].read(Completion(text=text))
+            DIALECTS[name].read(Completion(text=f"<final_output>{text}"))

@@ -8,9 +8,9 @@ import pytest
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.agents.dialects.scan import Doubtful
+from hubbub.agents.dialects.scan import AmbiguousText
 from hubbub.agents.dialects.tool_call import ToolCallLines
-from hubbub.agents.models.base import Answer, CallRequest, ToolSpec
+from hubbub.agents.models.base import CallRequest, Completion, ToolSpec
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
 
 DIALECT = ToolCallLines()
@@ -24,7 +24,7 @@ def calls(text: str) -> list[tuple[str, JsonValue]]:
 
 
 def doubt(text: str) -> str:
-    with pytest.raises(Doubtful) as caught:
+    with pytest.raises(AmbiguousText) as caught:
         DIALECT.parse(text)
     return str(caught.value)
 
@@ -60,9 +60,9 @@ def test_calls_are_read_in_their_order_and_words_and_thoughts_kept_apart() -> No
     assert DIALECT.parse(f"I add.\n{ADD}\nThat is all.").text == "I add.\n\nThat is all."
     assert DIALECT.parse(f"```\n{ADD}\n```").text == ""
     text = f"Hm,</think><think>hm</THINK>I add.\n{ADD}"
-    read = DIALECT.read(Answer(text=text, reasoning="First."))
+    read = DIALECT.read(Completion(text=text, reasoning="First."))
     assert (read.text, read.reasoning) == ("I add.", "First.\n\nHm,hm")
-    assert DIALECT.read(Answer(text=ADD)).text is None
+    assert DIALECT.read(Completion(text=ADD)).text is None
     assert DIALECT.parse(ADD[10:]).text == ""
     (call,) = DIALECT.parse('TOOL_CALL {"tool_name": "add", "parameters": "{oops"}').calls
     assert call == CallRequest("", "add", "{oops")
@@ -101,7 +101,7 @@ def test_what_cannot_be_read_without_doubt_is_told_and_nothing_is_called(
         ('{"answer": 42}', "without TOOL_CALL"), (f"{ADD}\n</think>\n{TWO}", "after a call"),
     ]:  # fmt: skip
         assert why in doubt(text)
-        read = DIALECT.read(Answer(text=text))
+        read = DIALECT.read(Completion(text=text))
         assert (read.calls, read.text) == ((), text)
         assert why in read.notes[0]
     wrong = ["TOOL_CALL []", f"{ADD} {TWO}", "TOOL_CALL", '{"answer": 42}', f"> {ADD}"]
@@ -110,27 +110,27 @@ def test_what_cannot_be_read_without_doubt_is_told_and_nothing_is_called(
 
 def test_native_calls_are_taken_and_too_many_or_cut_ones_are_none() -> None:
     call = CallRequest("c1", "add", "{}")
-    assert DIALECT.read(Answer(text=ADD, calls=(call,))).calls == (call,)
-    assert len(DIALECT.read(Answer(text="\n".join([TWO] * 64))).calls) == 64
-    read = DIALECT.read(Answer(text="\n".join([TWO] * 65)))
+    assert DIALECT.read(Completion(text=ADD, calls=(call,))).calls == (call,)
+    assert len(DIALECT.read(Completion(text="\n".join([TWO] * 64))).calls) == 64
+    read = DIALECT.read(Completion(text="\n".join([TWO] * 65)))
     assert read.calls == ()
     assert "more than 64" in read.notes[0]
-    read = DIALECT.read(Answer(text=ADD[:-4], finish_reason="length"))
+    read = DIALECT.read(Completion(text=ADD[:-4], finish_reason="length"))
     assert read.calls == ()
     assert "cut off" in read.notes[0]
     line = json.dumps({"tool_name": "\x01" + "x" * 1000, "id": "\x00"})
-    (call,) = DIALECT.read(Answer(text=f"TOOL_CALL {line}")).calls
+    (call,) = DIALECT.read(Completion(text=f"TOOL_CALL {line}")).calls
     assert call.name.startswith("⟦U+0001⟧x")
     assert (len(call.name), call.id) == (128, "⟦U+0000⟧")
     line = json.dumps({"tool_name": "send\ud800", "parameters": {}})
-    assert DIALECT.read(Answer(text=f"TOOL_CALL {line}")).calls == ()
+    assert DIALECT.read(Completion(text=f"TOOL_CALL {line}")).calls == ()
 
 
 class TestQuestion:
     SPEC = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
 
     def chat(self, *steps: Step | Compressed) -> list[tuple[str, str | None]]:
-        question = DIALECT.question(DIALECT.told([self.SPEC]), "prompt", steps, [self.SPEC])
+        question = DIALECT.question(DIALECT.instructions([self.SPEC]), "prompt", steps, [self.SPEC])
         assert question.tools == ()
         return [(m["role"], m["content"]) for m in question.messages]
 
@@ -186,6 +186,6 @@ class TestQuestion:
 
 def test_who_cannot_finish_is_shown_a_tool_that_it_has() -> None:
     tool = ToolSpec("route", "Route it.", {"type": "object"})
-    told = ToolCallLines().told([tool])
+    told = ToolCallLines().instructions([tool])
     assert 'TOOL_CALL {"tool_name": "route", "parameters": {}}' in told
     assert "finish" not in told

@@ -9,7 +9,7 @@ from typing import TypedDict
 import pytest
 
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
-from hubbub.agents.tools.running import ToolPolicy
+from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from tests.unit.agents.calling import failed, text
 

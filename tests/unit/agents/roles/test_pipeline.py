@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import Answer, CallRequest
+from hubbub.agents.models.base import CallRequest, Completion
 from hubbub.agents.roles.pipeline import (
     Consult,
     Executors,
     Kind,
-    Pipeline,
-    Rules,
+    PipelineRules,
+    RolePipeline,
 )
-from hubbub.agents.roles.work import Bounds
-from hubbub.agents.turn.loop import Answered, CallResult, Command, End, Record, RunTools
-from hubbub.agents.turn.waiting import waits
+from hubbub.agents.roles.state import RoleLimits
+from hubbub.agents.turn.continuation import awaits_answer
+from hubbub.agents.turn.loop import CallResult, Command, End, Record, RunTools, TimedCompletion
 from hubbub.protocol.turns import Steering, Step
 from tests.examples import examples
 
@@ -34,23 +34,23 @@ TWO: list[JsonValue] = [
 ]  # fmt: skip
 
 
-def answer(name: str, **arguments: JsonValue) -> Answer:
-    return Answer(calls=(CallRequest("", name, json.dumps(arguments)),))
+def answer(name: str, **arguments: JsonValue) -> Completion:
+    return Completion(calls=(CallRequest("", name, json.dumps(arguments)),))
 
 
-def route(target: str, confidence: float = 1.0, **more: JsonValue) -> Answer:
+def route(target: str, confidence: float = 1.0, **more: JsonValue) -> Completion:
     return answer("route", target=target, confidence=confidence, **more)
 
 
 SCORES: dict[str, JsonValue] = {"completeness": 3, "correctness": 3, "format": 3}
 
 
-def rates(*scores: int) -> Answer:
+def rates(*scores: int) -> Completion:
     given: dict[str, JsonValue] = dict(zip(SCORES, scores, strict=True))
     return answer("judge", verdict="accept", scores=given, reasoning="so", answer="ok")
 
 
-def judge(verdict: str, **more: JsonValue) -> Answer:
+def judge(verdict: str, **more: JsonValue) -> Completion:
     return answer("judge", verdict=verdict, scores=SCORES, reasoning="so", **more)
 
 
@@ -62,14 +62,14 @@ class Driver:
         kind: Kind = "pipeline",
         steps: Sequence[Step] = (),
         earlier: Sequence[Step] = (),
-        bounds: Bounds | None = None,
+        bounds: RoleLimits | None = None,
         *,
         may_finish: bool = False,
         max_tokens: int | None = None,
         executors: Executors = EXECUTORS,
     ):
-        rules = Rules(kind, bounds or Bounds(), may_finish, max_tokens)
-        self.pipeline = Pipeline(rules, executors, steps, earlier)
+        rules = PipelineRules(kind, bounds or RoleLimits(), may_finish, max_tokens)
+        self.pipeline = RolePipeline(rules, executors, steps, earlier)
         self.recorded: dict[int, Step] = {step.n: step for step in steps}
         self.commands: list[Command] = []
         self._take(self.pipeline.start())
@@ -92,12 +92,12 @@ class Driver:
         assert isinstance(consult, Consult)
         return consult
 
-    def says(self, *answers: Answer, steered: Sequence[Steering] = ()) -> None:
+    def says(self, *answers: Completion, steered: Sequence[Steering] = ()) -> None:
         asked = [c for c in self.commands if isinstance(c, Consult)]
-        consults = [c.hearing(steered) for c in asked]
+        consults = [c.with_steering(steered) for c in asked]
         assert len(consults) == len(answers)
         pairs = zip(consults, answers, strict=True)
-        self._take(self.pipeline.answered([Answered(c, a) for c, a in pairs]))
+        self._take(self.pipeline.answered([TimedCompletion(c, a) for c, a in pairs]))
 
     @property
     def runs(self) -> RunTools:
@@ -120,7 +120,7 @@ class Driver:
         return end
 
 
-def planned(**how: Bounds) -> Driver:
+def planned(**how: RoleLimits) -> Driver:
     """Before the first steps of `TWO`."""
     driver = Driver(**how)  # type: ignore[arg-type]  # only `bounds` is given
     driver.says(route("make_plan"))
@@ -143,7 +143,7 @@ def test_retries_run_what_needs_the_step_and_are_bounded() -> None:
     assert isinstance(consult, Consult)
     assert {n: r.error for n, r in consult.work.results.items()} == {1: None, 2: "timeout"}
     for verdict in ["retry_step", "replan"]:
-        driver = planned(bounds=Bounds(max_retries=2))
+        driver = planned(bounds=RoleLimits(max_retries=2))
         for _ in range(2):
             driver.ran()
             driver.ran()
@@ -158,7 +158,7 @@ def test_retries_run_what_needs_the_step_and_are_bounded() -> None:
             ("ask_human", {"question": "I could not get it done: so", "options": []})
         ]
         driver.ran()
-        assert waits(driver.pipeline.steps)
+        assert awaits_answer(driver.pipeline.steps)
 
 
 def escalated() -> Driver:
@@ -190,7 +190,7 @@ def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> 
 
 
 class TestInvalid:
-    def ends(self, driver: Driver, who: str, *wrong: Answer) -> list[str]:
+    def ends(self, driver: Driver, who: str, *wrong: Completion) -> list[str]:
         """The words with which the first of two invalid answers was corrected."""
         first, second = wrong
         driver.says(first)
@@ -202,15 +202,15 @@ class TestInvalid:
         return told
 
     def test_a_router(self) -> None:
-        cases: list[tuple[Answer, str]] = [
+        cases: list[tuple[Completion, str]] = [
             (route("nobody"), "there is no 'nobody'"),
             (route("add", 1.5), "confidence"),
             (route("answer"), "needs the answer"),
             (route("answer", request="It is $step_1_result."), "stands for no result"),
             (answer("finish", reason="no"), "there is no tool 'finish'"),
             (answer("add"), "there is no tool 'add'"),
-            (Answer(calls=(CallRequest("", "route", "{"),)), "not a JSON object"),
-            (Answer(calls=(CallRequest("", "route", "{}"),) * 2), "make exactly one"),
+            (Completion(calls=(CallRequest("", "route", "{"),)), "not a JSON object"),
+            (Completion(calls=(CallRequest("", "route", "{}"),) * 2), "make exactly one"),
         ]
         for wrong, told in cases:
             words = self.ends(Driver(), "router", wrong, wrong)
@@ -218,7 +218,7 @@ class TestInvalid:
 
     @pytest.mark.behaviour("O-15")
     def test_a_reflector(self) -> None:
-        cases: list[tuple[Answer, str]] = [
+        cases: list[tuple[Completion, str]] = [
             (judge("retry_step"), "needs `step`"),
             (judge("retry_step", step=9), "there is no step 9"),
             (judge("accept"), "needs `answer`"),
@@ -248,9 +248,9 @@ class TestInvalid:
         (word,) = self.ends(driver, "executor", given, given)
         assert "`$step_3_result` stands for no result: there is none yet" in word
         driver = Driver()
-        driver.says(Answer(text="hm"))
+        driver.says(Completion(text="hm"))
         driver.says(route("make_plan"))
-        driver.says(Answer(text="hm"))
+        driver.says(Completion(text="hm"))
         assert driver.asks == ["planner"]
         driver = Driver()
         driver.says(route("make_plan"))
@@ -275,7 +275,7 @@ ANSWERS = st.one_of(
     st.builds(judge, st.sampled_from(["accept", "replan", "retry_step", "escalate"]),
               answer=st.just("a"), step=st.integers(1, 4), question=st.just("q")),
     st.just(answer("add", a=1)),
-    st.just(Answer(text="words")),
+    st.just(Completion(text="words")),
 )  # fmt: skip
 FITTING = {
     "router": [route("make_plan"), route("add"), route("ann", request="r"), route("add", 0.1)],
@@ -380,7 +380,7 @@ def test_arguments_that_the_tool_would_refuse_go_back_to_the_role() -> None:
 
 
 def test_when_the_tokens_are_used_up_no_role_is_asked_any_more() -> None:
-    def costing(given: Answer) -> Answer:
+    def costing(given: Completion) -> Completion:
         return replace(given, tokens_in=40, tokens_out=20)
 
     driver = Driver(max_tokens=100)

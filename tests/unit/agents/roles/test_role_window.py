@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.agents.asking import DIALECTS, Asker, DialectChoice
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules, WindowTooSmall
 from hubbub.agents.prompt.context import ParticipantSummary
-from hubbub.agents.prompt.render import Conversation, ConversationTemplate
-from hubbub.agents.prompt.tokens import Estimate, message_tokens, spec_tokens
+from hubbub.agents.prompt.render import ConversationPrompt, ConversationTemplate
+from hubbub.agents.prompt.tokens import TokenEstimate, message_tokens, spec_tokens
+from hubbub.agents.prompt_client import DIALECTS, DialectChoice, PromptClient
 from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
 from hubbub.agents.roles.pipeline import Consult
 from hubbub.agents.roles.plan import Plan
-from hubbub.agents.roles.telling import LEVELS, RoleMessage
-from hubbub.agents.roles.work import Result, Work
+from hubbub.agents.roles.role_message import LEVELS, RoleMessage
+from hubbub.agents.roles.state import StepResult, WorkState
 from hubbub.config.agents import ModelConfig, RolesConfig
 from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
 from tests.examples import examples
@@ -41,11 +41,11 @@ def shown(
     role: Role, *, history: int = 12, results: int = 5000, tools: int = 5, agents: int = 3
 ) -> RoleMessage:
     """What a role sees of a conversation, a plan that was given up, and one with results."""
-    told = {1: Result("r" * results), 2: Result("e" * results, "timeout")}
-    work = Work(plan=PLAN, results=told, given_up=[(PLAN, told)], lessons=["too slow"])
+    told = {1: StepResult("r" * results), 2: StepResult("e" * results, "timeout")}
+    work = WorkState(plan=PLAN, results=told, given_up=[(PLAN, told)], lessons=["too slow"])
     incoming = [message(5000, "alice", "what now <b>?")]
     return RoleMessage(
-        Conversation(
+        ConversationPrompt(
             ConversationTemplate.shipped(), history_of(2, history), "direct_alice", incoming
         ),
         [spec(f"tool{n}", 40) for n in range(tools)],
@@ -139,7 +139,7 @@ def test_a_question_to_a_role_never_exceeds_its_window(
 ) -> None:
     message_of = shown(role, history=history, results=results)
     choice = DialectChoice(ModelConfig.model_validate({"model": "m", "dialect": dialect}))
-    asker = Asker(
+    asker = PromptClient(
         _Never(),  # type: ignore[arg-type]  # only builds
         lambda steps: (TOOLS[role],),
         SYSTEM,
@@ -153,7 +153,7 @@ def test_a_question_to_a_role_never_exceeds_its_window(
     except WindowTooSmall:
         assert room < 1700, "what must stay has that much room"
         return
-    counter = Estimate()
+    counter = TokenEstimate()
     size = sum(message_tokens(counter, m) for m in question.messages)
     assert size + sum(spec_tokens(counter, tool) for tool in question.tools) <= room
     told = "\n".join(str(m["content"]) for m in question.messages)

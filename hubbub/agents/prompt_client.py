@@ -1,0 +1,472 @@
+"""Asks the model for the next step of a turn: from recorded steps to a completion.
+
+prompt and steps -> context budget (what fits) -> dialect (how tools are described and called)
+-> model -> dialect -> answer
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from hubbub.agents.dialects.base import Dialect, Native
+from hubbub.agents.dialects.final_output import FinalOutputObject
+from hubbub.agents.dialects.tool_call import ToolCallLines
+from hubbub.agents.models.base import (
+    CallRequest,
+    ChatModel,
+    Completion,
+    CompletionRequest,
+    Delta,
+    OnDelta,
+    ToolSpec,
+)
+from hubbub.agents.prompt.budget import ContextBudget, FittedRequest, WindowTooSmall
+from hubbub.agents.prompt.scratchpad import without_thoughts
+from hubbub.agents.prompt.summary import Summary, summarise
+from hubbub.agents.tools.registry import SELECT
+from hubbub.agents.tools.tidy_steps import TIDY_STEPS, tidy_spec
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.agents.turn.chat import PROTECTED_STEPS, ShownStep, project
+from hubbub.agents.turn.loop import FINISH, begun
+from hubbub.agents.turn.reservations import BudgetedModel, CostModel, Reservations
+from hubbub.agents.turn.steps import read_arguments
+from hubbub.config.agents import Aliases, DialectName, ModelConfig, ModelSettings
+from hubbub.errors import FormRefused, ToolsRefused
+from hubbub.protocol.turns import Steering, Step
+
+__all__ = [
+    "DIALECTS",
+    "DescribeTools",
+    "DialectChoice",
+    "EndpointLimits",
+    "PromptClient",
+    "callable_names",
+    "described_tools",
+    "first_tool",
+    "initial_tools",
+    "quiet_tools",
+]
+
+# Choosing the dialect of a model, and remembering the limits of its endpoint.
+
+
+DIALECTS: Mapping[DialectName, Dialect] = MappingProxyType(
+    {d.name: d for d in (Native(), ToolCallLines(), FinalOutputObject())}
+)
+_FALLBACK: DialectName = "tool_call"
+
+
+class EndpointLimits:
+    """Models that cannot use native tool calls, by endpoint and name, each with the reason."""
+
+    def __init__(self) -> None:
+        self._learned: dict[tuple[str, str], str] = {}
+        self._formless: set[tuple[str, str]] = set()
+
+    def learn(self, endpoint: str, model: str, why: str) -> None:
+        self._learned.setdefault((endpoint, model), why)
+
+    def of(self, endpoint: str, model: str) -> str | None:
+        """Why native tool calls do not work; None: they may."""
+        return self._learned.get((endpoint, model))
+
+    def learn_formless(self, endpoint: str, model: str) -> None:
+        """The endpoint does not accept a response format."""
+        self._formless.add((endpoint, model))
+
+    def formless(self, endpoint: str, model: str) -> bool:
+        return (endpoint, model) in self._formless
+
+
+PROCESS_LIMITS = EndpointLimits()
+"""Shared by all agents of this process."""
+
+
+class DialectChoice:
+    """The dialect of one model: the configured one, or else `native` for as long as it works.
+
+    `required`: the endpoint is asked to require a tool call, so an answer without one shows that it
+    ignores this.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig | None = None,
+        lessons: EndpointLimits = PROCESS_LIMITS,
+        aliases: Aliases | None = None,
+    ):
+        """Without a config: always `native`. `aliases` are other names that the model may use."""
+        self.aliases = aliases or Aliases()
+        self._final_output = FinalOutputObject(self.aliases)
+        self._fixed: DialectName | None = config.dialect if config else "native"
+        self._endpoint = (config.base_url, config.model) if config else ("", "")
+        self._lessons = lessons
+        self.required = config is not None and config.tool_choice == "required"
+        form = config.structured_output if config is not None else False
+        self._forms = config.is_openai if config is not None and form is None else bool(form)
+
+    @property
+    def current(self) -> Dialect:
+        """The dialect to use now."""
+        name = self._fixed or (_FALLBACK if self.lesson else "native")
+        return self._final_output if name == "final_output" else DIALECTS[name]
+
+    @property
+    def lesson(self) -> str | None:
+        """Why native tool calls are not used, if that was detected rather than configured."""
+        return None if self._fixed else self._lessons.of(*self._endpoint)
+
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether a failure of `native` may lead to another dialect."""
+        return self._fixed is None
+
+    @property
+    def takes_forms(self) -> bool:
+        """Whether a typed answer is requested by a response format instead of the tool `finish`."""
+        return (
+            self._forms
+            and self.current.name == "native"
+            and not self._lessons.formless(*self._endpoint)
+        )
+
+    def without_forms(self) -> None:
+        """From now on, in this process, this model gives typed answers through `finish`."""
+        self._lessons.learn_formless(*self._endpoint)
+
+    def fall_back(self, why: str) -> None:
+        """From now on, in this process, native tool calls are not used with this model."""
+        self._lessons.learn(*self._endpoint, why)
+
+
+DescribeTools: TypeAlias = Callable[[Sequence[Step]], Sequence[ToolSpec]]
+"""The tools described to a model after these steps: `Toolbox.described`, or a subset of it."""
+
+
+def callable_names(toolbox: Toolbox, dialect: Dialect) -> tuple[str, ...]:
+    """The tools that a model may call in a turn that starts in this dialect."""
+    without = dialect.hides | dialect.beside
+    return tuple(name for name in toolbox.names if name not in without)
+
+
+def described_tools(
+    offers: DescribeTools, dialect: Dialect, steps: Sequence[Step]
+) -> tuple[ToolSpec, ...]:
+    """The tools described to a model after `steps`."""
+    specs = (s for s in offers(steps) if s.name not in dialect.hides)
+    if len(steps) <= PROTECTED_STEPS:  # there is nothing to tidy up yet
+        return tuple(s for s in specs if s.name != TIDY_STEPS)
+    return tuple(tidy_spec(s, steps) if s.name == TIDY_STEPS else s for s in specs)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptClient:
+    """Asks the model in one turn."""
+
+    model: ChatModel
+    offers: DescribeTools
+    system: str
+    prompt: str
+    choice: DialectChoice = field(default_factory=DialectChoice)
+    closing: str = ""
+    """The very end of the system message, after the dialect's part."""
+    context_budget: ContextBudget | None = None
+    """Keeps prompts within the model's window, and renders the user message. None: no limit."""
+    reservations: Reservations | None = None
+    """The turn's budget reservations; None: the questions belong to no turn."""
+    cost_model: CostModel = field(default_factory=CostModel)
+    """For estimating what a question costs."""
+    settings: ModelSettings | None = None
+    """Settings of the turn, which override those in the model's config."""
+    form: dict[str, JsonValue] | None = None
+    """The JSON Schema of a typed answer: the arguments of `finish`."""
+    contract: Callable[[DialectName, Sequence[ToolSpec]], str] | None = None
+    """Describes how to call tools in words, below `system`; None: the shipped description."""
+    scratchpad: bool = False
+    """Whether the model may think in `<scratchpad>`. A dialect's text may hide thoughts until it is
+    parsed; they are removed here."""
+    _opening: dict[tuple[str, bool], FittedRequest] = field(default_factory=dict, init=False)
+    """The first question, which is recorded before it is asked; by dialect, and whether the
+    endpoint takes a response format."""
+
+    @property
+    def opening(self) -> str:
+        """The system message of the first question, as the model reads it."""
+        return self.first()[0]
+
+    def first(self) -> tuple[str, str]:
+        """The system message and the user message of the first question."""
+        dialect = self.choice.current
+        try:
+            question = self.question((), dialect)
+        except WindowTooSmall:  # nothing will be asked; the record shows what did not fit
+            tools = described_tools(self.offers, dialect, ())
+            question = self._build(dialect, self.prompt, (), tools)
+        system, prompt, *_ = question.messages
+        return system["content"] or "", prompt["content"] or ""
+
+    def question(
+        self, steps: Sequence[Step], dialect: Dialect, steering: Sequence[Steering] = ()
+    ) -> CompletionRequest:
+        """The request after `steps` and the messages in `steering`.
+
+        Raises `WindowTooSmall`.
+        """
+        return self._fitted(dialect, steps, self._shown(steps, steering)).question
+
+    def _shown(self, steps: Sequence[Step], steering: Sequence[Steering]) -> Sequence[ShownStep]:
+        """The steps after the model's own discards and compressions."""
+        if self.context_budget is None:
+            return project(steps, steering)
+        return project(
+            steps, steering, self.context_budget.rules.protect, self.context_budget.writes
+        )
+
+    def _fitted(
+        self, dialect: Dialect, steps: Sequence[Step], shown: Sequence[ShownStep]
+    ) -> FittedRequest:
+        key = dialect.name, self.choice.takes_forms
+        if not shown and key in self._opening:
+            return self._opening[key]
+        tools = described_tools(self.offers, dialect, steps)
+        if self.context_budget is None:
+            fitted = FittedRequest(self._build(dialect, self.prompt, shown, tools))
+        else:
+            fitted = self.context_budget.fit(partial(self._build, dialect), shown, tools)
+        if not shown:
+            self._opening[key] = fitted
+        return fitted
+
+    def _build(
+        self, dialect: Dialect, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
+    ) -> CompletionRequest:
+        form = self.form if self.form is not None and self.choice.takes_forms else None
+        if form is not None:
+            tools = [tool for tool in tools if tool.name != FINISH]
+        tool_text = (self.contract or _shipped)(dialect.name, tools)
+        whole = f"{self.system}\n\n{tool_text}" if tool_text else self.system
+        question = dialect.question(whole, prompt, steps, tools)
+        if form is not None:
+            question = replace(question, form=form)
+        if self.settings is not None:
+            question = replace(question, settings=self.settings)
+        closing = "\n\n".join(filter(None, (self.closing, _IN_FORM if form is not None else "")))
+        if not closing:
+            return question
+        system, *rest = question.messages
+        system = {**system, "content": f"{system['content'] or ''}\n\n{closing}"}
+        return replace(question, messages=[system, *rest])
+
+    async def ask(
+        self,
+        steps: Sequence[Step],
+        on_delta: OnDelta | None = None,
+        steering: Sequence[Steering] = (),
+        *,
+        n: int = 1,
+    ) -> Completion:
+        """The model's answer after `steps` and the messages in `steering`. It becomes step `n` of
+        the turn's record. Raises `ModelError`.
+
+        If the endpoint turns out not to support tools, the model is asked again in words, and
+        always from then on; the answer's notes say so.
+        """
+        answer = await self._answer(steps, on_delta, steering, n)
+        return without_thoughts(answer) if self.scratchpad else answer
+
+    async def _answer(
+        self,
+        steps: Sequence[Step],
+        on_delta: OnDelta | None,
+        steering: Sequence[Steering],
+        n: int,
+    ) -> Completion:
+        dialect = self.choice.current
+        attempts = _Attempts(on_delta, steering, n)
+        try:
+            answer = await self._request(dialect, steps, attempts)
+        except ToolsRefused as exc:
+            if not self._may_fall_back(dialect):
+                raise
+            return await self._request_in_words(
+                f"the endpoint refuses tools: {exc}", steps, attempts
+            )
+        except FormRefused as exc:
+            self.choice.without_forms()
+            answer = await self._answer(steps, on_delta, steering, n)
+            note = f"the endpoint refuses the form of the answer: {exc}; asked for `finish`"
+            return replace(answer, notes=(note, *answer.notes))
+        if not self._ignores_tools(dialect, steps, answer):
+            return answer if steps else self._reminded(answer, dialect)
+        why = (
+            "the endpoint answers without calling a tool, although it is told that one is required"
+        )
+        return _with_cost_of(answer, await self._request_in_words(why, steps, attempts))
+
+    async def _request(
+        self, dialect: Dialect, steps: Sequence[Step], attempts: _Attempts
+    ) -> Completion:
+        hear = attempts.next() if attempts.on_delta else None
+        shown = self._shown(steps, attempts.steering)
+        fitted = self._fitted(dialect, steps, shown)
+        summary = await self._summary(shown, attempts.n) if fitted.truncated else None
+        if summary is not None and summary.words is not None:
+            fitted = self._fitted(dialect, steps, summary.applied(shown))
+        model = self._budgeted(attempts.n)
+        answer = dialect.read(await model.answer(fitted.question, hear))
+        if fitted.question.form is not None and answer.text and not answer.calls:
+            call = CallRequest("", FINISH, answer.text)
+            answer = replace(answer, calls=(call,), text=None)
+        answer = _renamed(answer, self.choice.aliases, described_tools(self.offers, dialect, steps))
+        answer = replace(answer, window=fitted.window)
+        return answer if summary is None else _with_summary(answer, summary)
+
+    def _budgeted(self, n: int, *, warns: bool = True) -> ChatModel:
+        """The model, asked for step `n` under a reservation. `warns`: show it low budgets."""
+        if self.reservations is None:
+            return self.model
+        return BudgetedModel(self.model, self.reservations, n, self.cost_model, warns)
+
+    async def _summary(self, shown: Sequence[ShownStep], n: int) -> Summary | None:
+        """A summary of the older steps, if that is the configured way of compressing them."""
+        context_budget = self.context_budget
+        if context_budget is None or context_budget.rules.compression != "summary":
+            return None
+        model = self._budgeted(n, warns=False)
+        return await summarise(model, shown, context_budget.rules, context_budget.writes)
+
+    async def _request_in_words(
+        self, why: str, steps: Sequence[Step], attempts: _Attempts
+    ) -> Completion:
+        self.choice.fall_back(why)
+        dialect = self.choice.current
+        answer = await self._request(dialect, steps, attempts)
+        notes = (f"{why}; asked again in {dialect.name}", *answer.notes)
+        return replace(answer, dialect=dialect.name, notes=notes)
+
+    def _may_fall_back(self, dialect: Dialect) -> bool:
+        return dialect.name == "native" and self.choice.may_fall_back
+
+    def _ignores_tools(self, dialect: Dialect, steps: Sequence[Step], answer: Completion) -> bool:
+        """Whether this is the second answer in a row without a call, where one is required."""
+        twice = bool(steps) and not steps[-1].calls and not answer.calls
+        return twice and self.choice.required and self._may_fall_back(dialect)
+
+    def _reminded(self, answer: Completion, dialect: Dialect) -> Completion:
+        """The first answer of a turn, with a note on why it was asked for in words."""
+        if self.choice.lesson is None or dialect.name == "native":
+            return answer
+        return replace(answer, notes=(f"{dialect.name}: {self.choice.lesson}", *answer.notes))
+
+
+def _shipped(dialect: DialectName, tools: Sequence[ToolSpec]) -> str:
+    return DIALECTS[dialect].instructions(tools)
+
+
+_IN_FORM = (
+    "There is no tool `finish` here: your answer is text, JSON of the form that is asked for."
+)
+
+
+def _renamed(answer: Completion, aliases: Aliases, tools: Iterable[ToolSpec]) -> Completion:
+    """The answer with aliases replaced by the tools' own names. An argument that the tool itself
+    defines is no alias, nor is one whose meaning is given as well.
+    """
+    names, fields = aliases.all_names, aliases.all_fields
+    if not answer.calls or not (names or fields):
+        return answer
+    known = {tool.name: tool.parameters.get("properties") for tool in tools}
+    calls: list[CallRequest] = []
+    for call in answer.calls:
+        name = names.get(call.name, call.name)
+        own = known.get(name)
+        given = _object(call.arguments)
+        if given is not None:
+            meant = {f: fields[f] for f in given if f in fields and fields[f] not in given}
+            if isinstance(own, dict):
+                meant = {alias: field for alias, field in meant.items() if alias not in own}
+            if meant:
+                renamed = {meant.get(field, field): value for field, value in given.items()}
+                call = replace(call, arguments=json.dumps(renamed, ensure_ascii=False))
+        calls.append(replace(call, name=name))
+    return replace(answer, calls=tuple(calls))
+
+
+def _object(arguments: str) -> dict[str, JsonValue] | None:
+    """The arguments; None: they do not parse, which is reported elsewhere."""
+    try:
+        return read_arguments(arguments)
+    except ValueError:
+        return None
+
+
+class _Attempts:
+    """Several requests for one answer (step `n`), with their attempts numbered consecutively."""
+
+    def __init__(self, on_delta: OnDelta | None, steering: Sequence[Steering], n: int):
+        self.on_delta, self.steering, self.n = on_delta, steering, n
+        self._last = 0
+
+    def next(self) -> OnDelta:
+        """The delta callback for another request, whose attempts follow the earlier ones."""
+        before = self._last
+
+        def count(delta: Delta) -> None:
+            self._last = before + delta.attempt
+            if self.on_delta is not None:
+                self.on_delta(replace(delta, attempt=self._last))
+
+        return count
+
+
+def _with_summary(answer: Completion, summary: Summary) -> Completion:
+    """The answer with the cost of the summary before it, and the summary as its marks."""
+    answer = _with_cost_of(summary.spent, answer)
+    words = () if summary.words is None else (summary.words,)
+    return replace(
+        answer,
+        discards=(*summary.discards, *answer.discards),
+        compresses=(*words, *answer.compresses),
+        notes=(summary.note, *answer.notes),
+    )
+
+
+def _with_cost_of(wasted: Completion, answer: Completion) -> Completion:
+    """The answer with the cost of another one that was of no use."""
+    known = [cost for cost in (wasted.cost_usd, answer.cost_usd) if cost is not None]
+    return replace(
+        answer,
+        tokens_in=wasted.tokens_in + answer.tokens_in,
+        tokens_out=wasted.tokens_out + answer.tokens_out,
+        cost_usd=sum(known) if known else None,
+    )
+
+
+# How a turn begins, and after which steps it asks a person: `begin_with` and `mode` of an agent.
+
+
+def first_tool(toolbox: Toolbox, begin_with: str | None) -> str | None:
+    """The tool that the turn must begin with; None if there is none, or it is absent at present."""
+    entry = toolbox.registry.get(begin_with) if begin_with is not None else None
+    return None if entry is None or entry.absent is not None else entry.name
+
+
+def initial_tools(toolbox: Toolbox, first: str | None) -> DescribeTools:
+    """Describes the tools; until the tool `first` was called, only that one."""
+    entry = toolbox.registry.get(first) if first is not None else None
+    if entry is None:
+        return toolbox.described
+    spec = entry.tool.spec
+    return lambda steps: toolbox.described(steps) if begun(steps) else (spec,)
+
+
+def quiet_tools(toolbox: Toolbox) -> frozenset[str]:
+    """Tools after which the mode `interactive` does not ask: harmless, or sending a message."""
+    return toolbox.speaking | {FINISH, SELECT, TIDY_STEPS}

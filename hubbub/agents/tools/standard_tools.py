@@ -1,0 +1,195 @@
+"""Tools that end or pause the work: finish, ask, decline, announce a plan.
+
+They write to the thread that woke the agent, whatever other tools it has; `finish` does if it has a
+message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed
+from hubbub.agents.tools.hub import HubCaller, hub_refusal
+from hubbub.agents.tools.schema import argument_errors, without_titles
+from hubbub.agents.turn.outbox import untrusted_mark
+from hubbub.errors import OperationError
+from hubbub.field_docs import Documented
+from hubbub.protocol.messages import Permission
+
+__all__ = [
+    "ASK_HUMAN",
+    "CHECK",
+    "DECLINE",
+    "FINISH",
+    "FORK",
+    "REPLY",
+    "SHOW_PLAN",
+    "SILENT_FINISH",
+    "WAIT_FOR",
+    "MessageTool",
+    "finish_tool",
+    "reply_tool",
+    "standard_tools",
+]
+
+FINISH, ASK_HUMAN, DECLINE = "finish", "ask_human", "decline"
+SHOW_PLAN, FORK = "show_plan", "fork"
+WAIT_FOR, CHECK = "wait_for", "check"
+"""For helpers in the background (`hubbub.agents.fork`)."""
+REPLY = "answer_asker"
+"""The final answer of a role; not offered to models."""
+
+Parsed = TypeVar("Parsed", bound=BaseModel)
+Words = Annotated[str, Field(min_length=1)]
+
+
+class _Arguments(Documented):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Question(_Arguments):
+    question: Words
+    """What you need to know, so that it can be understood without having seen your thoughts."""
+    options: tuple[Words, ...] = ()
+    """Answers to choose from, if there are some."""
+
+
+class _Refusal(_Arguments):
+    reason: Words
+    """Why, in a sentence; the one who asked reads it."""
+
+
+class _Plan(_Arguments):
+    plan: Words
+    """What you are going to do, step by step."""
+
+
+class _End(_Arguments):
+    message: str = ""
+    """Your answer to whoever wrote to you, if it is not sent yet. Left out: nothing is said."""
+    reason: str = ""
+    """Why you are done, for the record."""
+
+
+class _Reply(_Arguments):
+    text: Words
+    """What is said."""
+
+
+class MessageTool(Generic[Parsed]):
+    """A tool that sends one message to the thread that woke the agent."""
+
+    permission: Permission = "write"
+    confirm: Confirm = False
+    idempotent = True  # its message has a cid
+    ordered = True
+    speaks = True
+    timeout = None
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        model: type[Parsed],
+        text_of: Callable[[Parsed], str],
+        result: str,
+        to: HubCaller,
+    ):
+        """`text_of` makes the message from the arguments; `result` is the result for the model."""
+        self.name, self.spec, self._model = spec.name, spec, model
+        self._text_of, self._result, self._caller = text_of, result, to
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Send it. Raises `ToolFailed` for invalid arguments and when the hub refuses."""
+        try:
+            parsed = self._model.model_validate(arguments)
+        except ValidationError as exc:
+            raise ToolFailed(argument_errors(exc), error="invalid_arguments", retry=True) from exc
+        text = self._text_of(parsed)
+        if not text.strip():
+            return self._result  # only `finish` may be silent
+        try:
+            await self._caller.call(
+                "send_text_message",
+                cid=site.cid,
+                cause=site.turn,
+                to=site.thread_id,
+                text=text,
+                **untrusted_mark(site.untrusted),
+            )
+        except OperationError as exc:
+            raise hub_refusal(exc) from exc
+        return self._result
+
+
+def standard_tools(
+    caller: HubCaller,
+) -> tuple[MessageTool[_Question], MessageTool[_Refusal], MessageTool[_Plan]]:
+    """`ask_human`, `decline` and `show_plan`, sending through `caller`."""
+    ask = _spec(
+        ASK_HUMAN,
+        "Ask whoever wrote to you, when you cannot go on without knowing something. The question "
+        "is sent; the answer comes as a new message, later.",
+        _Question,
+    )
+    decline = _spec(
+        DECLINE, "Tell whoever wrote to you that you will not do it, and why.", _Refusal
+    )
+    plan = _spec(SHOW_PLAN, "Tell whoever wrote to you what you are about to do.", _Plan)
+    return (
+        MessageTool(ask, _Question, _question, _ASKED, caller),
+        MessageTool(
+            decline, _Refusal, lambda refusal: f"I decline: {refusal.reason}", _DECLINED, caller
+        ),
+        MessageTool(plan, _Plan, lambda arguments: arguments.plan, _SHOWN, caller),
+    )
+
+
+def finish_tool(caller: HubCaller) -> MessageTool[_End]:
+    """`finish`, which sends its message, if it has one, to the thread that woke the agent."""
+    spec = _spec(FINISH, "End this turn, with an answer or without one.", _End)
+    return MessageTool(spec, _End, lambda end: end.message, "finished", caller)
+
+
+SILENT_FINISH = ToolSpec(
+    FINISH,
+    "End this turn: you have done what there was to do, or there is nothing to do.",
+    {
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string", "description": "In a few words, why you are done."}
+        },
+        "required": ["reason"],
+        "additionalProperties": False,
+    },
+)
+"""`finish` without a message, for helpers and roles."""
+
+
+def reply_tool(caller: HubCaller) -> MessageTool[_Reply]:
+    """The tool with which roles answer in the thread that woke the agent."""
+    spec = _spec(REPLY, "Answer whoever wrote to you.", _Reply)
+    return MessageTool(spec, _Reply, lambda arguments: arguments.text, "sent", caller)
+
+
+_ASKED = (
+    "the question is sent; the answer will come as a new message in a later turn. Do what can be "
+    "done without it, then call finish"
+)
+_DECLINED = "the refusal is sent; call finish if nothing else is to be done"
+_SHOWN = "the plan is sent; go on with it"
+
+
+def _question(asked: _Question) -> str:
+    """The question with its options numbered."""
+    options = (f"{n}. {option}" for n, option in enumerate(asked.options, 1))
+    return "\n".join((asked.question, *options))
+
+
+@cache  # the schema is the slowest part of an agent's start
+def _spec(name: str, description: str, model: type[BaseModel]) -> ToolSpec:
+    return ToolSpec(name, description, without_titles(model.model_json_schema()))

@@ -1,0 +1,197 @@
+"""Turns that go on after a question: which turn an answer belongs to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from hubbub.agents.inbox import InboxThread, TurnPlan
+from hubbub.agents.models.base import CallRequest, Completion
+from hubbub.agents.turn.continuation import (
+    MOST_TURNS,
+    Continuation,
+    awaits_answer,
+    continued_steps,
+    had_effect,
+    waiting_reason,
+)
+from hubbub.agents.turn.loop import Command, End, Loop, LoopRules, RunTools
+from hubbub.agents.turn.steps import CallResult
+from hubbub.errors import OperationError
+from hubbub.ids import write_id
+from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.messages import Message
+from hubbub.protocol.turns import Outcome, Step, ToolCallRecord, Turn, TurnEnd, TurnStart
+from tests.unit.agents.builders import ME, answered, message
+
+THREAD = "dm.alice.bot"
+ASKED = waiting_reason({"question": "which?"})
+
+
+def turn(
+    id: str,
+    *steps: Step,
+    reason: str = ASKED,
+    woken: str = "m1",
+    outcome: Outcome = "finished",
+    continues: str | None = None,
+) -> Turn:
+    return Turn(
+        start=TurnStart(id=id, thread_id=THREAD, messages=(woken,), continues=continues),
+        agent=ME,
+        started_at=datetime(2025, 1, 1, tzinfo=UTC),
+        steps=steps,
+        end=TurnEnd(id=id, outcome=outcome, reason=reason),
+    )
+
+
+def step(n: int) -> Step:
+    return Step(n=n)
+
+
+def question_step(n: int, error: str | None = None) -> Step:
+    """A question of the runtime's own, which has been sent unless there is an error."""
+    asked = ToolCallRecord(id="ask", name="ask_human", arguments={}, result="r", error=error)
+    return Step(n=n, calls=(asked,), made="ask")
+
+
+def asks(seq: int, turn: str) -> Message:
+    """A question of the agent's own."""
+    return message(seq, ME, thread=THREAD, kind="agent", cause=turn)
+
+
+def plan(*incoming: Message) -> TurnPlan:
+    return TurnPlan("bot-m9", THREAD, incoming, ("direct",) * len(incoming), True)
+
+
+async def found(turns: dict[str, Turn], *before: Message, sender: str = "alice") -> Continuation:
+    async def read(id: str) -> Turn:
+        if id not in turns:
+            raise OperationError(ErrorCode.UNKNOWN_TURN, "no such turn")
+        return turns[id]
+
+    thread = InboxThread(THREAD, (*before, message(9, sender, thread=THREAD)))
+    return await continued_steps(thread, plan(message(9, sender, thread=THREAD)), ME, read)
+
+
+WOKEN = message(1, thread=THREAD)
+ONE = {"bot-m1": turn("bot-m1", step(1), question_step(2))}
+
+
+async def test_a_chain_of_questions_is_followed_to_its_beginning_and_has_an_end() -> None:
+    third = message(3, thread=THREAD)
+    before = (WOKEN, asks(2, "bot-m1"), third)
+    asked = ONE | {
+        "bot-m3": turn("bot-m3", step(3), question_step(4), woken="m3", continues="bot-m1")
+    }
+    earlier = await found(asked, *before, asks(4, "bot-m3"))
+    assert ([s.n for s in earlier.steps], earlier.turn) == ([1, 2, 3, 4], "bot-m3")
+    answered = ONE | {"bot-m3": turn("bot-m3", step(3), woken="m3", continues="bot-m1")}
+    assert await found(answered, *before) == Continuation(), "an answer is taken up once"
+    circle = {"bot-m1": turn("bot-m1", question_step(1), continues="bot-m1")}
+    assert len((await found(circle, *before[:2])).steps) == MOST_TURNS
+
+
+async def test_after_a_turn_that_failed_the_next_one_goes_on_with_what_it_did() -> None:
+    failed = turn(
+        "bot-m4", step(3), woken="m4", continues="bot-m1", outcome="model_error", reason="503"
+    )
+    aside = message(3, thread=THREAD)  # woke nobody
+    again = message(4, thread=THREAD)
+    earlier = await found(ONE | {"bot-m4": failed}, WOKEN, asks(2, "bot-m1"), aside, again)
+    assert ([s.n for s in earlier.steps], earlier.turn) == ([1, 2, 3], "bot-m4")
+
+
+async def test_what_nobody_waits_for_is_new_work() -> None:
+    asked = [WOKEN, asks(2, "bot-m1")]
+    cases: list[tuple[dict[str, Turn], list[Message]]] = [
+        (ONE, [WOKEN]),  # the agent has said nothing
+        ({}, asked),  # the record is no more
+        ({"bot-m1": turn("bot-m1", reason="done")}, asked),
+        # The words alone say nothing: a model may choose them as the reason to finish.
+        ({"bot-m1": turn("bot-m1", step(1), reason=ASKED)}, asked),
+        ({"bot-m1": turn("bot-m1", question_step(1, error="hop_limit"))}, asked),
+        ({"bot-m1": turn("bot-m1", question_step(1), outcome="timeout")}, asked),
+        (ONE, [WOKEN, asks(2, "m1")]),  # said outside a turn
+        (ONE, [WOKEN, asks(2, "other-m1")]),
+    ]
+    for turns, before in cases:
+        assert await found(turns, *before) == Continuation()
+    assert await found(ONE, *asked, sender="carol") == Continuation(), (
+        "only who was asked can answer"
+    )
+    assert (await found(ONE, asked[1], sender="carol")).turn == "bot-m1", "who was is forgotten"
+
+
+# The mode `interactive` --------------------------------------------------------------------------
+
+QUIET = frozenset({"say", "finish", "ask_human"})
+INTERACTIVE = LoopRules(quiet=QUIET, speaking=frozenset({"say", "ask_human"}), max_steps=3)
+
+
+@pytest.mark.behaviour("I-15")
+async def test_results_of_a_tool_come_from_who_brought_it_and_not_from_others_there() -> None:
+    def brought(seq: int, sender: str, output: str) -> Message:
+        content = {"external_results": [{"id": write_id("bot-m1", 1, 0), "output": output}]}
+        return message(seq, sender, thread=THREAD).model_copy(update={"content": content})
+
+    handed = ToolCallRecord(
+        id="c", name="get_weather", arguments={}, result="handed over", external=True
+    )
+    asked = turn("bot-m1", Step(n=1, calls=(handed,)))
+
+    async def read(id: str) -> Turn:
+        if id != "bot-m1":
+            raise OperationError(ErrorCode.UNKNOWN_TURN, "no such turn")
+        return asked
+
+    for meddles in ((), (brought(4, "carol", "a lie"),), (brought(10, "carol", "a lie"),)):
+        answers = sorted((brought(9, "alice", "rain"), *meddles), key=lambda m: m.seq)
+        thread = InboxThread(THREAD, (WOKEN, asks(2, "bot-m1"), *answers))
+        incoming = plan(*(m for m in answers if m.seq > 8))
+        earlier = await continued_steps(thread, incoming, ME, read)
+        assert [c.result for s in earlier.steps for c in s.calls] == ["rain"]
+
+
+def calls(*names: str, error: str | None = None) -> Step:
+    made = (ToolCallRecord(id=n, name=n, arguments={}, result="r", error=error) for n in names)
+    return Step(n=1, calls=tuple(made))
+
+
+def test_a_person_is_asked_after_what_did_something() -> None:
+    for made, asked in [
+        (calls("work"), True), (calls("work", "say"), True), (calls("work", error="timeout"), True),
+        (calls("say"), False), (calls("finish"), False), (calls("work", "ask_human"), False),
+        (calls("work", error="invalid_arguments"), False),
+        (calls("work", error="unknown_tool"), False), (calls("work", error="not_first"), False),
+    ]:  # fmt: skip
+        assert had_effect(made, QUIET) is asked, made
+
+
+def answer(*names: str) -> Completion:
+    return Completion(calls=tuple(CallRequest(n, n, "{}") for n in names))
+
+
+def ran(loop: Loop, run: Command, error: str | None = None) -> list[Command]:
+    assert isinstance(run, RunTools)
+    return loop.ran([CallResult(c.id, "too far" if error else "ok", error) for c in run.calls])
+
+
+def interactive() -> tuple[Loop, list[Command]]:
+    """A loop whose first call has run, and what it commands then."""
+    loop = Loop(INTERACTIVE, ["work", "ask_human"])
+    loop.start()
+    ran(loop, answered(loop, answer("work"))[-1])
+    return loop, answered(loop, answer())  # without words of its own for the question
+
+
+def test_a_question_that_cannot_be_sent_ends_the_turn() -> None:
+    loop, (*_, asking) = interactive()
+    end = ran(loop, asking, "hop_limit")[-1]
+    assert isinstance(end, End)
+    assert end.outcome == "cancelled"
+    assert "ask_human failed: too far" in end.reason
+    assert not awaits_answer(loop.steps)
+    # A process that takes the turn up again ends it as well: nobody has said that it may go on.
+    assert Loop(INTERACTIVE, ["work", "ask_human"], loop.steps).start() == [end]

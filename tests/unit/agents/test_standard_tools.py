@@ -1,0 +1,147 @@
+"""What an agent can always do, and what it can leave out of what it is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from pydantic import JsonValue
+
+from hubbub.agents.dialects.base import with_step_marks
+from hubbub.agents.dialects.text_dialect import TextDialect
+from hubbub.agents.models.base import CallRequest, Completion
+from hubbub.agents.prompt_client import DIALECTS, callable_names, described_tools
+from hubbub.agents.tools.call_runner import ToolPolicy
+from hubbub.agents.tools.standard_tools import standard_tools
+from hubbub.agents.tools.tidy_steps import TidySteps
+from hubbub.agents.tools.toolbox import Toolbox
+from hubbub.errors import OperationError
+from hubbub.ids import write_id
+from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+from tests.unit.agents.calling import Telephone
+
+
+def box(phone: Telephone | None = None, tool_policy: ToolPolicy | None = None) -> Toolbox:
+    return Toolbox([], tool_policy, always=(*standard_tools(phone or Telephone()), TidySteps()))
+
+
+async def run(
+    tools: Toolbox, name: str, arguments: Mapping[str, JsonValue], n: int = 1
+) -> tuple[str, str | None]:
+    """The result of a call in step `n`, and the kind of its failure."""
+    made = [ToolCallRecord(id="c", name=name, arguments=dict(arguments))]
+    (result,) = await tools.run("bot-m1", n, made, made, thread_id="dm.ann.bot")
+    return result.result, result.error
+
+
+def steps(count: int) -> list[Step]:
+    call = ToolCallRecord(id="c", name="look", arguments={}, result="seen")
+    return [Step(n=n, calls=(call,)) for n in range(1, count + 1)]
+
+
+@pytest.mark.behaviour("A-19")
+class TestWaysOut:
+    async def test_they_speak_once_in_the_thread_that_woke_the_agent_in_every_mode(self) -> None:
+        cases: list[tuple[str, dict[str, JsonValue], str]] = [
+            (
+                "ask_human",
+                {"question": "Which?", "options": ["red", "blue"]},
+                "Which?\n1. red\n2. blue",
+            ),
+            ("ask_human", {"question": "Why?"}, "Why?"),
+            ("decline", {"reason": "not my job"}, "I decline: not my job"),
+            ("show_plan", {"plan": "First look."}, "First look."),
+        ]
+        for name, arguments, text in cases:
+            phone = Telephone()
+            told, error = await run(box(phone), name, arguments)
+            assert error is None
+            assert "sent" in told
+            said: dict[str, JsonValue] = {"to": "dm.ann.bot", "text": text}
+            assert phone.asked == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", said)]
+        tools = box()
+        assert tools.speaking == {"ask_human", "decline", "show_plan"}
+        tools = box(tool_policy=ToolPolicy(mode="read_only"))
+        assert {"ask_human", "decline", "finish"} <= {spec.name for spec in tools.specs}
+
+    async def test_wrong_arguments_and_a_refusal_of_the_hub_are_told(self) -> None:
+        cases: list[dict[str, JsonValue]] = [
+            {},
+            {"question": ""},
+            {"question": "?", "options": "a"},
+        ]
+        for wrong in cases:
+            phone = Telephone()
+            _, error = await run(box(phone), "ask_human", wrong)
+            assert error == "invalid_arguments"
+            assert phone.asked == []
+        phone = Telephone(OperationError("hop_limit", "too far"))
+        told, error = await run(box(phone), "decline", {"reason": "x"})
+        assert (error, json.loads(told)["message"]) == ("hop_limit", "too far")
+
+    @pytest.mark.behaviour("K-3")
+    async def test_those_that_are_disabled_are_nowhere(self) -> None:
+        for name in ["ask_human", "decline", "show_plan", "tidy_steps"]:
+            tools = box(tool_policy=ToolPolicy(disabled=frozenset({name})))
+            assert name not in tools.names
+            assert name not in {spec.name for spec in tools.specs}
+            assert name not in tools.speaking
+            assert name not in tools.for_turn().registry.near(name)
+            assert (await run(tools, name, {}))[1] == "unknown_tool"
+        dialect = DIALECTS["final_output"]
+        assert isinstance(dialect, TextDialect)
+        assert "AskUser" in dialect.instructions(described_tools(box().described, dialect, ()))
+        tools = box(tool_policy=ToolPolicy(disabled=frozenset({"ask_human"})))
+        assert "AskUser" not in dialect.instructions(described_tools(tools.described, dialect, ()))
+
+    def test_a_dialect_leaves_out_what_it_has_other_means_for(self) -> None:
+        for name, hidden in [
+            ("native", "show_plan"),
+            ("tool_call", "show_plan"),
+            ("final_output", "tidy_steps"),
+        ]:
+            dialect = next(d for d in DIALECTS.values() if d.name == name)
+            names = callable_names(box(), dialect)
+            assert hidden not in names
+            assert {"ask_human", "decline", "finish"} <= set(names)
+            question = dialect.question(
+                "s", "p", [], described_tools(box().described, dialect, steps(9))
+            )
+            assert hidden not in {spec.name for spec in question.tools}
+            assert f'"{hidden}"' not in str(question.messages)
+
+
+@pytest.mark.behaviour("A-20")
+class TestTidying:
+    def test_it_is_offered_when_there_are_more_than_five_steps(self) -> None:
+        native = DIALECTS["native"]
+        assert "tidy_steps" not in {
+            s.name for s in described_tools(box().described, native, steps(5))
+        }
+        (spec,) = (
+            s for s in described_tools(box().described, native, steps(7)) if s.name == "tidy_steps"
+        )
+        assert spec.description.endswith("Steps so far: 1 look; 2 look.")
+
+    async def test_it_says_what_was_marked_and_refuses_what_is_not_there(self) -> None:
+        shorter: JsonValue = [{"step": 2, "text": "nothing"}]
+        assert await run(box(), "tidy_steps", {"discard": [1], "compress": shorter}, 7) == (
+            "2 steps marked",
+            None,
+        )
+        cases: list[dict[str, JsonValue]] = [
+            {"discard": [7]}, {"discard": ["x"]}, {"discard": [0]}, {"compress": [{"step": 1}]},
+        ]  # fmt: skip
+        for wrong in cases:
+            _, error = await run(box(), "tidy_steps", wrong, 7)
+            assert error == "invalid_arguments"
+
+    def test_its_arguments_become_the_marks_of_the_step_if_they_validate(self) -> None:
+        given = {"discard": [1], "compress": [{"step": 2, "text": "two"}]}
+        answer = Completion(calls=(CallRequest("c", "tidy_steps", json.dumps(given)),))
+        for dialect in (DIALECTS["native"], DIALECTS["tool_call"]):
+            read = dialect.read(answer)
+            assert (read.discards, read.compresses) == ((1,), (Compressed(n=2, text="two"),))
+        answer = Completion(calls=(CallRequest("c", "tidy_steps", '{"discard": ["x"]}'),))
+        assert with_step_marks(answer).discards == ()
