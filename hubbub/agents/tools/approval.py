@@ -52,7 +52,7 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """The call may run with these arguments, which may be changed and are validated again."""
+    """The call may run with these arguments, perhaps changed by the person; they are validated."""
 
     arguments: Mapping[str, JsonValue]
     start: Callable[[], Awaitable[None]] | None = None

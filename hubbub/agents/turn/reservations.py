@@ -256,7 +256,7 @@ def outcome_of(exc: ModelError) -> Outcome:
 def _refusal(exc: OperationError) -> ModelError:
     if exc.code == ErrorCode.BUDGET_EXHAUSTED:
         return BudgetExhausted(exc.message)
-    return ModelError(f"the hub gives no leave to ask the model: {exc.message}")
+    return ModelError(f"the hub does not let the agent ask the model: {exc.message}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,7 +248,7 @@ async def test_a_question_without_leave_is_not_asked(desk: Desk) -> None:
         await asking
     asking = desk.ask()
     await desk.bank.refuse(ErrorCode.UNKNOWN_TURN, "there is no such turn")
-    with pytest.raises(ModelError, match="no leave to ask the model: there is no such turn"):
+    with pytest.raises(ModelError, match="not let the agent ask the model: there is no such turn"):
         await asking
     assert not desk.inner.questions
 
