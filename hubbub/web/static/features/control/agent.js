@@ -1,4 +1,5 @@
-// In an agent's panel: stop it, speak for it, and what reaches it while one does.
+// In the panels of an agent and of a turn that runs: stop it, speak for it, what reaches it while one does,
+// what it waits for.
 import { firstWords } from "../../core/messages.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -6,6 +7,7 @@ import { Moment } from "../../parts/moment.js";
 import { activityOf } from "../../parts/presence.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
+import { ApprovalCards } from "./approval-card.js";
 import { SpokenFor, StoppedNote } from "./banners.js";
 import { takeOver } from "./deeds.js";
 
@@ -51,5 +53,18 @@ function Heard({ app, agent }) {
           <span class="item-text" dir="auto">${firstWords(message, 200)}</span>
         </a></li>`)}
     </ul></div>
+  `;
+}
+
+export function TurnControls({ app, id }) {
+  const { control, activities } = app.state;
+  const asked = control.askedBy(id);
+  const all = [...activities.value.values()].flatMap((threads) => [...threads]);
+  const doing = all.find(([, { turn }]) => turn === id);
+  const stop = () => app.run("stop", { thread: doing?.[0] ?? null, turn: id });
+  return html`
+    <${ApprovalCards} app=${app} approvals=${asked} />
+    <div class="buttons"><button type="button" class="danger" onClick=${stop}>
+      <${Icon} name="stop" size=${16} />${t.control.stop}</button></div>
   `;
 }

@@ -6,8 +6,7 @@ import { Avatar } from "../../parts/avatar.js";
 import { Moment } from "../../parts/moment.js";
 import { TurnLink } from "../../parts/turn-link.js";
 import { later } from "../../texts-later.js";
-import { Arguments, changedNames } from "./arguments.js";
-import { Changes } from "./changes.js";
+import { Arguments, changedNames, Changes } from "./arguments.js";
 import { Deciding } from "./deciding.js";
 import { Remaining, useRemaining } from "./remaining.js";
 

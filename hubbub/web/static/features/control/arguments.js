@@ -1,6 +1,8 @@
-// The arguments of a call, to be read by somebody who answers for them: exactly what would be sent.
+// The arguments of a call, to be read by somebody who answers for them: exactly what would be sent, and
+// what somebody has changed of it.
 import { html } from "../../core/ui.js";
 import { AsJson } from "../../parts/as-json.js";
+import { diffLines, folded } from "../../parts/diff.js";
 import { later } from "../../texts-later.js";
 
 /** Each by its name, text as it is, the rest as JSON. */
@@ -43,4 +45,24 @@ export function isRounded(value) {
 export function changedNames(before, after) {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
+}
+
+/** Before and after. */
+export function Changes({ before, after }) {
+  const names = changedNames(before, after);
+  if (!names.length) return html`<p class="quiet small">${later.approvals.unchanged}</p>`;
+  return html`<dl class="changes" aria-label=${later.approvals.changes}>
+    ${names.map((name) => html`<div key=${name}><dt>${seen(name)}</dt>
+      <dd><${Change} before=${written(before[name])} after=${written(after[name])} /></dd></div>`)}
+  </dl>`;
+}
+
+const written = (value) => (value === undefined ? "" : seen(typeof value === "string" ? value : JSON.stringify(value, null, 2)));
+
+function Change({ before, after }) {
+  return folded(diffLines(before, after)).map(({ kind, line, lines }, n) => {
+    if (kind === "gap") return html`<span class="quiet" key=${n}>${later.approvals.equalLines(lines.length)}</span>`;
+    if (kind === "out") return line && html`<del key=${n}>${line}</del>`;
+    return kind === "in" ? line && html`<ins key=${n}>${line}</ins>` : html`<span key=${n}>${line}</span>`;
+  });
 }

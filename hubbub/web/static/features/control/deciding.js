@@ -5,8 +5,7 @@ import { Icon } from "../../parts/icon.js";
 import { useWork } from "../../parts/work.js";
 import { later } from "../../texts-later.js";
 import { ArgumentForm } from "./argument-form.js";
-import { Arguments, changedNames, isRounded, seen } from "./arguments.js";
-import { Changes } from "./changes.js";
+import { Arguments, changedNames, Changes, isRounded, seen } from "./arguments.js";
 
 const words = later.approvals;
 const MOST_ROWS = 18;

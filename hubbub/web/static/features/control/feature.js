@@ -21,7 +21,7 @@ const Work = part(() => import("./work.js"), "Work");
 const StopDialog = part(() => import("./stop-dialog.js"), "StopDialog");
 const InCharge = part(() => import("./overview.js"), "InCharge");
 const AgentControls = part(() => import("./agent.js"), "AgentControls");
-const TurnControls = part(() => import("./turn.js"), "TurnControls");
+const TurnControls = part(() => import("./agent.js"), "TurnControls");
 const Spending = part(() => import("./spending.js"), "Spending");
 const Costs = part(() => import("./costs.js"), "Costs");
 const SpokenBy = part(() => import("./marks.js"), "SpokenBy");

@@ -7,7 +7,7 @@ import { Store } from "./store.js";
 import { words } from "./texts.js";
 
 const Chips = lazy(() => import("./chips.js").then((module) => module.Chips), "labels.css");
-const Rename = lazy(() => import("./rename.js").then((module) => module.Rename));
+const Rename = lazy(() => import("./chips.js").then((module) => module.Rename));
 
 export default function labels(app) {
   const store = new Store(app);

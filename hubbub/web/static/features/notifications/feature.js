@@ -3,7 +3,6 @@ import { effect, html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 import { Notifier } from "./notifier.js";
-import { waiting } from "./waiting.js";
 
 export default function notifications(app) {
   const notifier = new Notifier(app);
@@ -53,4 +52,14 @@ function showDot(shown) {
   const link = document.querySelector("link[rel=icon]");
   const wanted = link.href.replace(/icon(?:-dot)?\.svg$/, shown ? "icon-dot.svg" : "icon.svg");
   if (link.href !== wanted) link.href = wanted;
+}
+
+/** What is meant for the reader: mentions and direct messages not read, approvals not decided. */
+function waiting(state) {
+  let count = state.control.waiting.value.length;
+  for (const thread of state.threads.value.values()) {
+    const calls = thread.kind === "direct" && state.choiceIn(thread.id) !== "muted";
+    count += calls ? thread.unread.value : thread.unreadMentions.value;
+  }
+  return count;
 }
