@@ -83,6 +83,14 @@ class Cluster:
         assert "Traceback" not in err.decode()
         return out.decode()
 
+    async def command(self, *args: str) -> str:
+        """What `hubbub cluster ...` prints."""
+        process = await start("cluster", *args, "--cluster", self.url)
+        async with asyncio.timeout(WITHIN_S):
+            out, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
+        return out.decode()
+
     async def gateway(self, network: str, name: str) -> str:
         """Start a gateway; its URL."""
         hubs = ",".join(self.addresses(network))

@@ -17,7 +17,6 @@ import pytest
 
 from hubbub.app.cluster import Status
 from tests.cluster.nodes import WITHIN_S, Cluster, Talk
-from tests.e2e.test_up import hubbub
 from tests.postgres_server import PostgresServer, running_postgres
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3 * WITHIN_S)]
@@ -102,14 +101,14 @@ async def test_a_node_is_drained_and_restarted_and_its_networks_come_back(
     async with running(folder, server, SOME) as cluster:
         before = owners(await cluster.status())
         async with talking(cluster, list(cluster.ports)) as talks, _load(talks):
-            await hubbub("cluster", "drain", "n1", "--cluster", cluster.url)
+            await cluster.command("drain", "n1")
             seen = await cluster.status()
             assert seen.nodes[0].networks == []
             assert seen.nodes[0].drained
             cluster.process("n1").terminate()
             assert "runs here no more" not in await cluster.ended("n1")
             await cluster.start("n1")
-            await hubbub("cluster", "undrain", "n1", "--cluster", cluster.url)
+            await cluster.command("undrain", "n1")
             assert owners(await cluster.settled()) == before
             cluster.process("n3").terminate()  # without a drain
             await cluster.ended("n3")
@@ -126,11 +125,11 @@ async def test_a_network_moves_under_load_and_sockets_at_gateways_stay_open(
         async with talk.joined():
             async with _load([talk]):
                 for node in ("n1", "n2", "n3", "n1"):
-                    await hubbub("cluster", "move", "net0", node, "--cluster", cluster.url)
+                    await cluster.command("move", "net0", node)
                     seen = await cluster.until(lambda seen: seen.networks[0].gateways != [])
                     assert owners(seen)["net0"] == node
                     await talk.ledger.more_acks(20)
-                await hubbub("cluster", "move", "net0", "--anywhere", "--cluster", cluster.url)
+                await cluster.command("move", "net0", "--anywhere")
             await talk.check(cluster)
         assert talk.ledger.disconnects == 0
         owner = owners(await cluster.status())["net0"]
@@ -143,7 +142,7 @@ async def test_a_network_moves_under_load_and_sockets_at_gateways_stay_open(
         assert held["hubbub_gateway_linked", "g1"] == 1
         assert held["hubbub_gateway_owner_changes_total", "g1"] >= 4
         assert held["hubbub_gateway_entries_total", "g1"] > 0
-        told = json.loads(await hubbub("cluster", "status", "--json", "--cluster", cluster.url))
+        told = json.loads(await cluster.command("status", "--json"))
         assert told["networks"][0]["gateways"] == ["g1", "g2"]
         assert told["networks"][0]["moved_to"] is None
 
@@ -185,7 +184,7 @@ async def test_a_name_is_one_nodes_and_a_node_says_so(folder: Path, server: Post
     async with running(folder, server, 1) as cluster:
         again = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "hubbub", "node", str(folder / "networks"), "--name", "n1"),
-            *("--listen", "127.0.0.4", "--cluster", cluster.url),
+            *("--listen", "127.0.0.4"),
             stderr=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(WITHIN_S):
