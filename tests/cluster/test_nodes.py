@@ -184,7 +184,7 @@ async def test_a_name_is_one_nodes_and_a_node_says_so(folder: Path, server: Post
     async with running(folder, server, 1) as cluster:
         again = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "hubbub", "node", str(folder / "networks"), "--name", "n1"),
-            *("--listen", "127.0.0.4"),
+            *("--listen", "127.0.0.4", "--cluster", cluster.url),
             stderr=asyncio.subprocess.PIPE,
         )
         async with asyncio.timeout(WITHIN_S):
