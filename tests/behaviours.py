@@ -477,7 +477,7 @@ RELIABILITY = {
     "R-17": "A gateway that dies, stands still or stops is a reconnect, and nothing else.",
     "R-18": "What a node that died had is served by the others; nothing is lost or twice.",
     "R-19": "Networks are moved, and nodes drained, under load; nothing is lost or twice.",
-    "R-20": "A node that stood still writes nothing; a Postgres that was away moves no network.",
+    "R-20": "A node that stood still writes nothing; a Postgres that was killed loses nothing.",
     "R-21": "A Postgres that dies, or is out of reach, delays; budgets and approvals stay whole.",
 }
 
