@@ -167,14 +167,17 @@ async def test_a_node_that_stood_still_writes_nothing_and_gets_its_share_again(
 async def test_a_postgres_that_is_killed_loses_nothing_and_all_networks_are_served_again(
     folder: Path, server: PostgresServer
 ) -> None:
-    async with running(folder, server, SOME) as cluster:
-        async with talking(cluster, list(cluster.ports)) as talks, _load(talks):
-            await talks[0].ledger.more_acks(10)
-            await asyncio.to_thread(server.kill)
-            await asyncio.to_thread(server.start)
-            for talk in talks:
-                await talk.ledger.more_acks(10)
-            await cluster.settled()
+    async with (
+        running(folder, server, SOME) as cluster,
+        talking(cluster, list(cluster.ports)) as talks,
+        _load(talks),
+    ):
+        await talks[0].ledger.more_acks(10)
+        await asyncio.to_thread(server.kill)
+        await asyncio.to_thread(server.start)
+        for talk in talks:
+            await talk.ledger.more_acks(10)
+        await cluster.settled()
 
 
 async def test_a_name_is_one_nodes_and_a_node_says_so(folder: Path, server: PostgresServer) -> None:
