@@ -1,7 +1,7 @@
 """An agent that asks a model, in a process of its own.
 
-`python -m benchmarks.agent_process <hub port> <model's base URL> <name>`; prints `{"port": 0}` when
-it has joined. Ends on SIGTERM.
+`python -m benchmarks.agent_process <hub port> <model's base URL> <name>`; prints
+`{"ports": [0]}` when it has joined. Ends on SIGTERM.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def main(hub_port: str, base_url: str, name: str) -> None:
     async with Client(transport, name, token=token_of(name), turns=True) as client:
         work = asyncio.create_task(run_agent(config, name, client, Path.cwd(), models))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
-        print(json.dumps({"port": 0}), flush=True)
+        print(json.dumps({"ports": [0]}), flush=True)
         with contextlib.suppress(asyncio.CancelledError):
             await work
 

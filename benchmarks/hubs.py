@@ -22,6 +22,7 @@ __all__ = ["filled_store", "hub", "pair_names", "start_hub", "write_config"]
 
 UNLIMITED = 1_000_000_000
 """Calls per second and burst: the limiter counts, but does not stop the load."""
+MOST_CONNECTIONS = 15_000
 MODS: Sequence[JsonValue] = [{"moderation": {"max_length": 20_000}}]
 """Of the hubs to be measured, unless the mods are what is measured. The config of `hubbub init` has
 none; this one reads every text."""
@@ -32,6 +33,8 @@ def write_config(
     mods: Sequence[JsonValue] = MODS,
     url: str | None = None,
     gateway_token: str | None = None,
+    *,
+    agents: bool = True,
 ) -> Path:
     """The network that `hubbub init` writes, on `store` (or the store at `url`, its files beside
     `store`), with these mods; JSON is YAML.
@@ -44,11 +47,18 @@ def write_config(
         "listen": "127.0.0.1:0",
         "store": url or f"sqlite:{store}",
         "auth": "tokens",
-        "limits": {"calls_per_second": UNLIMITED, "burst": UNLIMITED},
+        "limits": {
+            "calls_per_second": UNLIMITED,
+            "burst": UNLIMITED,
+            "connections": MOST_CONNECTIONS,
+            "strangers": MOST_CONNECTIONS,
+        },
         # Two agents that write to each other all the time are what it is about.
         "wake": {"loop_limit": {"enabled": False}},
         "breaker": {"enabled": False},
     }
+    if not agents:
+        del config["agents"]
     if gateway_token is not None:
         config["network"]["gateway_token"] = gateway_token
     config["mods"] = list(mods)
@@ -98,7 +108,7 @@ async def start_hub(
     gateway_token: str | None = None,
 ) -> AsyncIterator[Server]:
     """The same on a store that is there already."""
-    config = write_config(store, mods, url, gateway_token)
+    config = write_config(store, mods, url, gateway_token, agents=not bare)
     starting = start("benchmarks.hub_process", str(config)) if bare else start_network(config)
     async with starting as server:
         yield server

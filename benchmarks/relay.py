@@ -5,7 +5,7 @@
 
 Coroutines as the library's documentation shows them, on asyncio's own loop, without compression.
 Nothing is parsed and nothing is stored. Run as a process: `python -m benchmarks.relay` prints
-`{"port": n}` and serves until it is terminated.
+`{"ports": [n]}` and serves until it is terminated.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def main() -> None:
     relay = Relay()
     async with serve(relay.handle, "127.0.0.1", 0, compression=None) as server:
         port = next(iter(server.sockets)).getsockname()[1]
-        print(json.dumps({"port": port}), flush=True)
+        print(json.dumps({"ports": [port]}), flush=True)
         await asyncio.get_running_loop().create_future()
 
 

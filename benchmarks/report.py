@@ -19,8 +19,6 @@ from benchmarks.figures import Figure
 
 __all__ = ["machine", "markdown", "print_table", "write_into", "write_json"]
 
-START, END = "<!-- bench:start -->", "<!-- bench:end -->"
-
 PACKAGES = ("hubbub", "websockets", "uvloop", "aiosqlite", "pydantic", "openai", "jinja2")
 
 
@@ -82,13 +80,14 @@ def markdown(figures: Sequence[Figure], notes: Sequence[str]) -> str:
     return "\n".join([*lines, "", made_on, *(f"Note: {note}." for note in notes)])
 
 
-def write_into(page: Path, table: str) -> None:
+def write_into(page: Path, table: str, name: str = "bench") -> None:
     """Replace what stands between the markers of a page. Raises ValueError if it has none."""
-    before, start, rest = page.read_text(encoding="utf-8").partition(START)
-    _, end, after = rest.partition(END)
+    first, last = f"<!-- {name}:start -->", f"<!-- {name}:end -->"
+    before, start, rest = page.read_text(encoding="utf-8").partition(first)
+    _, end, after = rest.partition(last)
     if not start or not end:
-        raise ValueError(f"{page} has no {START} … {END}")
-    page.write_text(f"{before}{START}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+        raise ValueError(f"{page} has no {first} … {last}")
+    page.write_text(f"{before}{first}\n\n{table}\n\n{last}{after}", encoding="utf-8")
 
 
 def write_json(

@@ -24,7 +24,7 @@ __all__ = [
     "start_network",
 ]
 
-START_S = 60.0
+START_S = 600.0  # on a machine that does much else
 STOP_S = 20.0
 _ADDRESS = re.compile(rb"ws://127\.0\.0\.1:(\d+)")
 
@@ -32,8 +32,8 @@ _ADDRESS = re.compile(rb"ws://127\.0\.0\.1:(\d+)")
 class Server:
     """A running server process."""
 
-    def __init__(self, process: Process, port: int):
-        self.port = port
+    def __init__(self, process: Process, port: int, *others: int):
+        self.port, self.ports = port, (port, *others)
         self.pid = process.pid
         self._process = process
 
@@ -77,7 +77,7 @@ def rss_kib(status: str) -> int:
 
 @asynccontextmanager
 async def start(module: str, *arguments: str) -> AsyncIterator[Server]:
-    """`python -m module arguments…` as a server; it prints `{"port": n}` when it listens.
+    """`python -m module arguments…` as a server; it prints `{"ports": [n, ...]}` when it listens.
 
     Raises RuntimeError if it ends or keeps silent instead. What it writes to stderr is shown.
     """
@@ -85,7 +85,7 @@ async def start(module: str, *arguments: str) -> AsyncIterator[Server]:
         line = await asyncio.wait_for(output.readline(), START_S)
         if not line:
             raise RuntimeError(f"{module} ended with {await process.wait()} before it listened")
-        yield Server(process, json.loads(line)["port"])
+        yield Server(process, *json.loads(line)["ports"])
 
 
 @asynccontextmanager

@@ -20,7 +20,9 @@ __all__ = [
     "hub_fan",
     "hub_lane",
     "hub_pairs",
+    "hub_sender",
     "opened_side",
+    "receive_events",
     "relay_fan",
     "relay_pairs",
     "token_of",
@@ -108,7 +110,8 @@ def _receive_plain(lane: Lane, socket: Socket, number: int) -> None:
     socket.receive = receive
 
 
-def _receive_events(lane: Lane, socket: Socket, number: int) -> None:
+def receive_events(lane: Lane, socket: Socket, number: int) -> None:
+    """Let the socket be receiver `number` of the lane, at the hub."""
     acknowledger = _Acknowledger(socket)
 
     def receive(frame: bytes) -> None:
@@ -183,8 +186,8 @@ async def hub_fan(server: Server, receivers: int) -> AsyncIterator[Side]:
     async with opened_side(server) as side:
         lane = Lane(receivers, answers=True, clock=time.perf_counter)
         for number in range(receivers):
-            _receive_events(lane, await side.join(f"b{number}"), number)
-        await _hub_sender(side, lane, "a0", broadcast(side.run))
+            receive_events(lane, await side.join(f"b{number}"), number)
+        await hub_sender(side, lane, "a0", broadcast(side.run))
         side.lanes.append(lane)
         yield side
 
@@ -196,12 +199,15 @@ async def hub_lane(side: Side, sender: str, receiver: str, *, deaf: bool = False
     if deaf:
         socket.transport.pause_reading()
     else:
-        _receive_events(lane, socket, 0)
-    await _hub_sender(side, lane, sender, direct(receiver, side.run))
+        receive_events(lane, socket, 0)
+    await hub_sender(side, lane, sender, direct(receiver, side.run))
     return lane
 
 
-async def _hub_sender(side: Side, lane: Lane, participant: str, template: Template) -> None:
-    socket = await side.join(participant)
+async def hub_sender(
+    side: Side, lane: Lane, participant: str, template: Template, socket: Socket | None = None
+) -> None:
+    """Let the participant send the lane's messages, on this socket or a new one."""
+    socket = socket or await side.join(participant)
     _send_through(lane, socket, template)
     _receive_answers(lane, socket)

@@ -1,0 +1,1 @@
+"""What many machines cost: measured, computed and simulated, for docs/explanation/scale.md."""
