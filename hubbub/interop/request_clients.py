@@ -27,6 +27,8 @@ Attach: TypeAlias = Callable[[Outlet, str], Inlet]
 """Leads to the hub, for a peer at an address."""
 Owner: TypeAlias = Callable[[str], Awaitable[tuple[str, Kind] | None]]
 """Whose token it is, and what they are; None: nobody's."""
+ACK_S = 2.0
+"""Seconds until an event that was taken is acknowledged, at most."""
 IDLE_S = 300.0
 """Seconds without a request after which a participant leaves."""
 
@@ -55,7 +57,8 @@ class RequestClient(ABC):
 
     def __init__(self, client: Client):
         self.client = client
-        self._requests = 0
+        self._requests = self._untold = self._upto = 0
+        self._due: asyncio.Task[None] | None = None
         self._seen = asyncio.get_running_loop().time()
         self._leaving, self._joined = asyncio.Event(), asyncio.Event()
         self._task = asyncio.create_task(self._stay())
@@ -87,6 +90,21 @@ class RequestClient(ABC):
         self._requests += more
         self._seen = asyncio.get_running_loop().time()
 
+    async def heard(self, seq: int) -> None:
+        """An event is taken. The hub is told of several at once: each acknowledgement is a write,
+        and a person's client begins with what is latest, wherever it stood."""
+        self._upto, self._untold = seq, self._untold + 1
+        if 4 * self._untold >= self.client.hello.limits.unacknowledged:
+            await self._acknowledge()
+        elif self._untold == 1:
+            self._due = asyncio.create_task(self._acknowledge(ACK_S))
+
+    async def _acknowledge(self, after_s: float = 0.0) -> None:
+        await asyncio.sleep(after_s)
+        if self._untold:
+            self._untold = 0
+            await self.client.ack(self._upto)
+
     def idle(self, now: float) -> bool:
         return self.gone or (not self._requests and now - self._seen > IDLE_S)
 
@@ -107,6 +125,8 @@ class RequestClient(ABC):
 
     async def leave(self) -> None:
         self._leaving.set()
+        if self._due is not None:
+            self._due.cancel()
         await asyncio.wait({self._task}, timeout=1.0)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)

@@ -363,7 +363,7 @@ class TaskClient(RequestClient):
             async for item in self.client.events():
                 self._take(item)
                 if isinstance(item, Event):
-                    await self.client.ack(item.seq)
+                    await self.heard(item.seq)
         except ConnectionLost:
             self._lost = True
             self._wake(self._followers, ended=True)

@@ -162,12 +162,9 @@ class Asker(RequestClient):
             if self._running.get(question.conversation.thread_id) is question:
                 del self._running[question.conversation.thread_id]
 
-    @asynccontextmanager
-    async def _locked(self, place: str) -> AsyncIterator[None]:
+    def _locked(self, place: str) -> asyncio.Lock:
         """Within, nothing else is asked there."""
-        lock = self._locks.setdefault(place, asyncio.Lock())
-        async with lock:
-            yield
+        return self._locks.setdefault(place, asyncio.Lock())
 
     async def _answer(self, question: Question) -> None:
         conversation = question.conversation
@@ -376,7 +373,7 @@ class Asker(RequestClient):
         match item:
             case Event(seq=seq, message=message):
                 self._heard(message)
-                await self.client.ack(seq)
+                await self.heard(seq)
             case Signal(type="turn_ended", thread_id=str(thread)):
                 if (question := self._running.get(thread)) is not None:
                     self._spawn(self._look(question))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 
 from hubbub.errors import HubbubError, OperationError
 from hubbub.ids import new_ulid
@@ -18,6 +19,8 @@ __all__ = ["Failed", "Question"]
 
 NOTICE_S = 2.0
 """Seconds that the hub may take, after a turn, to say why there is no answer."""
+_LIFE, _NUMBERS = new_ulid(), count()
+"""Of this process, and of its questions: a fresh ULID for each costs more than its two locks."""
 _TAIL = 200
 """Characters by which the rest of a text is found of which only the end is told."""
 
@@ -61,7 +64,7 @@ class Question:
     def __init__(self, asked: Asked, conversation: Conversation, once: str):
         """`once`: a key under which it is asked once, if the asker has given one."""
         self.asked, self.conversation, self.once = asked, conversation, once
-        self.key = once or new_ulid()
+        self.key = once or f"{_LIFE}{next(_NUMBERS)}"
         """Names its messages, so that none is sent twice."""
         self.message: Message | None = None
         """As it stands in the log."""
