@@ -203,6 +203,34 @@ await serve("lead", async (message, turn) => {
 """
 
 
+ASKS = """
+import { serve } from "@hubbub/client";
+const options = { url: process.argv[2], joined: () => console.log("joined") };
+const paint = async (message, turn) =>
+  `painted ${(await turn.ask(message, "Which colour?")).content}`;
+await serve("painter", paint, options);
+"""
+
+
+@pytest.mark.behaviour("I-26", "H-57")
+async def test_an_agent_in_node_asks_back_about_a_task(tmp_path: Path) -> None:
+    async with (
+        running_hub(tmp_path) as hub,
+        Client(WebSocketTransport(hub.url), "ann", "human") as client,
+        running_program(tmp_path, ASKS, hub.url) as agent,
+    ):
+        ann = Person(client)
+        assert await agent.line() == "joined"
+        await client.call("delegate", to="painter", task="the fence")
+        question = await ann.hears("painter")
+        await ann.tells("painter", "red")
+        result = await ann.hears("painter")
+        assert question.request is not None
+        assert result.request is not None
+        kinds = question.request.kind, result.request.kind
+        assert (*kinds, result.text) == ("question", "result", "painted red")
+
+
 @pytest.mark.behaviour("I-26")
 async def test_an_agent_in_node_waits_for_answers_and_approvals_across_its_deaths(
     tmp_path: Path,
