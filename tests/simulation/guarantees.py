@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from hubbub.network.queries import LedgerOf
 from hubbub.protocol.codes import ErrorCode
-from tests.simulation.model import MOST_TOKENS
-from tests.simulation.world import AGENTS, BUDGET, FILE, PEOPLE, World
+from tests.simulation.backups import backed_up
+from tests.simulation.endpoint import MOST_TOKENS
+from tests.simulation.witness import Moment
+from tests.simulation.world import AGENTS, BUDGET, FILE, LONG, PEOPLE, World
 
 __all__ = ["Broken", "check"]
 
@@ -24,7 +27,8 @@ class Broken(AssertionError):
 
 async def check(world: World) -> None:
     """Raises `Broken`."""
-    log = [json.loads(entry.body) for entry in await world.hub.store.log(0, world.head(), 10_000)]
+    entries = await world.hub.store.log(0, world.head(), 10_000)
+    log = [json.loads(entry.body) for entry in entries]
     faults = [
         *world.failures,
         *order(log),
@@ -34,10 +38,14 @@ async def check(world: World) -> None:
         *once(world, log),
         *answered(world, log),
         *private(world),
-        *stopped(world, log),
+        *silent(world, log),
+        *taken_over(world, log),
+        *drafts(world, log),
+        *patient(world),
         *approved(world),
         *[fault async for fault in amended(world, log)],
         *[fault async for fault in budgets(world, log)],
+        *[fault async for fault in backed_up(world, [bytes(entry.body) for entry in entries])],
     ]
     if faults:
         raise Broken("; ".join(faults))
@@ -55,7 +63,8 @@ def order(log: list[Message]) -> Iterator[str]:
 
 def confirmed(world: World, log: list[Message]) -> Iterator[str]:
     """What was confirmed is there; what was refused for good is not; all answers are the same."""
-    by_text = {message["content"]: message for message in log if message["sender_id"] in PEOPLE}
+    by_people = (m for m in log if m["sender_id"] in PEOPLE or "spoken_by" in m)
+    by_text = {message["content"]: message for message in by_people}
     for asked in world.asked:
         text = asked.args.get("text")
         found = by_text.get(text) if isinstance(text, str) else None
@@ -67,7 +76,7 @@ def confirmed(world: World, log: list[Message]) -> Iterator[str]:
         refused = [e for e in asked.refusals if not (e.temporary or e.code == for_now)]
         if found is not None and len(refused) == len(asked.tries):
             yield f"{text!r} was refused ({asked.refusals[-1]}), and is in the log"
-        kept = text is None and asked.name not in ("stop", "resume")
+        kept = text is None and asked.name not in ("stop", "resume", "take_over", "hand_back")
         same = [answer.get("seq", answer) for answer in asked.answers]  # who is present varies
         if kept and any(each != same[0] for each in same):
             yield f"{asked.name} was answered {asked.answers}"
@@ -125,7 +134,8 @@ def once(world: World, log: list[Message]) -> Iterator[str]:
         if m["sender_kind"] == "system"
     )
     for (thread, notice), times in notices.items():
-        if times > 1:
+        # Who loops is known to the hub's memory alone.
+        if times > (world.hubs if '"loop_limit"' in notice else 1):
             yield f"in {thread} the hub has said {times} times: {notice}"
 
 
@@ -136,9 +146,35 @@ def answered(world: World, log: list[Message]) -> Iterator[str]:
         if who not in PEOPLE or message["type"] != "direct" or "amends" in message:
             continue
         for agent in agents:
+            if may_be_taken_over(world, agent, n):
+                continue  # a person answers, or does not
             later = (m for m in log[n + 1 :] if m["thread_id"] == message["thread_id"])
             if not any(m["sender_id"] in (agent, "hub") for m in later):
                 yield f"{who} has no answer to {message['id']}, {message['content']!r}"
+
+
+def may_be_taken_over(world: World, agent: str, head: int) -> bool:
+    """Whether a person may have spoken for the agent when the log had this end."""
+    begun, ended = (
+        [
+            each
+            for asked in world.asked
+            if (asked.name, asked.args.get("agent")) == (name, agent)
+            for each in asked.tries
+        ]
+        for name in ("take_over", "hand_back")
+    )
+    return any(
+        each.sent.head <= head
+        and not any(
+            each.done is not None
+            and each.done.step < end.sent.step
+            and end.done is not None
+            and end.done.head <= head
+            for end in ended
+        )
+        for each in begun
+    )
 
 
 def private(world: World) -> Iterator[str]:
@@ -148,24 +184,120 @@ def private(world: World) -> Iterator[str]:
             yield f"{who} has read {thread}"
 
 
-def stopped(world: World, log: list[Message]) -> Iterator[str]:
-    """From when a stop is confirmed until somebody asks for its end, the agent is silent."""
+class Hold(NamedTuple):
+    """A time in which an agent is surely silent."""
+
+    agent: str
+    why: str
+    since: Moment
+    until: Moment
+
+
+ENDS = {"stop": ("target", ("resume",)), "take_over": ("agent", ("hand_back", "take_over"))}
+"""What holds an agent: the argument that names it, and what may end that. Who takes over once more
+may do so for less long."""
+
+
+def holds(world: World) -> Iterator[Hold]:
+    """From when a stop or takeover is confirmed until somebody asks for its end."""
     for asked in world.asked:
-        for stop in asked.tries if asked.name == "stop" else ():
-            agent = asked.args["target"]
-            resumes = [
-                resume
-                for other in world.asked
-                if other.name == "resume" and other.args["target"] == agent
-                for resume in other.tries
-                if resume.done is None or resume.done > stop.sent
+        key, names = ENDS.get(asked.name, ("", ()))
+        if not names or asked.args.get("minutes", LONG) != LONG:
+            continue
+        ends = [
+            other
+            for other in world.asked
+            if other.name in names and other.args[key] == asked.args[key] and other is not asked
+        ]
+        for begun in asked.tries:
+            until = [
+                each.sent
+                for other in ends
+                for each in other.tries
+                if each.done is None or each.done > begun.sent
             ]
-            if stop.done is None or any(resume.sent < stop.done for resume in resumes):
+            if begun.done is None or any(sent < begun.done for sent in until):
                 continue  # nobody knows which came last
-            until = min((resume.sent.head for resume in resumes), default=len(log))
-            for message in log[stop.done.head : until]:
-                if message["sender_id"] == agent:
-                    yield f"{agent} has said {message['id']} although {asked.who} had stopped it"
+            if asked.name == "take_over":
+                until += [jump for jump in world.jumps if jump > begun.sent]
+            why, until = f"{asked.who}'s {asked.name}", [*until, world.end]
+            yield Hold(str(asked.args[key]), why, begun.done, min(until))
+
+
+def silent(world: World, log: list[Message]) -> Iterator[str]:
+    """Who is stopped or taken over says nothing of its own, and nobody sees what it would say."""
+    for agent, why, since, until in holds(world):
+        for message in log[since.head : until.head]:
+            if message["sender_id"] == agent and "spoken_by" not in message:
+                yield f"{agent} has said {message['id']} in spite of {why}"
+        for signal in world.wire.signals:
+            if signal.sender == agent and since.step < signal.at.step < until.step:
+                yield f"{agent} has shown {signal.data} in spite of {why}"
+
+
+def taken_over(world: World, log: list[Message]) -> Iterator[str]:
+    """Only who speaks for an agent has words in its name, and hears what reaches it."""
+
+    def began(who: str, agent: str, by: Moment) -> bool:
+        return any(
+            each.sent <= by
+            for asked in world.asked
+            if (asked.who, asked.name, asked.args.get("agent")) == (who, "take_over", agent)
+            for each in asked.tries
+        )
+
+    for message in log:
+        notice = message["content"] if message["sender_kind"] == "system" else None
+        if notice is not None and notice["notice"] == "taken_over" and "message" in notice:
+            asked = int(notice["message"][1:])
+            if not any(
+                may_be_taken_over(world, agent, head)
+                for agent in notice["agents"]
+                for head in range(asked - 1, message["seq"])
+            ):
+                yield f"{message['id']} says that {notice['agents']} are taken over"
+        who, agent = message.get("spoken_by"), message["sender_id"]
+        if who is not None and not began(who, agent, Moment(sys.maxsize, 0)):
+            yield f"{who} has spoken for {agent} without leave"
+    for signal in world.wire.signals:
+        if signal.type == "overheard" and not began(signal.to, signal.data["agent"], signal.at):
+            yield f"{signal.to} has overheard {signal.data}"
+
+
+def drafts(world: World, log: list[Message]) -> Iterator[str]:
+    """What agents are about to say is shown to those who will read it, as the model writes it, and
+    to nobody any more when it is said or will not be said. What they say is what it has written."""
+    for signal in world.wire.signals:
+        if signal.type == "partial":
+            if signal.to not in readers(signal.thread_id or ""):
+                yield f"{signal.to} was shown what {signal.sender} writes in {signal.thread_id}"
+            if not any(
+                agent == signal.sender and text.startswith(signal.data["text"])
+                for agent, text in world.endpoint.texts
+            ):
+                yield f"{signal.sender} is shown to write {signal.data['text']!r}"
+    for who, reader in world.readers.items():
+        for turn in reader.drafts:
+            yield f"{who} is shown that {turn} writes, which it does not"
+    for message in log:
+        own = message["sender_id"] in AGENTS and "spoken_by" not in message
+        said = message["sender_id"], message["content"]
+        if own and said[1] and said not in world.endpoint.texts:
+            yield f"{said[0]} has said {said[1]!r}, and its model has not"
+
+
+def patient(world: World) -> Iterator[str]:
+    """A model that refuses for now is asked again, and not too soon: only one that goes on to
+    refuse ends a turn."""
+    failed = Counter(
+        str(agent)
+        for agent, end in world.disk.sql('SELECT agent, "end" FROM turn WHERE "end" IS NOT NULL')
+        if json.loads(str(end))["outcome"] == "model_error"
+    )
+    for agent, times in (failed - world.endpoint.failed).items():
+        yield f"{times} turns more of {agent} have failed than its model has"
+    for agent in world.endpoint.hasty:
+        yield f"{agent} has asked its model again sooner than that had said"
 
 
 def approved(world: World) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tests.simulation.guarantees import check
 from tests.simulation.loop import Weather
 from tests.simulation.model import DOES
-from tests.simulation.world import AGENTS, PEOPLE, Op, World
+from tests.simulation.world import AGENTS, LONG, PEOPLE, Op, World
 
 __all__ = ["Failure", "failure", "history", "replay", "shortest", "weather"]
 
@@ -18,10 +18,14 @@ AMONG_PEOPLE = [
     *["person"] * 4, *["edit"] * 2, "delete",
     "desk", "again", "peek", "react", "shout", "reply", "lag",
 ]  # fmt: skip
-WITH_AGENTS = [*AMONG_PEOPLE, *["agent"] * 10, *["decide"] * 3, "stop", "resume"]
+WITH_AGENTS = [
+    *AMONG_PEOPLE, *["agent"] * 10, *["decide"] * 3, *["stop"] * 2, "resume",
+    *["take over"] * 2, "hand back", "speak",
+]  # fmt: skip
 """What people do, the more often the more often it stands here."""
 MISHAPS = (
     *["kill"] * 3, *["last words"] * 3, *["cut"] * 2, "stall", "disk", "twice", "jump", "stop",
+    *["endpoint"] * 3, "backup",
 )  # fmt: skip
 THREADS = ("dm.ann.bob", "dm.ann.bot", "dm.bot.calc", "dm.bob.eve", "channel.desk")
 
@@ -39,6 +43,7 @@ def weather(seed: int) -> Weather:
         network=chance.choice([0.0, 0.001, 0.03, 0.5]),
         thread=chance.choice([0.0, 0.01]),
         disk=chance.choice([0.0, 0.001, 0.02, 0.3]),
+        model=chance.choice([0.0, 0.1, 1.0]),
     )
 
 
@@ -50,7 +55,14 @@ def history(seed: int) -> list[Op]:
     does = pick([("echo",), DOES, ("pay",), ("pay", "slow"), ("work", "ask", "chat", "pass")])
     deeds = pick([AMONG_PEOPLE, WITH_AGENTS, WITH_AGENTS])
 
-    def deed() -> Op:
+    def under_way(agent: str) -> list[Op]:
+        """Something for the agent to be in the middle of."""
+        if chance.random() < 0.5:
+            return []
+        asked = "say", pick(PEOPLE), agent, f"t{next(tokens)} {pick(does)}"
+        return [asked, ("wait", pick([0.3, 1.0, 3.0]))]
+
+    def deed() -> Op | list[Op]:
         who, agent = pick(PEOPLE), pick(AGENTS)
         match pick(deeds):
             case "agent":
@@ -77,9 +89,16 @@ def history(seed: int) -> list[Op]:
                 how = pick(["approve", "approve", "deny", pick(["approve", "change"])])
                 return "decide", who, how, pick(["pending", "all"])
             case "stop":
-                return "halt", who, agent
+                return [*under_way(agent), ("halt", who, agent)]
             case "resume":
                 return "resume", who, agent
+            case "take over":
+                return [*under_way(agent), ("take_over", who, agent, pick([LONG, LONG, 1.0]))]
+            case "hand back":
+                return "hand_back", who, agent
+            case "speak":
+                to = pick([*PEOPLE, *AGENTS])
+                return "speak", who, agent, to, f"t{next(tokens)} {pick(does)}"
             case "peek":
                 return "peek", who, pick(THREADS)
             case _:
@@ -101,6 +120,11 @@ def history(seed: int) -> list[Op]:
                 return "trouble", pick(["full", "broken"]), chance.randrange(1, 4)
             case "twice":
                 return "twice", somebody
+            case "endpoint":
+                mood = pick(["429", "503", "silent", "unreachable", *["breaks off"] * 3])
+                return "endpoint_is", mood, chance.randrange(1, 5)
+            case "backup":
+                return ("backup",)
             case "jump":
                 return "jump", pick([-200_000.0, -60.0, 300.0, 200_000.0])
             case _:
@@ -108,7 +132,8 @@ def history(seed: int) -> list[Op]:
 
     ops: list[Op] = []
     for _ in range(chance.randrange(10, 40)):
-        ops.append(mishap() if chance.random() < violence else deed())
+        done = mishap() if chance.random() < violence else deed()
+        ops += done if isinstance(done, list) else [done]
         match pick(["go on", "go on", "steps", "steps", "wait"]):
             case "steps":
                 ops.append(("steps", chance.randrange(1, pick([20, 200]))))

@@ -7,6 +7,7 @@ process runs next, and what a thread or a disk takes, is chance. Time passes whe
 from __future__ import annotations
 
 import asyncio
+import gc
 import heapq
 import sys
 import warnings
@@ -32,6 +33,8 @@ class Weather(NamedTuple):
     network: float = 0.0
     thread: float = 0.0
     disk: float = 0.0
+    model: float = 0.0
+    """From one piece of an answer to the next."""
 
 
 class Process:
@@ -241,6 +244,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                         task.exception()
                 self._tasks.clear()
                 self._timers.clear()
+                gc.collect()  # generators that nobody has ended complain of that
         finally:
             sys.unraisablehook = unraisable
 

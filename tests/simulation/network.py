@@ -31,6 +31,8 @@ class VirtualNetwork:
         self.lines: list[_Line] = []
         self.twice: set[str] = set()
         """Clients whose next call arrives twice."""
+        self.tap: Callable[[bytes, str], None] = lambda frame, name: None
+        """Hears what hubs write, and to which client."""
 
     def listen(self, attach: Attach) -> None:
         """The process that calls this takes connections from now on."""
@@ -110,6 +112,7 @@ class _Line:
 
     def write(self, frame: bytes) -> None:
         if not self.closed:
+            self.network.tap(frame, self.name)
             self._unsent += len(frame)
             self.to_client.send(self.wire.arrive, frame)
             self.hub.has_sent()

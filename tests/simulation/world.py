@@ -8,20 +8,22 @@ nothing. None waits for what it sets going; `wait` and `steps` let time pass.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
+import openai
 import structlog
 import ulid
 from pydantic import JsonValue
 from structlog.typing import EventDict
 
 from hubbub.agents import launch, llm
+from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.program import PythonObjects
 from hubbub.client import Client, ClientOptions
 from hubbub.client.calls import Backoff
@@ -34,13 +36,15 @@ from hubbub.network.hub import Hub
 from hubbub.network.queries import PendingWakes
 from hubbub.network.store.place import Place
 from hubbub.network.store.sqlite import SqliteStore
-from hubbub.protocol.frames import Event, Ready
+from hubbub.protocol.frames import Event, Ready, Signal
 from tests.simulation.disk import Disk, Trouble
+from tests.simulation.endpoint import MODEL, Endpoint, Mood
 from tests.simulation.loop import PROCESS, Process, VirtualLoop, Weather
-from tests.simulation.model import ObedientModel, shop
+from tests.simulation.model import shop
 from tests.simulation.network import VirtualNetwork
+from tests.simulation.witness import Asked, Moment, Reader, Try, Wiretap
 
-__all__ = ["AGENTS", "BUDGET", "FILE", "PEOPLE", "Asked", "Op", "Reader", "World"]
+__all__ = ["AGENTS", "BUDGET", "FILE", "LONG", "PEOPLE", "Op", "World"]
 
 Op = tuple[Any, ...]
 PEOPLE, AGENTS = ("ann", "bob", "eve"), ("bot", "calc")
@@ -53,6 +57,8 @@ EXPECTED = ConnectionLost | OSError | StoreUnavailable | UserError
 DISK_TROUBLE = {"the store refuses to write"}
 """What a hub may log."""
 EPOCH = 1_800_000_000.0
+LONG = 1440.0
+"""Minutes for which somebody may speak for an agent: longer than a history."""
 CALM_S = 900.0
 """In a calm of this length all that was begun comes to its end."""
 FILE = NetworkFile.model_validate(
@@ -75,64 +81,23 @@ AGENT = AgentConfig.model_validate(
         "turn_timeout": "300s",
     }
 )
-MODELS = {"default": ModelConfig(model="obedient", max_output_tokens=100)}
-
-
-class Moment(NamedTuple):
-    step: int
-    head: int
-    """The end of the log."""
-
-
-@dataclass
-class Try:
-    """A call on its way: it may be carried out between these moments."""
-
-    sent: Moment
-    done: Moment | None = None
-    """None: nobody knows."""
-
-
-@dataclass
-class Asked:
-    """A call of a person's, each time it was made, and what it was answered."""
-
-    who: str
-    name: str
-    args: dict[str, JsonValue]
-    cid: str
-    tries: list[Try] = field(default_factory=list)
-    answers: list[dict[str, Any]] = field(default_factory=list)
-    refusals: list[OperationError] = field(default_factory=list)
-
-
-@dataclass
-class Reader:
-    """What a person's machine keeps, whatever becomes of its program."""
-
-    seen: dict[int, bytes] = field(default_factory=dict)
-    """Its messages by position."""
-    lives: list[list[int]] = field(default_factory=list)
-    """The positions that each of its programs was handed."""
-    began: int | None = None
-    """The position after which it reads."""
-    cursor: Any = None
-    client: Client | None = None
-    lags: int = 0
-    """Events that it leaves unacknowledged."""
-    unacknowledged: int = 0
 
 
 class World:
     def __init__(self, seed: object, weather: Weather):
         self.loop = VirtualLoop(seed, weather)  # type: ignore[abstract]  # no sockets, no signals
         self.network, self.disk = VirtualNetwork(self.loop), Disk(self.loop)
+        self.endpoint = Endpoint(self.loop, lambda agent: AGENTS[agent == AGENTS[0]])
         self.random = Random(f"{seed} clients")
+        self.wire = Wiretap()
+        self.network.tap = lambda frame, name: self.wire.hear(frame, name, self._moment)
         self.readers = {who: Reader() for who in PEOPLE}
         self.agents: dict[str, Client] = {}
         self.asked: list[Asked] = []
         self.peeked: list[tuple[str, str]] = []
         """Who has read a page of which thread."""
+        self.hubs = 0
+        """How often one has started."""
         self.paid: list[tuple[str, str]] = []
         """Which agent has paid for what."""
         self.tools = shop(lambda what: self.paid.append((PROCESS.get().name, what)))
@@ -142,7 +107,10 @@ class World:
         """What agents wanted to pay for, where somebody has allowed half of it."""
         self.failures: list[str] = []
         """What came to light while it happened."""
+        self.backups: list[tuple[int, bytes]] = []
+        """The end of the log as each was begun, and what the disk had."""
         self.stepped = 0.0
+        self.jumps: list[Moment] = []
         self.processes: dict[str, Process] = {}
         self.held: set[str] = set()
         """What is not started again for now."""
@@ -165,8 +133,11 @@ class World:
         self._run(history, check)
 
     def _run(self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]) -> None:
+        asking = partial(_asking, openai.AsyncOpenAI, self.endpoint)
         with (
             patch.object(llm, "open_model", self._model),
+            patch.object(openai, "AsyncOpenAI", asking),
+            patch.object(openai._base_client, "random", self.random.random),
             patch.object(ulid, "ULID", self._ulid),
             patch.multiple(Guard, start=_nothing, stop=_nothing),  # a thread that looks at the loop
             patch.object(guard, "monotonic", self.loop.time),
@@ -226,6 +197,7 @@ class World:
         store = SqliteStore(Place(None), connect=self.disk.connect)
         async with Hub(FILE, store, mods=load_mods(FILE.mods), clock=self) as hub:
             self.hub, self.stop = hub, asyncio.Event()
+            self.hubs += 1
             self.network.listen(hub.gateway.attach)
             await self.stop.wait()
 
@@ -238,28 +210,27 @@ class World:
         async with client:
             reader.client, reader.unacknowledged = client, 0
             reader.lives.append([])
+            reader.begins()
             first = True
             async for item in client.events():
                 if isinstance(item, Ready):
                     if not (item.resumed or (first and reader.cursor is None)):
                         self.failures.append(f"{who} was told to start afresh")
                     reader.began = item.cursor if reader.began is None else reader.began
+                    reader.begins()
                     first = False
                 elif isinstance(item, Event):
                     await asyncio.sleep(self.random.uniform(0, self.loop.weather.disk))
-                    self._see(who, item)
+                    if not reader.sees(item):
+                        self.failures.append(f"{who} was shown two messages at {item.seq}")
                     reader.unacknowledged += 1
                     if reader.unacknowledged > reader.lags:
                         reader.unacknowledged = 0
                         await client.ack(item.seq)
+                elif isinstance(item, Signal):
+                    reader.hears(item)
                 if who != TRUSTING:
                     reader.cursor = client.cursor
-
-    def _see(self, who: str, event: Event) -> None:
-        seen, body = self.readers[who].seen, event.message.model_dump_json().encode()
-        self.readers[who].lives[-1].append(event.seq)
-        if seen.setdefault(event.seq, body) != body:
-            self.failures.append(f"{who} was shown two messages at {event.seq}")
 
     async def _agent(self, name: str) -> None:
         transport = self.network.transport(name)
@@ -267,17 +238,16 @@ class World:
             transport, name, turns=True, options=self._options(schemas=True)
         ) as client:
             self.agents[name] = client
-            objects = PythonObjects(tools=self.tools)
-            await launch.run_agent(AGENT, name, client, Path(), MODELS, grace_s=0, objects=objects)
+            objects, models = PythonObjects(tools=self.tools), {"default": MODEL}
+            await launch.run_agent(AGENT, name, client, Path(), models, grace_s=0, objects=objects)
 
     def _options(self, *, schemas: bool) -> ClientOptions:
         backoff = Backoff(random=self.random.random)
         return ClientOptions(schemas=schemas, backoff=backoff, clock=self)
 
-    def _model(self, config: ModelConfig, label: str = "") -> ObedientModel:
-        """The model of the agent whose process asks."""
-        colleague = AGENTS[PROCESS.get().name == AGENTS[0]]
-        return ObedientModel(colleague)
+    def _model(self, config: ModelConfig, label: str = "default") -> OpenAIModel:
+        backoff = Backoff(first_s=0.5, most_s=8.0, random=self.random.random)
+        return OpenAIModel(config, label, backoff)
 
     def _ulid(self) -> str:
         self._ulids += 1
@@ -344,6 +314,17 @@ class World:
 
     async def resume(self, who: str, agent: str) -> None:
         await self.call(who, "resume", {"scope": "agent", "target": agent})
+
+    async def take_over(self, who: str, agent: str, minutes: float) -> None:
+        await self.call(who, "take_over", {"agent": agent, "minutes": minutes})
+
+    async def hand_back(self, who: str, agent: str) -> None:
+        await self.call(who, "hand_back", {"agent": agent})
+
+    async def speak(self, who: str, agent: str, to: str, text: str) -> None:
+        """Say something in the agent's name."""
+        args: dict[str, JsonValue] = {"to": to, "text": text, "speak_as": agent}
+        await self.call(who, "send_text_message", args)
 
     async def decide(self, who: str, how: str, state: str = "pending") -> None:
         """Approve, change or deny the newest call, or the newest that waits for that."""
@@ -417,9 +398,20 @@ class World:
         """The disk refuses what it is asked next."""
         self.disk.troubles += [what] * times
 
+    async def endpoint_is(self, mood: Mood, times: int) -> None:
+        """So it is with what the models' endpoint is asked next."""
+        self.endpoint.moods += [mood] * times
+
+    async def backup(self) -> None:
+        """The store is copied while the hub goes on."""
+        image = self.disk.image()
+        if image:
+            self.backups.append((self.head(), image))
+
     async def jump(self, seconds: float) -> None:
         """Somebody sets the clock."""
         self.stepped += seconds
+        self.jumps.append(self._moment())
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -432,6 +424,10 @@ class World:
 
     # The end ------------------------------------------------------------------------------------
 
+    @property
+    def end(self) -> Moment:
+        return self._moment()
+
     def _moment(self) -> Moment:
         return Moment(self.loop.steps, self.head())
 
@@ -443,6 +439,7 @@ class World:
     async def calm(self) -> None:
         """Nothing goes wrong any more, people say yes or no, and everything comes to its end."""
         self.disk.troubles.clear()
+        self.endpoint.moods.clear()
         for process in self.processes.values():
             process.frames_to_live = None
         self.network.twice.clear()
@@ -450,8 +447,11 @@ class World:
             reader.lags = 0
         until = self.loop.time() + CALM_S
         await asyncio.sleep(60)
-        for asked in [asked for asked in self.asked if asked.name == "stop"]:
-            await self.resume("ann", str(asked.args["target"]))
+        for asked in list(self.asked):
+            if asked.name == "stop":
+                await self.resume("ann", str(asked.args["target"]))
+            elif asked.name == "take_over":
+                await self.hand_back("ann", str(asked.args["agent"]))
         for asked in self.asked:
             if not (asked.answers or asked.refusals):
                 self._ask(asked.who, asked)
@@ -475,6 +475,14 @@ class World:
         return not (waiting or wakes)
 
 
+def _asking(
+    client: type[openai.AsyncOpenAI], endpoint: Endpoint, **options: Any
+) -> openai.AsyncOpenAI:
+    """What asks the endpoint, as an agent makes it."""
+    http = openai.DefaultAsyncHttpxClient(transport=endpoint, trust_env=False)
+    return client(http_client=http, **options)
+
+
 def _nothing(guard: Guard) -> None:
     """Nobody looks whether a mod holds up the hub: here no time passes."""
 
@@ -487,3 +495,4 @@ async def _unchecked(world: World) -> None:
 def _warm() -> None:
     """Do what a process does once for all hubs and agents: each history finds the same."""
     World("warm", Weather())._run([("say", "ann", "bot", "t1 echo")], _unchecked)
+    gc.freeze()  # what stays is not looked through after each history

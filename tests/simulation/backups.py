@@ -1,0 +1,52 @@
+"""Backups of a world's store, made and put back by the real code, and what a hub makes of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hubbub.client import Client
+from hubbub.mods.loader import load_mods
+from hubbub.network.hub import Hub
+from hubbub.network.store.backups import back_up, restore
+from hubbub.network.store.place import Place
+from hubbub.network.store.sqlite import SqliteStore
+from tests.simulation.disk import Disk
+from tests.simulation.network import VirtualNetwork
+from tests.simulation.world import FILE, World
+
+__all__ = ["backed_up"]
+
+
+async def backed_up(world: World, log: Sequence[bytes]) -> AsyncIterator[str]:
+    """A network that is put back has what was confirmed before its backup was begun, as it was;
+    who has seen what came later starts afresh with it."""
+    for head, image in world.backups:
+        disk = Disk(world.loop, _put_back(image))
+        store = SqliteStore(Place(None), connect=disk.connect)
+        async with Hub(FILE, store, mods=load_mods(FILE.mods), clock=world) as hub:
+            found = [bytes(entry.body) for entry in await store.log(0, head, 10_000)]
+            if found != log[:head]:
+                yield f"a backup has {len(found)} of {head} messages, or others"
+            network = VirtualNetwork(world.loop)
+            network.listen(hub.gateway.attach)
+            cursor = world.readers["ann"].cursor
+            async with Client(network.transport("ann"), "ann", "human", cursor=cursor) as ann:
+                if ann.ready.resumed and cursor is not None:
+                    yield "ann goes on with a log that was put back as if it were the old one"
+
+
+def _put_back(image: bytes) -> bytes:
+    """What is restored from a backup of this database while a hub has it open."""
+    with TemporaryDirectory() as folder:
+        running, backup, restored = (Path(folder) / name for name in ("run.db", "copy", "new.db"))
+        with closing(sqlite3.connect(running)) as hub, closing(sqlite3.connect(":memory:")) as db:
+            hub.execute("PRAGMA journal_mode = WAL").fetchone()
+            db.deserialize(image)
+            db.backup(hub)  # all of it is in the write-ahead log
+            back_up(f"sqlite:{running}", backup)
+        restore(f"sqlite:{restored}", backup, replace=False)
+        return restored.read_bytes()
