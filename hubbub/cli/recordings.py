@@ -103,6 +103,10 @@ def replay(
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="A model of the config, for all agents.")
     ] = None,
+    code: Annotated[
+        Path | None,
+        typer.Option("--code", help="A folder that has such a config, and its Python."),
+    ] = None,
 ) -> None:
     """Play a recording to the network of a config, in this process. Models and tools answer as they
     did; it ends at the first step that differs, with exit code 1. With another prompt or model,
@@ -112,7 +116,8 @@ def replay(
     from hubbub.lab.networks import NetworkRun, replayed, with_change, with_model
     from hubbub.lab.recordings import Tape, read_recording
 
-    loaded, recording = load_valid(config), read_recording(file)
+    loaded = load_valid(config if code is None else code / config.name)
+    recording = read_recording(file)
     changed = {each.partition("=")[0] for each in prompt or ()}
     for each in prompt or ():
         agent, _, path = each.partition("=")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,11 +72,19 @@ def load(
     return LoadedConfig(start.resolve(), file, document)
 
 
+USUAL_NAME = "hubbub.yaml"
+"""Of a config that nobody has named."""
+_NETWORK = re.compile(rb"^network:", re.MULTILINE)
+
+
 def _existing(path: Path) -> str:
     """A hint at a config that does exist."""
     folders = [path.parent, path.parent / "configs", Path.cwd() / "configs"]
     files = [f for folder in folders if folder.is_dir() for f in folder.glob("*.y*ml")]
     near = nearest(path.name, [f.name for f in files])
+    networks = [f for f in path.parent.glob("*.y*ml") if _NETWORK.search(f.read_bytes())]
+    if len(networks) == 1 and path.name == USUAL_NAME:
+        return f"; the network here is in {shown_path(networks[0])}: name that"
     found = next((f for f in files if f"'{f.name}'" in near), None)
     return f"; did you mean {shown_path(found)}?" if found else "; `hubbub init` writes a first one"
 

@@ -225,7 +225,8 @@ def _case_of(recording: Recording) -> dict[str, JsonValue]:
     expect: list[JsonValue] = [{"answered_by": name} for name in answering if len(answering) == 1]
     expect += [{"tool_called": name} for name in calls if name != "finish"]
     expect += [{"max_turns": 2 * max(1, len(recording.turns))}, "never_silent", "no_loop"]
-    name = recording.asked[0].text.splitlines()[0][:60] + f" ({recording.asked[0].id})"
+    said = textwrap.shorten(recording.asked[0].text, 60, placeholder="…")
+    name = f"{said} ({recording.asked[0].id})"
     return {"name": name, "says": says, "expect": expect}
 
 

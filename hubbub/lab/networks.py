@@ -72,6 +72,8 @@ __all__ = [
 
 MOST_S = 600.0
 """Seconds that a run may take."""
+MOST_MESSAGES = 10_000
+"""Of a run, in which notices are looked for."""
 SLOW_S = 2.0
 """Seconds that a slow model takes more, at most."""
 UNRECORDED = "a model was asked what the recording has no answer to"
@@ -161,9 +163,13 @@ class NetworkRun:
     ask: Ask | None = None
     """Who is asked for the result of a call that has none."""
     end: RunEnd | None = field(default=None, init=False)
+    notices: tuple[str, ...] = field(default=(), init=False)
+    """What the hub has said of it by itself."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _lives: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _killed: set[str] = field(default_factory=set, init=False)
+    _begun: set[str] = field(default_factory=set, init=False)
+    """Turns whose end is not on record, as far as their agents know."""
     _ids: dict[str, str] = field(default_factory=dict, init=False)
     """What recorded messages are called here."""
     _tokens: dict[str, str] = field(default_factory=dict, init=False)
@@ -182,6 +188,8 @@ class NetworkRun:
                     sent = await self._say(hub, says[len(opened)])
                     opened.append(sent.message.interaction_id)
                     await over(opened[-1])
+                await hub.kernel.log.settle()
+                self.notices = await _notices(hub)
             async with self._client(hub, OPERATOR, "service") as operator:
                 return await record(operator, opened, [sent.message for sent in before])
 
@@ -258,7 +266,8 @@ class NetworkRun:
     async def _over(
         self, operator: Client, agents: Sequence[asyncio.Task[None]], interaction: str
     ) -> None:
-        while await turns_of(operator, interaction) is None:
+        # Why there is no answer the hub says once the end is on record.
+        while self._begun or await turns_of(operator, interaction) is None:
             changed = asyncio.ensure_future(self._changed.wait())
             try:
                 await asyncio.wait({changed, *agents}, return_when=asyncio.FIRST_COMPLETED)
@@ -386,10 +395,12 @@ class NetworkRun:
     def on_event(self, event: TurnEvent) -> None:
         if event.kind == "turn_start":
             _TURN.set(event.turn.id)
+            self._begun.add(event.turn.id)
             if self.tape is not None:
                 self.tape.begin(event.turn)
 
     def turn_settled(self, plan: TurnPlan) -> None:
+        self._begun.discard(plan.id)
         self._changed.set()
 
 
@@ -429,6 +440,12 @@ async def _running(
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+
+async def _notices(hub: Hub) -> tuple[str, ...]:
+    log = await hub.store.log(0, hub.kernel.log.head, MOST_MESSAGES)
+    said = (Message.model_validate_json(entry.body) for entry in log)
+    return tuple(message.text for message in said if message.is_notice)
 
 
 def _mod_name(entry: str | Mapping[str, object]) -> str:

@@ -308,7 +308,7 @@ def _performance(recording: Recording, run: NetworkRun) -> CaseRun:
         lacking=run.end.lacking if run.end is not None else None,
         turns=recording.turns,
         answering=tuple(message.sender_id for message in said),
-        notices=tuple(m.text for m in recording.messages if m.is_notice),
+        notices=run.notices,
     )
 
 

@@ -102,8 +102,10 @@ class CaseRun:
     @property
     def tokens_out(self) -> int:
         """As counted by the endpoint, or else estimated."""
-        counted = sum(step.tokens_out for step in self.steps)
-        return counted or TokenEstimate().count("".join(map(_written, self.steps)))
+        by_models = (step for turn in self.turns if turn.start.model for step in turn.steps)
+        steps = tuple(by_models) if self.turns else self.steps
+        counted = sum(step.tokens_out for step in steps)
+        return counted or TokenEstimate().count("".join(map(_written, steps)))
 
 
 class _Failed(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import get_args
 
@@ -125,6 +126,7 @@ def shop(home: Path, endpoint: str) -> Path:
 
 def statuses(ran: Ran) -> list[str]:
     """How each run of the case went."""
+    assert ran.out, ran.err
     return [run["status"] for run in json.loads(ran.out)["cases"][0]["runs"]]
 
 
@@ -148,6 +150,21 @@ def test_a_network_is_tried_with_faults_and_then_again_from_its_cassettes_withou
     (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE).replace("answer", "greet"))
     ran = hubbub("test", "hubbub.yaml", "cases.yaml", "-n", "1")
     assert "the recording has no answer to: record anew with --record" in ran.out
+
+
+def test_who_is_told_that_the_model_refuses_is_not_met_with_silence(
+    shop: Path, hubbub: Shell
+) -> None:
+    def strikes_first(name: str) -> bool:
+        trouble = Trouble(["rate_limit"], f"{name} 0")
+        return trouble.fault == "rate_limit" and trouble.strikes()
+
+    name = next(name for name in map(str, range(100)) if strikes_first(name))
+    case = f"{{name: '{name}', says: {{to: clerk, text: hello}}, expect: [never_silent]"
+    (shop / "cases.yaml").write_text(f"cases: [{case}, faults: [rate_limit]}}]")
+    ran = hubbub("test", "hubbub.yaml", "cases.yaml", "-n", "1", "--record", "--json")
+    assert statuses(ran) == ["passed"], ran.out
+    assert "HTTP 429" in (shop / "cases.cassettes.jsonl").read_text()
 
 
 def test_the_last_time_is_remembered_and_what_chance_does_not_explain_is_said(
@@ -205,6 +222,10 @@ def test_what_happened_in_a_running_network_is_replayed_and_becomes_a_case(
     assert where == "billing: its turn about 'What is order 7?' of clerk, the system prompt"
     assert diff[:2] == ["-You look orders up.", "+You look all up."]
     assert replay("hubbub.yaml", "refund.json") is not None
+    shutil.copytree(shop, shop / "new")
+    (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))
+    assert hubbub("replay", "refund.json").code == 0
+    assert hubbub("replay", "refund.json", "--code", "new").out == ran.out
 
 
 def test_a_replay_with_another_prompt_asks_the_model_where_the_recording_has_no_answer(
