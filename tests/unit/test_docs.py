@@ -101,13 +101,7 @@ def test_every_cell_of_the_table_of_the_doors_names_a_test_that_is_there() -> No
     cells = [cell for row in rows[2:] for cell in row[1:]]
     assert len(cells) == 8 * 8
     tests = [re.findall(r"`(test_\w+\.py)`", cell) for cell in cells]
-    without = {cell.strip() for cell, named in zip(cells, tests, strict=True) if not named}
-    assert without == {
-        "the agent's own token, as all agents'",
-        "it asks nobody for approval",
-        "the framework's own are not asked through the hub",
-        "the host asks its own person",
-    }, "those are no guarantees of a door"
+    assert all(tests), [cell for cell, named in zip(cells, tests, strict=True) if not named]
     places = ("interaction", "e2e", "frameworks")
     missing = {
         name
