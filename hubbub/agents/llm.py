@@ -129,12 +129,7 @@ class LlmBackend(AgentBackend):
         output = options.output or self._output
         before, dialect = await self._earlier(recorder), self._dialects.current
         toolbox, external = self._toolbox(plan, output)
-        toolbox = await self._offered(plan, toolbox, dialect)
-        if self._chooser is not None and toolbox.listed_specs:
-            incoming_text = "\n".join(message.text for message in plan.incoming)
-            toolbox = toolbox.with_described(
-                await self._chooser.choose(incoming_text, toolbox.listed_specs)
-            )
+        toolbox = await self._chosen(plan, await self._offered(plan, toolbox, dialect))
         first = first_tool(toolbox, None if before.steps else self._config.begin_with)
         system = await self._prompt_builder.of(plan, toolbox, dialect, self._ready, inbox.threads)
         client = PromptClient(
@@ -252,6 +247,15 @@ class LlmBackend(AgentBackend):
             )
         ]
         return toolbox.without(absent)
+
+    async def _chosen(self, plan: TurnPlan, toolbox: Toolbox) -> Toolbox:
+        """The toolbox, of whose many tools those are described that are like the incoming text."""
+        if self._chooser is None or not toolbox.listed_specs:
+            return toolbox
+        incoming_text = "\n".join(message.text for message in plan.incoming)
+        return toolbox.with_described(
+            await self._chooser.choose(incoming_text, toolbox.listed_specs)
+        )
 
     def _partials(self, plan: TurnPlan, toolbox: Toolbox, hooks: HookChain) -> Partials:
         mode = self._config.permission_mode

@@ -113,7 +113,8 @@ def replay(
     models are asked wherever the recording has no answer."""
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
-    from hubbub.lab.networks import NetworkRun, replayed, with_change, with_model
+    from hubbub.lab.changes import with_change, with_model
+    from hubbub.lab.networks import NetworkRun, replayed
     from hubbub.lab.recordings import Tape, read_recording
 
     loaded = load_valid(config if code is None else code / config.name)
@@ -173,7 +174,8 @@ def branch(
     """
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
-    from hubbub.lab.networks import NetworkRun, with_change
+    from hubbub.lab.changes import with_change
+    from hubbub.lab.networks import NetworkRun
 
     seq, loaded = parse_message_id(message), load_valid(config)
     if seq is None:

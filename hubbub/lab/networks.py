@@ -22,7 +22,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -48,11 +48,9 @@ from hubbub.client import Client, ClientOptions
 from hubbub.client.transport import MemoryTransport
 from hubbub.clock import Clock
 from hubbub.config.cases import Fault
-from hubbub.config.explain import valid
 from hubbub.config.loader import LoadedConfig
-from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.config.models import ModelConfig
 from hubbub.config.paths import MEMORY_STORE
-from hubbub.config.problems import nearest
 from hubbub.embed.ask import turns_of
 from hubbub.errors import ModelError, UserError
 from hubbub.lab.recordings import Difference, Recording, Tape, difference, read_recording, record
@@ -66,9 +64,7 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = [
-    "NetworkRun", "RunEnd", "Saying", "Trouble", "replay", "replayed", "with_change", "with_model",
-]  # fmt: skip
+__all__ = ["NetworkRun", "RunEnd", "Saying", "Trouble", "replay", "replayed"]
 
 MOST_S = 600.0
 """Seconds that a run may take."""
@@ -456,28 +452,6 @@ def _reason(result: str) -> str:
     """Why a call did not run, as its result says."""
     told = json.loads(result)
     return str(told["message"]) if isinstance(told, dict) and "message" in told else result
-
-
-def with_model(loaded: LoadedConfig, model: str) -> LoadedConfig:
-    """The network whose agents all have this model."""
-    agents = {
-        name: loaded.file.agent(name).model_copy(update={"model": model, "models": {}})
-        for name in loaded.file.agents
-    }
-    return replace(loaded, file=loaded.file.model_copy(update={"agents": agents}))
-
-
-def with_change(loaded: LoadedConfig, agent: str, key: str, value: JsonValue) -> LoadedConfig:
-    """The network with another value for a key of an agent. Raises `UserError`."""
-    agents = loaded.file.agents
-    if agent not in agents:
-        raise UserError(f"there is no agent '{agent}'{nearest(agent, agents)}")
-    given = agents[agent].model_dump(mode="json", by_alias=True, exclude_unset=True)
-    if key == "instruction":
-        given.pop("prompt", None)
-    changed = valid(AgentConfig, {**given, key: value}, f"agents.{agent}")
-    file = loaded.file.model_copy(update={"agents": {**agents, agent: changed}})
-    return replace(loaded, file=file)
 
 
 # Against a recording ------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ from hubbub.config.problems import nearest
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, ModelError, UserError
 from hubbub.lab.cases import PlacedCase, scene
-from hubbub.lab.networks import MOST_S, NetworkRun, Saying, Trouble, with_model
+from hubbub.lab.changes import with_model
+from hubbub.lab.networks import MOST_S, NetworkRun, Saying, Trouble
 from hubbub.lab.recordings import Cassette, Cassettes, Recording, Tape
 from hubbub.lab.reports import LastTime
 from hubbub.protocol import thread_ids
