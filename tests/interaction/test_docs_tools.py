@@ -138,4 +138,6 @@ async def test_the_program_of_the_page_runs(shop: Path) -> None:
         )  # fmt: skip
         out, _ = await process.communicate()
     assert process.returncode == 0
-    assert out.startswith(b"an order is looked up before it is spoken of 1.0 Interval(low=0.56")
+    assert out.startswith(
+        b"an order is looked up before it is spoken of 1.0 ConfidenceInterval(low=0.56"
+    )
