@@ -19,7 +19,7 @@ from hubbub import ToolFailed, tool
 from hubbub.agents.tools.runtime_arguments import CancelToken, IdempotencyKey
 from hubbub.agents.tools.sandbox.limits import SandboxLimits
 
-SMALL = SandboxLimits(file=100_000, files=16, output=10_000, cpu=1)
+SMALL = SandboxLimits(file=100_000, files=16, output=10_000)
 
 
 class Point(BaseModel):
@@ -89,7 +89,7 @@ def eat_memory_in_pieces() -> str:
             return f"{len(kept)} MiB"
 
 
-@tool(sandbox=SMALL)
+@tool(sandbox=SandboxLimits(cpu=1))
 def burn() -> str:
     """Burn processor time."""
     while True:
