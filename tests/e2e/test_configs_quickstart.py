@@ -55,7 +55,7 @@ async def test_the_quickstart_imports_nothing_of_any_door(network: ConfigNetwork
 
 async def test_the_quickstart_answers_in_a_pipe(network: ConfigNetwork, tmp_path: Path) -> None:
     environment = {
-        **os.environ, "HUBBUB_ADDRESS": network.url, "HUBBUB_AS": "ann",
+        **os.environ, "HUBBUB_ADDRESS": network.url, "HUBBUB_AS": "zoe",
         "HUBBUB_STATE_DIR": str(tmp_path),
     }  # fmt: skip
 
