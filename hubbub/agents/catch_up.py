@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Set
 
-from hubbub.agents.inbox import KEPT_MESSAGES, Inbox, OpenWakes, WakingMessage
+from hubbub.agents.inbox import KEPT_MESSAGES, Inbox, StillOpenWakes, WakingMessage
 from hubbub.client import Client
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
@@ -105,7 +105,7 @@ class CatchUp:
         """A connection was established. Held wakes that are still open stay held."""
         self._fresh = self._fresh or not ready.resumed
         self.done = False
-        still = OpenWakes.at(ready)
+        still = StillOpenWakes.at(ready)
         self._held = [w for w in self._held if ready.resumed and still.has(w.message)]
         self.close()
         self._backlog = _no_backlog()  # the timer of the last connection must not release anything

@@ -22,8 +22,8 @@ __all__ = [
     "Inbox",
     "InboxThread",
     "InboxThreads",
-    "OpenWakes",
     "Received",
+    "StillOpenWakes",
     "TurnPlan",
     "WakeQueue",
     "WakingMessage",
@@ -246,7 +246,7 @@ class InboxThreads:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenWakes:
+class StillOpenWakes:
     """After a reconnect: which earlier wakes have not ended at the hub in the meantime."""
 
     pending: Set[str]
@@ -255,7 +255,7 @@ class OpenWakes:
     """The position up to which `pending` is complete; later messages count as open."""
 
     @classmethod
-    def at(cls, ready: Ready) -> OpenWakes:
+    def at(cls, ready: Ready) -> StillOpenWakes:
         return cls({pending.message.id for pending in ready.pending}, ready.cursor)
 
     def has(self, message: Message) -> bool:
@@ -306,7 +306,7 @@ class WakeQueue:
         self.collected = [w for w in self.collected if w.wake.turn not in turns]
         self.resumed = {id: woken for id, woken in self.resumed.items() if id not in turns}
 
-    def keep(self, still: OpenWakes) -> None:
+    def keep(self, still: StillOpenWakes) -> None:
         """Drop wakes that have ended; a turn that was started before is kept as a whole."""
         self.collected = [w for w in self.collected if still.has(w.message)]
         groups = self.resumed.items()
@@ -409,7 +409,7 @@ class Inbox:
             queue.drop(turns)
         self._forget_empty()
 
-    def keep(self, still: OpenWakes) -> None:
+    def keep(self, still: StillOpenWakes) -> None:
         for queue in self._queues.values():
             queue.keep(still)
         self._forget_empty()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.agents.backend import AgentBackend, MessageObserver
 from hubbub.agents.catch_up import CatchUp
-from hubbub.agents.inbox import Inbox, OpenWakes, TurnPlan, WakingMessage, by_person
+from hubbub.agents.inbox import Inbox, StillOpenWakes, TurnPlan, WakingMessage, by_person
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import HubState
 from hubbub.agents.turn.steering import SteerMode, steer_mode
@@ -288,7 +288,7 @@ class AgentRunner:
         self._hub_state.limited = True  # the hub's config may have changed
         await self._backend.ready(ready)
         if ready.resumed:  # the hub may have ended turns while disconnected
-            still = OpenWakes.at(ready)
+            still = StillOpenWakes.at(ready)
             self._turns.keep(still)
             self._inbox.keep(still)
         for ignored in self._inbox.begin(

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from hubbub.agents.inbox import OpenWakes, TurnPlan
+from hubbub.agents.inbox import StillOpenWakes, TurnPlan
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Model
@@ -159,7 +159,7 @@ class TurnTasks:
             asyncio.get_running_loop().call_soon(self._cancel, running)
         return True
 
-    def keep(self, still: OpenWakes) -> None:
+    def keep(self, still: StillOpenWakes) -> None:
         """Cancel turns that the hub has ended while disconnected."""
         for plan in self:
             if not any(map(still.has, plan.incoming)):

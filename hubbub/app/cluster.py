@@ -16,12 +16,12 @@ from hubbub.network.store.postgres import cluster as database
 from hubbub.network.store.postgres.link import line_of
 from hubbub.network.store.postgres.session import Session
 
-__all__ = ["NetworkState", "NodeState", "Status", "drain", "move", "status"]
+__all__ = ["ClusterStatus", "NetworkStatus", "NodeStatus", "drain", "move", "status"]
 
 AGAIN_S = 0.2
 
 
-class NodeState(Struct, frozen=True):
+class NodeStatus(Struct, frozen=True):
     """A node, as people see it."""
 
     name: str
@@ -32,7 +32,7 @@ class NodeState(Struct, frozen=True):
     """Those that it owns."""
 
 
-class NetworkState(Struct, frozen=True):
+class NetworkStatus(Struct, frozen=True):
     """A network, as people see it."""
 
     name: str
@@ -51,11 +51,11 @@ class NetworkState(Struct, frozen=True):
     """Why nodes could not run it, by node."""
 
 
-class Status(Struct, frozen=True):
+class ClusterStatus(Struct, frozen=True):
     """A cluster, as people see it."""
 
-    nodes: list[NodeState]
-    networks: list[NetworkState]
+    nodes: list[NodeStatus]
+    networks: list[NetworkStatus]
 
 
 @contextmanager
@@ -70,22 +70,22 @@ def _asking(url: str) -> Iterator[Session]:
         session.close()
 
 
-def status(url: str) -> Status:
+def status(url: str) -> ClusterStatus:
     """The cluster whose database this is."""
     with _asking(url) as session:
         seen = database.look(session)
     names = sorted({name for node in seen.nodes.values() for name in node.networks})
     nodes = [
-        NodeState(each.name, each.host, each.live, each.name in seen.drained,
+        NodeStatus(each.name, each.host, each.live, each.name in seen.drained,
                   seen.owned_by(each.name))
         for each in sorted(seen.nodes.values(), key=lambda node: node.name)
     ]  # fmt: skip
     away = sorted({*seen.drained} - {*seen.nodes})
-    nodes += [NodeState(name, "", live=False, drained=True, networks=[]) for name in away]
-    return Status(nodes, [_network(seen, name) for name in names])
+    nodes += [NodeStatus(name, "", live=False, drained=True, networks=[]) for name in away]
+    return ClusterStatus(nodes, [_network(seen, name) for name in names])
 
 
-def _network(seen: Cluster, name: str) -> NetworkState:
+def _network(seen: Cluster, name: str) -> NetworkStatus:
     owner = seen.owner_of(name)
     node = seen.nodes.get(owner.node) if owner is not None else None
     service = node.networks.get(name) if node is not None else None
@@ -94,7 +94,7 @@ def _network(seen: Cluster, name: str) -> NetworkState:
         for each in seen.nodes.values()
         if name in each.networks and each.networks[name].problem
     }
-    return NetworkState(
+    return NetworkStatus(
         name,
         (owner.node or owner.program) if owner is not None else None,
         seen.serves(name),

@@ -38,13 +38,13 @@ from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
 from hubbub.web.site import About, Site
 
-__all__ = ["Place", "serve"]
+__all__ = ["NodePlace", "serve"]
 
 log = get_logger(__name__)
 
 
 @dataclass
-class Place:
+class NodePlace:
     """A network's place at a node, which runs it among others."""
 
     node: str
@@ -60,7 +60,7 @@ async def serve(
     with_agents: bool = True,
     standby: bool = False,
     signals: bool = False,
-    place: Place | None = None,
+    place: NodePlace | None = None,
 ) -> None:
     """Run the network until `stop` is set, or until SIGINT, SIGTERM or SIGHUP if `signals`.
 
@@ -151,7 +151,7 @@ async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
 
 
 @asynccontextmanager
-async def _traced(hub: Hub, place: Place | None) -> AsyncIterator[None]:
+async def _traced(hub: Hub, place: NodePlace | None) -> AsyncIterator[None]:
     """Within, its work is exported if the environment says where to. Raises UserError."""
     if not wants_traces(os.environ):
         yield

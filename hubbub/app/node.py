@@ -32,12 +32,12 @@ from hubbub.app.lifecycle import (
     Stopping,
 )
 from hubbub.app.metrics import Figures, serve_metrics
-from hubbub.app.network import Place, serve
+from hubbub.app.network import NodePlace, serve
 from hubbub.app.running import stopping
 from hubbub.config.loader import LoadedConfig
 from hubbub.errors import HubbubError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
-from hubbub.network.cluster.placement import Cluster, Service
+from hubbub.network.cluster.placement import Cluster, NodeNetwork
 from hubbub.network.exposition import render
 from hubbub.network.store.postgres import cluster
 from hubbub.network.store.postgres.link import Link
@@ -63,7 +63,7 @@ class _Network:
 
     config: LoadedConfig
     database: str
-    place: Place
+    place: NodePlace
     task: asyncio.Task[None] | None = None
     stop: asyncio.Event | None = None
     url: str = ""
@@ -76,9 +76,9 @@ class _Network:
         return self.config.file.network.name
 
     @property
-    def service(self) -> Service:
+    def service(self) -> NodeNetwork:
         gateways = self.place.metrics.gateways() if self.place.metrics else ()
-        return Service(
+        return NodeNetwork(
             self.database,
             self.config.address.port,
             listening=bool(self.url and self.stop is not None and not self.stop.is_set()),
@@ -104,10 +104,12 @@ class Node:
         databases, `host` is where they listen."""
         self.name, self._url, self._host = name, url, host
         self._report, self._with_agents = report, with_agents
-        made = (_Network(config, database, Place(name)) for database, config in networks.items())
+        made = (
+            _Network(config, database, NodePlace(name)) for database, config in networks.items()
+        )
         self.networks = {network.name: network for network in made}
         self._link = Link(self._connect)
-        self._written: Mapping[str, Service] = {}
+        self._written: Mapping[str, NodeNetwork] = {}
         self._leaving, self._said = False, ""
         self._given: set[str] = set()
         self._look_again = asyncio.Event()

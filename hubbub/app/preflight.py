@@ -86,7 +86,8 @@ def check_port(address: Address) -> None:
             raise UserError(
                 f"the address {address} is in use, perhaps by another network "
                 "(`hubbub network status`): "
-                f"stop that one, or choose another with --listen {address.host}:{address.port + 1}"
+                "stop that one, or choose another by `listen` in the config, or for one run by "
+                f"`hubbub up --listen {address.host}:{address.port + 1}`"
             ) from None
         why = error.strerror or str(error)
         raise UserError(

@@ -17,7 +17,7 @@ from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, program, table
 from hubbub.errors import UserError
 
 if TYPE_CHECKING:
-    from hubbub.app.cluster import NetworkState, NodeState
+    from hubbub.app.cluster import NetworkStatus, NodeStatus
     from hubbub.app.dev_cluster import DevCluster
 
 __all__ = ["register"]
@@ -52,12 +52,12 @@ def status(cluster: ClusterOption, as_json: JsonFlag = False) -> None:
     table(("network", "owner", "address", "gateways", ""), map(_network_row, seen.networks))
 
 
-def _node_row(node: NodeState) -> tuple[str, ...]:
+def _node_row(node: NodeStatus) -> tuple[str, ...]:
     state = "live" if node.live else "gone"
     return node.name, node.host, f"{state}, drained" if node.drained else state, _few(node.networks)
 
 
-def _network_row(network: NetworkState) -> tuple[str, ...]:
+def _network_row(network: NetworkStatus) -> tuple[str, ...]:
     notes = [f"{node} cannot run it: {why}" for node, why in network.problems.items()]
     if network.moved_to is not None:
         notes.insert(0, f"moved to {network.moved_to}")

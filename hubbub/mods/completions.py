@@ -13,7 +13,7 @@ from hubbub.errors import ModelError
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["Completion", "Completions"]
+__all__ = ["Completions", "ModelText"]
 
 _SETTINGS = (
     "temperature",
@@ -25,7 +25,7 @@ _SETTINGS = (
 )
 
 
-class Completion(NamedTuple):
+class ModelText(NamedTuple):
     text: str
     tokens_in: int
     tokens_out: int
@@ -44,7 +44,7 @@ class Completions:
         for client in clients.values():
             await client.close()
 
-    async def ask(self, model: ModelConfig, messages: Sequence[Mapping[str, str]]) -> Completion:
+    async def ask(self, model: ModelConfig, messages: Sequence[Mapping[str, str]]) -> ModelText:
         """What the model says to `messages` (role, content). Raises `ModelError`."""
         await asyncio.to_thread(import_module, "openai")  # it takes longer than a step may
         import openai
@@ -63,7 +63,7 @@ class Completions:
         used = answer.usage
         read, written = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
         usd = model.price.of(read, written) if model.price and used else None
-        return Completion(text, read, written, usd)
+        return ModelText(text, read, written, usd)
 
     def _client(self, model: ModelConfig) -> AsyncOpenAI:
         import openai

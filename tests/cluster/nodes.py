@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import psycopg
 from prometheus_client.parser import text_string_to_metric_families
 
-from hubbub.app.cluster import Status, status
+from hubbub.app.cluster import ClusterStatus, status
 from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.errors import ConnectionLost
 from tests.e2e.support.hubs import NO_LIMIT, UNBOUND
@@ -112,7 +112,7 @@ class Cluster:
     def addresses(self, network: str) -> Sequence[str]:
         return [f"{host}:{self.ports[network]}" for host in HOSTS.values()]
 
-    async def status(self) -> Status:
+    async def status(self) -> ClusterStatus:
         return await asyncio.to_thread(status, self.url)
 
     async def figures(self, name: str) -> dict[tuple[str, ...], float]:
@@ -131,14 +131,14 @@ class Cluster:
             for sample in family.samples
         }
 
-    async def until(self, holds: Callable[[Status], bool]) -> Status:
+    async def until(self, holds: Callable[[ClusterStatus], bool]) -> ClusterStatus:
         """Ask for the cluster's state until it is as it should be."""
         async with asyncio.timeout(WITHIN_S):
             while not holds(seen := await self.status()):  # noqa: ASYNC110  # no event tells
                 await asyncio.sleep(0.1)
         return seen
 
-    async def settled(self) -> Status:
+    async def settled(self) -> ClusterStatus:
         """Each network is served by the node that should own it, and every node lives."""
         return await self.until(
             lambda seen: (

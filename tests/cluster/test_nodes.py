@@ -14,7 +14,7 @@ from statistics import median
 
 import pytest
 
-from hubbub.app.cluster import Status
+from hubbub.app.cluster import ClusterStatus
 from tests.cluster.nodes import WITHIN_S, Cluster, Talk
 from tests.postgres_server import PostgresServer, running_postgres
 
@@ -60,11 +60,11 @@ async def talking(cluster: Cluster, networks: Sequence[str]) -> AsyncIterator[li
             await talk.check(cluster)
 
 
-def _others_serve(seen: Status, node: str) -> bool:
+def _others_serve(seen: ClusterStatus, node: str) -> bool:
     return all(each.serves and each.owner not in (None, node) for each in seen.networks)
 
 
-def owners(seen: Status) -> dict[str, str | None]:
+def owners(seen: ClusterStatus) -> dict[str, str | None]:
     return {each.name: each.owner for each in seen.networks}
 
 

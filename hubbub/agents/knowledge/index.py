@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hubbub.agents.knowledge.markdown import Passage
 
-__all__ = ["MOST_TERMS", "Index", "Row", "SearchQuery", "has_fts5", "parse", "spaced"]
+__all__ = ["MOST_TERMS", "Index", "QueryForms", "Row", "has_fts5", "parse", "spaced"]
 
 # Search texts as expressions of SQLite's FTS5. Pure: any text is valid. `refund lamp`: passages
 # with one of the words; more and rarer words rank higher. `"damaged goods"`: only passages with
@@ -35,7 +35,7 @@ _PART = re.compile(r'"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+)')
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
-class SearchQuery(NamedTuple):
+class QueryForms(NamedTuple):
     """The two ways to search for a text."""
 
     exact: str
@@ -60,7 +60,7 @@ def spaced(text: str) -> str:
     return _UNSPACED.sub(lambda match: f" {match[0]} ", whole)
 
 
-def parse(text: str) -> SearchQuery:
+def parse(text: str) -> QueryForms:
     """Parse a search text."""
     phrases, words = _terms(text)
     exact = _any(words)
@@ -69,7 +69,7 @@ def parse(text: str) -> SearchQuery:
         exact = f"{needed} OR ({needed} AND ({exact}))" if words else needed
     single = [word for term in (*phrases, *words) for word in term.text.split()]
     begun = [_Term(word, len(word) >= _SHORTEST_BEGINNING) for word in single]
-    return SearchQuery(exact, _any(list(dict.fromkeys(begun))[:MOST_TERMS]))
+    return QueryForms(exact, _any(list(dict.fromkeys(begun))[:MOST_TERMS]))
 
 
 def _any(terms: Sequence[_Term]) -> str:

@@ -16,7 +16,7 @@ from hubbub.agents.tools.function import FunctionTool, as_tools
 from hubbub.agents.tools.hub import HubCaller, HubTool, sends_message
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.registry import Groups
-from hubbub.agents.tools.results import CharacterEstimate, TokenCount
+from hubbub.agents.tools.results import CharacterEstimate, TokenMeter
 from hubbub.agents.tools.sandbox.limits import SandboxLimits
 from hubbub.agents.tools.standard_tools import (
     ASK_HUMAN,
@@ -59,7 +59,7 @@ def servers_of(
 
 
 def tool_policy_of(
-    config: AgentConfig, *, approver: Approver | None = None, counter: TokenCount | None = None
+    config: AgentConfig, *, approver: Approver | None = None, counter: TokenMeter | None = None
 ) -> ToolPolicy:
     """The agent's tool policy."""
     return ToolPolicy(

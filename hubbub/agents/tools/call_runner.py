@@ -33,7 +33,7 @@ from hubbub.agents.tools.policy import (
     decide,
 )
 from hubbub.agents.tools.registry import ToolEntry, ToolRegistry
-from hubbub.agents.tools.results import DEFAULT_BUDGET, CharacterEstimate, TokenCount, fit_result
+from hubbub.agents.tools.results import DEFAULT_BUDGET, CharacterEstimate, TokenMeter, fit_result
 from hubbub.agents.turn.chat import changed_call
 from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.agents.turn.steps import TurnClock
@@ -74,7 +74,7 @@ class ToolPolicy:
     """The operator's settings for single tools, by name."""
     budget: int = DEFAULT_BUDGET
     """Tokens of a result."""
-    counter: TokenCount = field(default_factory=CharacterEstimate)
+    counter: TokenMeter = field(default_factory=CharacterEstimate)
     approver: Approver | None = None
     """Decides about calls that need approval; None: they are refused."""
     select_over: int = SELECT_OVER
@@ -181,7 +181,7 @@ class CallRunner:
         tries = max(attempts, 1)
         return CallResult(call.id, text, error, at, took, tries, untrusted, changed=changed)
 
-    def _to(self, budget: int) -> tuple[int, TokenCount]:
+    def _to(self, budget: int) -> tuple[int, TokenMeter]:
         return budget, self._tool_policy.counter
 
     # Checks --------------------------------------------------------------------------------------

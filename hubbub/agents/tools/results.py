@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-__all__ = ["DEFAULT_BUDGET", "CharacterEstimate", "TokenCount", "cut_text", "fit_result"]
+__all__ = ["DEFAULT_BUDGET", "CharacterEstimate", "TokenMeter", "cut_text", "fit_result"]
 
 DEFAULT_BUDGET = 4000
 """Tokens of a result, unless the agent or the tool says otherwise."""
@@ -24,7 +24,7 @@ _MOST_JSON = 4_000_000
 """Characters of JSON that is parsed; longer JSON is cut like text."""
 
 
-class TokenCount(Protocol):
+class TokenMeter(Protocol):
     """Counts tokens, or estimates them."""
 
     def count(self, text: str) -> int:
@@ -39,7 +39,7 @@ class CharacterEstimate:
         return (len(text) + 3) // 4
 
 
-def fit_result(text: str, budget: int, counter: TokenCount) -> str:
+def fit_result(text: str, budget: int, counter: TokenMeter) -> str:
     """`text` within `budget` tokens; the marker may add a few."""
     if _fits(text, budget, counter):
         return text
@@ -54,11 +54,11 @@ def fit_result(text: str, budget: int, counter: TokenCount) -> str:
     return cut_text(text, budget, counter)
 
 
-def _fits(text: str, budget: int, counter: TokenCount) -> bool:
+def _fits(text: str, budget: int, counter: TokenMeter) -> bool:
     return len(text) <= budget * _LONGEST_TOKEN and counter.count(text) <= budget
 
 
-def _fit_json(value: JsonValue, budget: int, counter: TokenCount) -> str | None:
+def _fit_json(value: JsonValue, budget: int, counter: TokenMeter) -> str | None:
     """The value with fewer records; None if that is not enough."""
     whole = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if _fits(whole, budget, counter):
@@ -83,7 +83,7 @@ def _fewer(
     records: Sequence[JsonValue],
     shown: Callable[[Sequence[JsonValue]], JsonValue],
     budget: int,
-    counter: TokenCount,
+    counter: TokenMeter,
 ) -> str | None:
     """The longest prefix of `records` whose `shown` form fits."""
 
@@ -116,7 +116,7 @@ def _told(kept: int, total: int) -> str:
     return f"the first {kept} of {total}; ask for fewer or for a narrower part"
 
 
-def cut_text(text: str, budget: int, counter: TokenCount) -> str:
+def cut_text(text: str, budget: int, counter: TokenMeter) -> str:
     """The beginning of a text that is too long, with a note of its length."""
     longest = min(len(text), budget * _LONGEST_TOKEN)
     kept = _last(0, longest, lambda n: counter.count(text[:n]) <= budget)

@@ -14,7 +14,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.errors import ModelError
 
-__all__ = ["ToolChoice", "ToolChooser", "by_words"]
+__all__ = ["LikelyTools", "ToolChooser", "by_words"]
 
 _MOST_TEXT = 4000
 """Characters that are compared."""
@@ -32,7 +32,7 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolChoice:
+class LikelyTools:
     """The most likely tools, best first, and a note on how they were chosen."""
 
     names: Sequence[str] = ()
@@ -63,25 +63,25 @@ class ToolChooser:
         if self._embed is not None:
             await self._embed.close()
 
-    async def choose(self, text: str, tools: Sequence[ToolSpec]) -> ToolChoice:
+    async def choose(self, text: str, tools: Sequence[ToolSpec]) -> LikelyTools:
         """Those of the tools that fit `text` best."""
         if not tools or not text.strip():
-            return ToolChoice()
+            return LikelyTools()
         text = text[-_MOST_TEXT:]
         if self._embed is None:
-            return ToolChoice(by_words(text, tools)[: self._first])
+            return LikelyTools(by_words(text, tools)[: self._first])
         try:
             there = await self._embed.kept([_compared_text(tool) for tool in tools])
             (asked,) = await self._embed.of([text])
         except ModelError as exc:
             note = f"tools were chosen by their words: {exc}"
-            return ToolChoice(by_words(text, tools)[: self._first], note)
+            return LikelyTools(by_words(text, tools)[: self._first], note)
         if len(asked) != len(there[0]):
             note = "tools were chosen by their words: the endpoint's vectors have two lengths"
-            return ToolChoice(by_words(text, tools)[: self._first], note)
+            return LikelyTools(by_words(text, tools)[: self._first], note)
         near = [_cosine(asked, vector) for vector in there]
         order = sorted(range(len(tools)), key=lambda n: -near[n])
-        return ToolChoice([tools[n].name for n in order[: self._first]])
+        return LikelyTools([tools[n].name for n in order[: self._first]])
 
 
 def by_words(text: str, tools: Sequence[ToolSpec]) -> list[str]:

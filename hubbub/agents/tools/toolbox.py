@@ -24,7 +24,7 @@ from hubbub.agents.tools.registry import (
     picked_tools,
 )
 from hubbub.agents.tools.standard_tools import SILENT_FINISH, MessageTool
-from hubbub.agents.tools.tool_chooser import ToolChoice
+from hubbub.agents.tools.tool_chooser import LikelyTools
 from hubbub.agents.turn.loop import FINISH, CallResult, failure
 from hubbub.agents.turn.steps import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
@@ -194,7 +194,7 @@ class Toolbox:
         """The agent's own tools that are listed by one line only, because there are too many."""
         return () if self._select is None else self.registry.definitions(self._select.listed)
 
-    def with_described(self, choice: ToolChoice) -> Toolbox:
+    def with_described(self, choice: LikelyTools) -> Toolbox:
         """A copy for one turn that also describes these tools from the start."""
         turn = copy.copy(self)
         turn._needed = (*self._needed, *choice.names)

@@ -32,7 +32,7 @@ from hubbub.network.cluster.messages import (
     Page,
     PresenceChanged,
     ReadPage,
-    Shown,
+    ShownPresence,
     Silent,
     Started,
     Unreadable,
@@ -335,7 +335,7 @@ class SessionHolder:
             else:
                 link.send(session.rejoining(place, self._monotonic()))
         if self.shown:
-            link.send(Shown(list(self.shown)))
+            link.send(ShownPresence(list(self.shown)))
 
     def _adopt(self, limits: Limits) -> None:
         self.limits = limits

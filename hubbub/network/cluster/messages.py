@@ -33,7 +33,7 @@ __all__ = [
     "Page",
     "PresenceChanged",
     "ReadPage",
-    "Shown",
+    "ShownPresence",
     "Silent",
     "Started",
     "Unreadable",
@@ -95,7 +95,7 @@ class ReadPage(Struct, array_like=True, tag=5):
     limit: int
 
 
-class Shown(Struct, array_like=True, tag=6):
+class ShownPresence(Struct, array_like=True, tag=6):
     """Participants whom the last owner has shown as present, here or at other gateways."""
 
     participants: list[str]
@@ -107,7 +107,7 @@ class Silent(Struct, array_like=True, tag=7):
     participant: str
 
 
-FromGateway: TypeAlias = Alive | Joining | Asked | Acked | Gone | ReadPage | Shown | Silent
+FromGateway: TypeAlias = Alive | Joining | Asked | Acked | Gone | ReadPage | ShownPresence | Silent
 
 
 # From the owner ---------------------------------------------------------------------------------

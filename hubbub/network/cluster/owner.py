@@ -31,7 +31,7 @@ from hubbub.network.cluster.messages import (
     Page,
     PresenceChanged,
     ReadPage,
-    Shown,
+    ShownPresence,
     Silent,
     Started,
     Unreadable,
@@ -242,7 +242,7 @@ class GatewayLink:
                     session.lost()
             case ReadPage():
                 self._door.spawn(self._read(message))
-            case Shown(participants=participants):
+            case ShownPresence(participants=participants):
                 self._door.shown(participants)
             case Silent(participant=participant):
                 self._door.silent(participant)

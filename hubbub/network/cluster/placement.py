@@ -11,10 +11,10 @@ from hashlib import blake2b
 
 from msgspec import Struct
 
-__all__ = ["Cluster", "Node", "Owner", "Service"]
+__all__ = ["Cluster", "ClusterNode", "NetworkOwner", "NodeNetwork"]
 
 
-class Service(Struct, frozen=True):
+class NodeNetwork(Struct, frozen=True):
     """A network as a node can run it."""
 
     database: str
@@ -27,20 +27,20 @@ class Service(Struct, frozen=True):
     """Those that are linked to it there."""
 
 
-class Node(Struct, frozen=True):
+class ClusterNode(Struct, frozen=True):
     """A process that owns its share of the networks."""
 
     name: str
     host: str
     """Where its hubs listen; empty: where the config of each says."""
-    networks: Mapping[str, Service]
+    networks: Mapping[str, NodeNetwork]
     live: bool
     """Whether Postgres shows its session, and has heard from it lately."""
     settled: bool
     """Whether it has been there long enough to see who else is."""
 
 
-class Owner(Struct, frozen=True):
+class NetworkOwner(Struct, frozen=True):
     """The hub whose session holds a network's database."""
 
     node: str
@@ -51,8 +51,8 @@ class Owner(Struct, frozen=True):
 class Cluster(Struct, frozen=True):
     """What Postgres shows, and what people wish."""
 
-    nodes: Mapping[str, Node]
-    owners: Mapping[str, Owner]
+    nodes: Mapping[str, ClusterNode]
+    owners: Mapping[str, NetworkOwner]
     """By database."""
     moves: Mapping[str, str]
     """Which node a network was moved to."""
@@ -68,14 +68,14 @@ class Cluster(Struct, frozen=True):
         able = [n for n in self.nodes.values() if n.live and network in n.networks]
         moved = self.moves.get(network)
 
-        def rank(node: Node) -> tuple[bool, bool, bool, bytes]:
+        def rank(node: ClusterNode) -> tuple[bool, bool, bool, bytes]:
             failed = bool(node.networks[network].problem)
             return failed, node.name in self.drained, node.name != moved, _score(network, node.name)
 
         found = min(able, key=rank, default=None)
         return None if found is None else found.name
 
-    def owner_of(self, network: str) -> Owner | None:
+    def owner_of(self, network: str) -> NetworkOwner | None:
         """Who owns it now; None: nobody does, or no node has named it."""
         databases = {
             service.database

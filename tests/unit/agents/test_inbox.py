@@ -11,7 +11,7 @@ from hubbub.agents.inbox import (
     KEPT_THREADS,
     MOST_INCOMING,
     Inbox,
-    OpenWakes,
+    StillOpenWakes,
     TurnPlan,
 )
 from hubbub.protocol.messages import Message, SenderKind
@@ -225,10 +225,10 @@ def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer() -> None
     inbox = begun()
     for seq, sender in ((1, "alice"), (2, "bob"), (3, "carol")):
         inbox.receive(event(message(seq, sender)))
-    inbox.keep(OpenWakes({"m1"}, 2))
+    inbox.keep(StillOpenWakes({"m1"}, 2))
     assert [p.id for p in inbox.next_turns()] == ["bot-m1", "bot-m3"]
     inbox = Inbox(ME)
     both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
     inbox.begin(ready(2, pending=both))
-    inbox.keep(OpenWakes({"m2"}, 2))
+    inbox.keep(StillOpenWakes({"m2"}, 2))
     assert [p.id for p in inbox.next_turns()] == ["bot-m1"], "one of its messages is pending"

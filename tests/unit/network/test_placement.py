@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.network.cluster.placement import Cluster, Node, Owner, Service
+from hubbub.network.cluster.placement import Cluster, ClusterNode, NetworkOwner, NodeNetwork
 
 NAMES = [f"net{n}" for n in range(40)]
 NODES = st.sets(st.sampled_from(["n1", "n2", "n3", "n4", "n5"]), min_size=1)
@@ -25,10 +25,13 @@ def cluster(
 ) -> Cluster:
     found = problems or {}
     made = {
-        node: Node(
+        node: ClusterNode(
             node,
             "",
-            {name: Service(name, 4820, problem=found.get((node, name), "")) for name in networks},
+            {
+                name: NodeNetwork(name, 4820, problem=found.get((node, name), ""))
+                for name in networks
+            },
             node not in gone,
             True,
         )
@@ -85,7 +88,10 @@ def test_a_network_that_no_live_node_has_is_placed_nowhere() -> None:
 
 def test_what_a_node_owns_is_what_postgres_shows() -> None:
     seen = cluster(["n1", "n2"])
-    owners = {"net1": Owner("n2", "hubbub node n2 on b"), "net2": Owner("", "hubbub 7 on a")}
+    owners = {
+        "net1": NetworkOwner("n2", "hubbub node n2 on b"),
+        "net2": NetworkOwner("", "hubbub 7 on a"),
+    }
     seen = Cluster(seen.nodes, owners, {}, ())
     assert (seen.owned_by("n1"), seen.owned_by("n2")) == ([], ["net1"])
     assert (seen.owner_of("net2"), seen.owner_of("net3")) == (owners["net2"], None)

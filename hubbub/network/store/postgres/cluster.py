@@ -14,7 +14,7 @@ import psycopg
 
 from hubbub.config.paths import shown_store
 from hubbub.errors import UserError
-from hubbub.network.cluster.placement import Cluster, Node, Owner, Service
+from hubbub.network.cluster.placement import Cluster, ClusterNode, NetworkOwner, NodeNetwork
 from hubbub.network.store.postgres.database import HUB_LOCK, LEASE_S, SILENT, connected
 from hubbub.network.store.postgres.link import line_of
 from hubbub.network.store.postgres.session import Session
@@ -51,7 +51,7 @@ _HOLDERS = (
     "classid = 0 AND objid = ? AND objsubid = 1 AND datname = ANY(?) "
     "OR classid = ? AND objsubid = 2 AND datname = current_database())"
 )
-_read_networks = msgspec.json.Decoder(dict[str, Service]).decode
+_read_networks = msgspec.json.Decoder(dict[str, NodeNetwork]).decode
 
 
 def connected_to_cluster(url: str, node: str = "") -> Session:
@@ -80,7 +80,7 @@ def enter(session: Session, node: str) -> None:
         raise UserError(f"there is a node {node} already: give each node a --name of its own")
 
 
-def describe(session: Session, node: str, host: str, networks: Mapping[str, Service]) -> None:
+def describe(session: Session, node: str, host: str, networks: Mapping[str, NodeNetwork]) -> None:
     """Write down what the node can run."""
     session.execute(
         "INSERT INTO hubbub_cluster.node VALUES (?, ?, ?) ON CONFLICT (name) "
@@ -110,7 +110,7 @@ def look(session: Session, *, end_silent: bool = False) -> Cluster:
     databases = {each.database for _, networks in told.values() for each in networks.values()}
     owners, there = _holders(session, databases, end_silent)
     nodes = {
-        name: Node(name, host, networks, name in there, there.get(name, False))
+        name: ClusterNode(name, host, networks, name in there, there.get(name, False))
         for name, (host, networks) in told.items()
     }
     moves = session.execute("SELECT network, node FROM hubbub_cluster.move").fetchall()
@@ -120,9 +120,9 @@ def look(session: Session, *, end_silent: bool = False) -> Cluster:
 
 def _holders(
     session: Session, databases: Collection[str], end_silent: bool
-) -> tuple[dict[str, Owner], dict[str, bool]]:
+) -> tuple[dict[str, NetworkOwner], dict[str, bool]]:
     """Owners by database, and the live nodes with whether they are settled."""
-    owners, there = dict[str, Owner](), dict[str, bool]()
+    owners, there = dict[str, NetworkOwner](), dict[str, bool]()
     parameters = (SETTLED_S, LEASE_S, HUB_LOCK, list(databases), _NODE_LOCK)
     for row in session.execute(_HOLDERS, parameters).fetchall():
         pid, database, program, is_hub, settled, silent = row
@@ -131,7 +131,7 @@ def _holders(
         named = _PROGRAM.match(program)
         node = named[1] if named else ""
         if is_hub:
-            owners[database] = Owner(node, program)
+            owners[database] = NetworkOwner(node, program)
         elif not silent:
             there[node] = settled
     return owners, there
@@ -142,13 +142,20 @@ def _holders(
 
 def move(session: Session, network: str, node: str | None) -> None:
     """The network belongs to the node, when that can run it; None: to any."""
-    session.execute("DELETE FROM hubbub_cluster.move WHERE network = ?", (network,))
-    if node is not None:
-        session.execute("INSERT INTO hubbub_cluster.move VALUES (?, ?)", (network, node))
+    if node is None:
+        session.execute("DELETE FROM hubbub_cluster.move WHERE network = ?", (network,))
+    else:  # in one statement: between two, nodes would see no wish and act on it
+        session.execute(
+            "INSERT INTO hubbub_cluster.move VALUES (?, ?) "
+            "ON CONFLICT (network) DO UPDATE SET node = excluded.node",
+            (network, node),
+        )
 
 
 def drain(session: Session, node: str, *, wanted: bool) -> None:
     """Networks of the node belong to others, if there are any; or (not `wanted`) no more."""
-    session.execute("DELETE FROM hubbub_cluster.drain WHERE node = ?", (node,))
     if wanted:
-        session.execute("INSERT INTO hubbub_cluster.drain VALUES (?)", (node,))
+        insert = "INSERT INTO hubbub_cluster.drain VALUES (?) ON CONFLICT DO NOTHING"
+        session.execute(insert, (node,))
+    else:
+        session.execute("DELETE FROM hubbub_cluster.drain WHERE node = ?", (node,))
