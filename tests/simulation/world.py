@@ -25,7 +25,7 @@ from structlog.typing import EventDict
 from hubbub.agents import launch, llm
 from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.program import PythonObjects
-from hubbub.client import Client, ClientOptions
+from hubbub.client import Client, ClientOptions, snapshot
 from hubbub.client.calls import Backoff
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
 from hubbub.errors import ConnectionLost, OperationError, StoreUnavailable, UserError
@@ -133,6 +133,7 @@ class World:
         self._run(history, check)
 
     def _run(self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]) -> None:
+        snapshot.forget()  # else what a history asks for would depend on those before it
         asking = partial(_asking, openai.AsyncOpenAI, self.endpoint)
         with (
             patch.object(llm, "open_model", self._model),
