@@ -11,7 +11,14 @@ from datetime import date
 
 from pydantic import JsonValue
 
-from hubbub.testing.model_script import Answer, AnyAnswer, Call, Rule, Script, When
+from hubbub.testing.model_script import (
+    AnyAnswer,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptRule,
+    When,
+)
 
 __all__ = ["INPUT", "PRINTED", "script"]
 
@@ -38,9 +45,9 @@ def script(framework: str, task: str) -> Script:
         case "typed":
             return Script(answers=[_value(framework, REFUNDS, "refunds")])
         case "prompt_part":
-            return Script(rules=[Rule(when=_when(system=f"Today is {TODAY}"), answer=end)])
+            return Script(rules=[ScriptRule(when=_when(system=f"Today is {TODAY}"), answer=end)])
         case "retrieval":
-            found = Rule(when=_when(tool_result="paid within three days"), answer=end)
+            found = ScriptRule(when=_when(tool_result="paid within three days"), answer=end)
             tool = "search_knowledge" if framework == "hubbub" else "search"
             return Script(rules=[found], answers=[_call(tool, query="refunds damaged goods")])
         case "approval":
@@ -54,23 +61,23 @@ REFUNDS: JsonValue = [{"order": 7, "cents": 1900}, {"order": 8, "cents": 250}]
 STEPS: JsonValue = ["The price of a lamp", "The price of a clock", "Their sum"]
 
 
-def _approval(framework: str, end: Answer) -> Script:
+def _approval(framework: str, end: ScriptedAnswer) -> Script:
     task = "Pay 1900 cents back for order 7."
     paid = _when(tool_result="paid 1900 cents back for order 7")
     match framework:
         case "hubbub":
-            hand_on = Call(tool="delegate", arguments={"to": "payer", "task": task})
-            first = Answer(calls=[hand_on, Call(tool="finish")])
-            done = Call(tool="report", arguments={"request": "m2", "text": "It is paid."})
-            report = Answer(calls=[done, Call(tool="finish")])
+            hand_on = ScriptedCall(tool="delegate", arguments={"to": "payer", "task": task})
+            first = ScriptedAnswer(calls=[hand_on, ScriptedCall(tool="finish")])
+            done = ScriptedCall(tool="report", arguments={"request": "m2", "text": "It is paid."})
+            report = ScriptedAnswer(calls=[done, ScriptedCall(tool="finish")])
         case "crewai":
             first = _call("delegate_work_to_coworker", task=task, context="", coworker="payer")
-            report = Answer(text="It is paid.")
+            report = ScriptedAnswer(text="It is paid.")
         case _:
             arguments = {"input": task} if framework == "openai_agents" else {"task": task}
-            first, report = _call("ask_payer", **arguments), Answer(text="It is paid.")
+            first, report = _call("ask_payer", **arguments), ScriptedAnswer(text="It is paid.")
     refund = _call("refund", order=7, cents=1900)
-    return Script(rules=[Rule(when=paid, answer=report)], answers=[first, refund, end])
+    return Script(rules=[ScriptRule(when=paid, answer=report)], answers=[first, refund, end])
 
 
 def _roles(framework: str) -> Script:
@@ -93,9 +100,9 @@ def _roles(framework: str) -> Script:
     route = "planner" if framework == "langgraph" else "plan"
     verdict: JsonValue = {"score": 5, "remark": "", "answer": answer}
     work: list[AnyAnswer] = [
-        *(_call("price", article="lamp"), Answer(text="24.5")),
-        *(_call("price", article="clock"), Answer(text="40")),
-        *(_call("add", amounts=[24.5, 40]), Answer(text="64.5")),
+        *(_call("price", article="lamp"), ScriptedAnswer(text="24.5")),
+        *(_call("price", article="clock"), ScriptedAnswer(text="40")),
+        *(_call("add", amounts=[24.5, 40]), ScriptedAnswer(text="64.5")),
     ]
     first = [_value(framework, route, "to", "Route"), _value(framework, STEPS, "steps", "Plan")]
     return Script(answers=[*first, *work, _value(framework, verdict, "", "Verdict")])
@@ -108,15 +115,15 @@ def _when(**conditions: str) -> When:
     return When.model_validate(conditions)
 
 
-def _call(tool: str, **arguments: JsonValue) -> Answer:
-    return Answer(calls=[Call(tool=tool, arguments=arguments)])
+def _call(tool: str, **arguments: JsonValue) -> ScriptedAnswer:
+    return ScriptedAnswer(calls=[ScriptedCall(tool=tool, arguments=arguments)])
 
 
-def _says(framework: str, text: str) -> Answer:
-    return _call("finish", message=text) if framework == "hubbub" else Answer(text=text)
+def _says(framework: str, text: str) -> ScriptedAnswer:
+    return _call("finish", message=text) if framework == "hubbub" else ScriptedAnswer(text=text)
 
 
-def _value(framework: str, value: JsonValue, field: str, model: str = "") -> Answer:
+def _value(framework: str, value: JsonValue, field: str, model: str = "") -> ScriptedAnswer:
     """A typed value: of what is no object frameworks make one, with a field of this name where the
     program must declare it."""
     if framework == "hubbub":
@@ -127,5 +134,5 @@ def _value(framework: str, value: JsonValue, field: str, model: str = "") -> Ans
     return (
         _call("final_result", **told)
         if framework == "pydantic_ai"
-        else Answer(text=json.dumps(told))
+        else ScriptedAnswer(text=json.dumps(told))
     )

@@ -12,7 +12,7 @@ from benchmarks.bench import Bench
 from benchmarks.figures import Figure, at_most
 from hubbub.agents.inbox import InboxThread, TurnPlan
 from hubbub.agents.prompt.render import ConversationPrompt, ConversationTemplate
-from hubbub.config.models import History
+from hubbub.config.models import HistoryConfig
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 
@@ -58,7 +58,7 @@ def _renderer() -> Callable[[Sequence[InboxThread]], str]:
     template = ConversationTemplate.shipped()
     incoming = _message("p0", 10**9, 10**6)
     turn = TurnPlan("agent-m1", incoming.thread_id, (incoming,), ("direct",), reply_required=True)
-    return lambda threads: ConversationPrompt.of(template, threads, turn, _ME, History()).text
+    return lambda threads: ConversationPrompt.of(template, threads, turn, _ME, HistoryConfig()).text
 
 
 def _all_changed() -> Iterator[Sequence[InboxThread]]:

@@ -19,14 +19,26 @@ from benchmarks.servers import start
 from benchmarks.sides import opened_side
 from benchmarks.sockets import Socket
 from benchmarks.stats import percentile
-from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script
+from hubbub.testing.model_server import (
+    ModelServer,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptRule,
+)
 
 __all__ = ["run"]
 
 WARM_UP = 10
 _NAME, _SENDER = "thinker", "a0"
 _SILENT = Script(
-    rules=[Rule(answer=Answer(calls=[Call(tool="finish", arguments={"reason": "benchmark"})]))]
+    rules=[
+        ScriptRule(
+            answer=ScriptedAnswer(
+                calls=[ScriptedCall(tool="finish", arguments={"reason": "benchmark"})]
+            )
+        )
+    ]
 )
 
 

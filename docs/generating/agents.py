@@ -176,8 +176,9 @@ def _columns(text: str) -> list[tuple[str, str]]:
 
 def model_server_parts(script: Path) -> dict[str, str]:
     shapes: dict[str, type[BaseModel]] = {
-        "script": model_script.Script, "rule": model_script.Rule, "when": model_script.When,
-        "answer": model_script.Answer, "call": model_script.Call, "usage": model_script.Usage,
+        "script": model_script.Script, "rule": model_script.ScriptRule, "when": model_script.When,
+        "answer": model_script.ScriptedAnswer, "call": model_script.ScriptedCall,
+        "usage": model_script.ScriptedUsage,
         "refusal": model_script.Refusal, "breakdown": model_script.Breakdown,
     }  # fmt: skip
     nothing = parse_request({"model": "", "messages": [{"role": "user"}]}, {}, 0.0)

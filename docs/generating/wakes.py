@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from generating.models import fields
 from generating.tables import table
 from hubbub.config import budgets
-from hubbub.network.wakes import KEPT_BACK, RULES, SENTENCES, Place, Reason, Rule
+from hubbub.network.wakes import KEPT_BACK, RULES, SENTENCES, Reason, WakeContext, WakeRule
 
 __all__ = ["wakes_parts"]
 
@@ -40,20 +40,20 @@ def _rules() -> Iterator[tuple[str, str, str, str]]:
         yield _place(rule), _speaker(rule), rule.whom, _reply(rule)
 
 
-def _place(rule: Rule) -> str:
-    if rule.place is not Place.BROADCAST:
+def _place(rule: WakeRule) -> str:
+    if rule.place is not WakeContext.BROADCAST:
         return rule.place
     default = ", the default" if rule.policy == DEFAULT_POLICY else ""
     return f"broadcast (`{rule.policy}`{default})"
 
 
-def _speaker(rule: Rule) -> str:
+def _speaker(rule: WakeRule) -> str:
     if rule.by_person is None:
         return "anybody"
     return "a person" if rule.by_person else "an agent or a service"
 
 
-def _reply(rule: Rule) -> str:
+def _reply(rule: WakeRule) -> str:
     if rule.mentioned:
         return f"{rule.reply}; {rule.mentioned} of those it mentions"
     return rule.reply or ""

@@ -18,7 +18,7 @@ from crewai.tools import BaseTool
 from crewai.utilities.agent_utils import extract_tool_call_info
 from pydantic import BaseModel, ConfigDict
 
-from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, Threads, text_of
+from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, WorkerThreads, text_of
 from hubbub.agents.models.base import CallRequest, ToolSpec
 from hubbub.agents.models.portable_schema import without_nulls
 from hubbub.errors import ModelError
@@ -47,7 +47,7 @@ class CrewAiAgent(GuestAgent):
         self.model = getattr(agent.llm, "model", None) if isinstance(agent, Agent) else None
 
     async def run(self, turn: GuestTurn) -> str:
-        async with Threads() as threads:
+        async with WorkerThreads() as threads:
             listener = _Listener(turn, threads)
             tools = [_tool(turn, threads, spec) for spec in turn.tools]
             try:
@@ -75,7 +75,7 @@ class CrewAiAgent(GuestAgent):
 class _Listener:
     """Tells the turn what its run does."""
 
-    def __init__(self, turn: GuestTurn, threads: Threads):
+    def __init__(self, turn: GuestTurn, threads: WorkerThreads):
         self.refusal: str | None = None
         self._turn, self._threads = turn, threads
         self._open: dict[str, tuple[str, object]] = {}
@@ -132,7 +132,7 @@ def _parsed(arguments: object) -> object:
         return arguments
 
 
-def _tool(turn: GuestTurn, threads: Threads, spec: ToolSpec) -> BaseTool:
+def _tool(turn: GuestTurn, threads: WorkerThreads, spec: ToolSpec) -> BaseTool:
     class Arguments(BaseModel):
         model_config = ConfigDict(extra="allow")  # the network checks them
 
@@ -140,10 +140,10 @@ def _tool(turn: GuestTurn, threads: Threads, spec: ToolSpec) -> BaseTool:
         def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
             return dict(spec.strict or spec.offered)
 
-    class Operation(BaseTool):
+    class OperationTool(BaseTool):
         def _run(self, **arguments: Any) -> str:
             said = cast(dict[str, Any], without_nulls(spec.offered, arguments))
             return threads.wait(turn.call(spec.name, said))
 
     kept = {"args_schema": Arguments, "cache_function": lambda *_: False}
-    return Operation(name=spec.name, description=spec.description, **kept)
+    return OperationTool(name=spec.name, description=spec.description, **kept)

@@ -25,7 +25,7 @@ from hubbub.client.runfile import find_network
 from hubbub.config.agents import AgentConfig
 from hubbub.interop.guest import GuestBackend, GuestTurn, text_of
 
-__all__ = ["NETWORK_TOOLS", "GuestAgent", "GuestTurn", "Threads", "text_of"]
+__all__ = ["NETWORK_TOOLS", "GuestAgent", "GuestTurn", "WorkerThreads", "text_of"]
 
 NETWORK_TOOLS = ("list_participants", "read_thread", "send_text_message", "post_to_channel")
 """The operations that an agent is offered as tools, unless it names others."""
@@ -76,7 +76,7 @@ class GuestAgent(Agent):
         return GuestBackend(self, client, inbox, config)
 
 
-class Threads:
+class WorkerThreads:
     """Of a framework that works in threads: they tell the turn what they do, and wait until it is
     recorded. When the turn is over, a thread ends with what it would tell next.
     """
@@ -86,7 +86,7 @@ class Threads:
         self._waits: set[Future[Any]] = set()  # of whatever is waited for
         self._over = False
 
-    async def __aenter__(self) -> Threads:
+    async def __aenter__(self) -> WorkerThreads:
         return self
 
     async def __aexit__(self, *_: object) -> None:

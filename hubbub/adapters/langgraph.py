@@ -52,13 +52,13 @@ class LangGraphAgent(GuestAgent):
         if not isinstance(graph, Runnable):
             graph = graph([_tool(turn, spec.name) for spec in turn.tools])
         messages = [SystemMessage(turn.system), HumanMessage(turn.prompt)]
-        config = {"callbacks": [_Recording(turn)], "recursion_limit": 1000}
+        config = {"callbacks": [_TurnCallbacks(turn)], "recursion_limit": 1000}
         state = await graph.ainvoke({"messages": messages}, config)
         last = state["messages"][-1]
         return last.text if isinstance(last, AIMessage) else text_of(last.content)
 
 
-class _Recording(AsyncCallbackHandler):
+class _TurnCallbacks(AsyncCallbackHandler):
     """What the models and tools of a run say of themselves. Those that are not asynchronous have a
     thread and a loop of their own, and so have their callbacks.
     """

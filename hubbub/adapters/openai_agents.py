@@ -70,7 +70,7 @@ class OpenAiAgent(GuestAgent):
             [{"role": "system", "content": turn.system}, {"role": "user", "content": turn.prompt}],
             context=self._context,
             max_turns=None,  # the network has a limit of its own
-            hooks=_Recording(turn),
+            hooks=_TurnHooks(turn),
             run_config=self._config,
         )
         try:
@@ -91,7 +91,7 @@ class OpenAiAgent(GuestAgent):
         return text_of(output.model_dump() if hasattr(output, "model_dump") else output)
 
 
-class _Recording(RunHooks[Any]):
+class _TurnHooks(RunHooks[Any]):
     def __init__(self, turn: GuestTurn):
         self._turn = turn
 

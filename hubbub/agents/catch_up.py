@@ -10,7 +10,7 @@ from hubbub.client import Client
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.frames import Ready
-from hubbub.protocol.operations import ThreadPage, Threads
+from hubbub.protocol.operations import ThreadList, ThreadPage
 
 __all__ = ["Backlog", "CatchUp", "fill_gaps"]
 
@@ -70,7 +70,7 @@ async def fill_gaps(client: Client, inbox: Inbox, after: int) -> None:
     Positions within a thread have no gaps, so missing messages are noticed. Raises
     `OperationError`.
     """
-    found = Threads.model_validate(await client.call("list_threads", limit=MOST_GAPS))
+    found = ThreadList.model_validate(await client.call("list_threads", limit=MOST_GAPS))
     for summary in found.threads:
         thread = inbox.thread(summary.id)
         if summary.last_seq > after and not (thread and thread.is_complete(summary.head, after)):

@@ -37,8 +37,8 @@ from hubbub.protocol.operations import (
     Done,
     Participants,
     SendResult,
+    ThreadList,
     ThreadPage,
-    Threads,
 )
 from hubbub.protocol.spending import Reservation, ReserveBudget
 from hubbub.protocol.turns import Step, TurnEnd
@@ -158,7 +158,7 @@ class FakeHub:
             case "list_participants":
                 return Participants(participants=self.scene.ready.participants)
             case "list_threads":
-                return Threads(threads=self.scene.ready.threads)
+                return ThreadList(threads=self.scene.ready.threads)
             case "recall":
                 return Recalled()
             case "read_thread":

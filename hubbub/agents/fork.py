@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, TypeVar
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from hubbub.agents.models.base import Completion, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
@@ -42,7 +42,7 @@ from hubbub.agents.tools.approval import Parked
 from hubbub.agents.tools.base import CallSite, ReadingTool, Tool, ToolFailed, UntrustedText
 from hubbub.agents.tools.external import ExternalToolProxy
 from hubbub.agents.tools.hub import HubCaller
-from hubbub.agents.tools.schema import argument_errors, without_titles
+from hubbub.agents.tools.schema import ToolArguments, argument_errors, without_titles
 from hubbub.agents.tools.standard_tools import (
     ASK_HUMAN,
     CHECK,
@@ -67,7 +67,6 @@ from hubbub.agents.turn.steps import (
 )
 from hubbub.config.agents import ForkConfig
 from hubbub.errors import OperationError
-from hubbub.field_docs import Documented
 from hubbub.ids import write_id
 from hubbub.logs import get_logger
 from hubbub.protocol.turns import Step
@@ -75,17 +74,15 @@ from hubbub.protocol.turns import Step
 __all__ = ["ForkTool", "HelperHost"]
 
 _TURN = StepRange()
-Given = TypeVar("Given", bound=Documented)
+Given = TypeVar("Given", bound=ToolArguments)
 _MOST_SHOWN = 8000
 """Characters of a goal or a result that are posted."""
 
 log = get_logger(__name__)
 
 
-class Fork(Documented):
+class Fork(ToolArguments):
     """The arguments of `fork`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     goal: Annotated[str, Field(min_length=1)]
     """What is to be found out or done, and what the result must contain."""
@@ -97,10 +94,8 @@ class Fork(Documented):
     """Go on with your own work meanwhile; you are given its result when it is there."""
 
 
-class _Helper(Documented):
+class _Helper(ToolArguments):
     """The arguments of `wait_for` and `check`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     helper: Annotated[int, Field(ge=1)]
     """Its number."""

@@ -25,15 +25,15 @@ from hubbub.config.agent_files import (
 )
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.problems import ConfigProblems, shown_path
-from hubbub.config.source import Document, parse
+from hubbub.config.source import YamlDocument, parse
 from hubbub.errors import ConfigError, UserError
 from hubbub.network.services.agent_editor import Checked
 from hubbub.protocol.agents import AgentFields, AgentProblem
 
-__all__ = ["AgentFiles"]
+__all__ = ["DiskAgentFiles"]
 
 
-class AgentFiles:
+class DiskAgentFiles:
     """The files of a network's agent folder and the agents of its own files, and the processes of
     those that are made."""
 
@@ -62,11 +62,11 @@ class AgentFiles:
 
     def agents(self) -> Sequence[str]:
         """Those that can be changed."""
-        read: dict[Path, _File | None] = {}
+        read: dict[Path, _AgentFile | None] = {}
         known = {*self._own, *(file.stem for file in files_in(self._folder))}
         return sorted(agent for agent in known if self._changeable(agent, read))
 
-    def _changeable(self, agent: str, read: dict[Path, _File | None]) -> bool:
+    def _changeable(self, agent: str, read: dict[Path, _AgentFile | None]) -> bool:
         path = self._path(agent)
         try:
             if path not in read:
@@ -133,7 +133,7 @@ class AgentFiles:
     async def remove(self, agent: str) -> None:
         await self._supervisor.remove(agent)
 
-    def _before(self, agent: str) -> tuple[str, Document] | None:
+    def _before(self, agent: str) -> tuple[str, YamlDocument] | None:
         found = _read(self._path(agent))
         if found is None:
             return None
@@ -141,7 +141,9 @@ class AgentFiles:
         _checked(agent, document, real)
         return text, document
 
-    def _text(self, agent: str, fields: AgentFields, before: tuple[str, Document] | None) -> str:
+    def _text(
+        self, agent: str, fields: AgentFields, before: tuple[str, YamlDocument] | None
+    ) -> str:
         """Raises `UserError` for a file that holds what `agent_text` cannot change."""
         try:
             return agent_text(agent, fields, before)
@@ -149,7 +151,7 @@ class AgentFiles:
             raise _by_hand(self.file(agent), error) from None
 
     def _with_variables(
-        self, agent: str, fields: AgentFields, before: tuple[str, Document]
+        self, agent: str, fields: AgentFields, before: tuple[str, YamlDocument]
     ) -> Iterator[AgentProblem]:
         """Fields that would change, and have variables of the environment: what is written here is
         text, and would end that."""
@@ -190,15 +192,15 @@ def _own_files(config: LoadedConfig) -> Mapping[str, Path]:
     }
 
 
-class _File(NamedTuple):
+class _AgentFile(NamedTuple):
     text: str
-    document: Document
+    document: YamlDocument
     """With the names of variables."""
-    real: Document
+    real: YamlDocument
     """With their values."""
 
 
-def _read(path: Path) -> _File | None:
+def _read(path: Path) -> _AgentFile | None:
     """The file as it stands; None: there is none. Raises `UserError`."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -209,18 +211,18 @@ def _read(path: Path) -> _File | None:
     return _parsed(path, text)
 
 
-def _parsed(path: Path, text: str) -> _File:
-    return _File(text, parse(path, _AS_WRITTEN, text), parse(path, os.environ, text))
+def _parsed(path: Path, text: str) -> _AgentFile:
+    return _AgentFile(text, parse(path, _AS_WRITTEN, text), parse(path, os.environ, text))
 
 
-def _checked(agent: str, document: Document, real: Document) -> AgentFields:
+def _checked(agent: str, document: YamlDocument, real: YamlDocument) -> AgentFields:
     """The agent's fields. Variables in what is free text are left as their names in `document`, and
     become their values in the rest. Raises `UserError` for a file of another form."""
     with_values(_section(agent, document), _section(agent, real))
     return _fields(agent, document)
 
 
-def _fields(agent: str, document: Document) -> AgentFields:
+def _fields(agent: str, document: YamlDocument) -> AgentFields:
     """Raises `UserError` where the file has not the form of such a file."""
     name, section = shown_path(document.place(()).file), _section(agent, document)
     try:
@@ -229,7 +231,7 @@ def _fields(agent: str, document: Document) -> AgentFields:
         raise _by_hand(name, error) from None
 
 
-def _section(agent: str, document: Document) -> dict[str, JsonValue]:
+def _section(agent: str, document: YamlDocument) -> dict[str, JsonValue]:
     """Raises `UserError` where the file has none of this agent."""
     agents = document.data.get("agents")
     section = agents.get(agent) if isinstance(agents, dict) else None

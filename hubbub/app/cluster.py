@@ -14,9 +14,9 @@ from hubbub.errors import StoreUnavailable, UserError
 from hubbub.network.cluster.placement import Cluster
 from hubbub.network.store.postgres import cluster as database
 from hubbub.network.store.postgres.link import line_of
-from hubbub.network.store.postgres.session import Session
+from hubbub.network.store.postgres.session import PostgresSession
 
-__all__ = ["ClusterStatus", "NetworkStatus", "NodeStatus", "drain", "move", "status"]
+__all__ = ["ClusterNetwork", "ClusterStatus", "NodeStatus", "drain", "move", "status"]
 
 AGAIN_S = 0.2
 
@@ -32,7 +32,7 @@ class NodeStatus(Struct, frozen=True):
     """Those that it owns."""
 
 
-class NetworkStatus(Struct, frozen=True):
+class ClusterNetwork(Struct, frozen=True):
     """A network, as people see it."""
 
     name: str
@@ -55,11 +55,11 @@ class ClusterStatus(Struct, frozen=True):
     """A cluster, as people see it."""
 
     nodes: list[NodeStatus]
-    networks: list[NetworkStatus]
+    networks: list[ClusterNetwork]
 
 
 @contextmanager
-def _asking(url: str) -> Iterator[Session]:
+def _asking(url: str) -> Iterator[PostgresSession]:
     """A session. Raises UserError, and StoreUnavailable while the server does not answer."""
     session = database.connected_to_cluster(url)
     try:
@@ -85,7 +85,7 @@ def status(url: str) -> ClusterStatus:
     return ClusterStatus(nodes, [_network(seen, name) for name in names])
 
 
-def _network(seen: Cluster, name: str) -> NetworkStatus:
+def _network(seen: Cluster, name: str) -> ClusterNetwork:
     owner = seen.owner_of(name)
     node = seen.nodes.get(owner.node) if owner is not None else None
     service = node.networks.get(name) if node is not None else None
@@ -94,7 +94,7 @@ def _network(seen: Cluster, name: str) -> NetworkStatus:
         for each in seen.nodes.values()
         if name in each.networks and each.networks[name].problem
     }
-    return NetworkStatus(
+    return ClusterNetwork(
         name,
         (owner.node or owner.program) if owner is not None else None,
         seen.serves(name),
@@ -155,7 +155,7 @@ def _is_empty(seen: Cluster, node: str) -> bool:
     return not owned
 
 
-def _until(session: Session, done: Callable[[Cluster], bool]) -> None:
+def _until(session: PostgresSession, done: Callable[[Cluster], bool]) -> None:
     while not done(database.look(session)):
         time.sleep(AGAIN_S)
 

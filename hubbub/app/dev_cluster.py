@@ -17,7 +17,7 @@ from hubbub.app.preflight import check_port
 from hubbub.app.running import background, stopping
 from hubbub.app.supervisor import Supervisor, Unit
 from hubbub.config.loader import load
-from hubbub.config.units import Address
+from hubbub.config.units import ListenAddress
 
 __all__ = ["DevCluster", "dev_cluster"]
 
@@ -66,7 +66,7 @@ async def dev_cluster(
                 nodes = {f"n{n}": f"127.0.0.{n}" for n in range(1, count + 1)}
                 for network in made:
                     for host in nodes.values():
-                        check_port(Address(host, network.port))
+                        check_port(ListenAddress(host, network.port))
                 units = _units(made, nodes, server.url("cluster"), Path(folder))
                 async with background(Supervisor(units, report, grace_s=GRACE_S).run()):
                     gateways = {each.name: each.gateway for each in made}
@@ -77,7 +77,7 @@ async def dev_cluster(
 
 
 @dataclass(frozen=True)
-class _Network:
+class _DevNetwork:
     name: str
     port: int
 
@@ -86,11 +86,13 @@ class _Network:
         return f"127.0.0.1:{self.port + GATEWAY_PORT}"
 
 
-def _networks(configs: Sequence[Path], folder: Path, server: PostgresServer) -> Sequence[_Network]:
+def _networks(
+    configs: Sequence[Path], folder: Path, server: PostgresServer
+) -> Sequence[_DevNetwork]:
     """Write over each config what is different here: its store, and its gateways' token."""
     server.new_database("cluster")
     (folder / "networks").mkdir()
-    made = list[_Network]()
+    made = list[_DevNetwork]()
     for n, path in enumerate(configs):
         config = load(path)
         name, port = config.file.network.name, config.address.port
@@ -98,12 +100,12 @@ def _networks(configs: Sequence[Path], folder: Path, server: PostgresServer) -> 
         over = {"store": store, "gateway_token": TOKEN}
         text = json.dumps({"include": [str(config.path)], "network": over})
         (folder / "networks" / f"{n}.yaml").write_text(text)
-        made.append(_Network(name, port))
+        made.append(_DevNetwork(name, port))
     return made
 
 
 def _units(
-    networks: Sequence[_Network], nodes: Mapping[str, str], url: str, folder: Path
+    networks: Sequence[_DevNetwork], nodes: Mapping[str, str], url: str, folder: Path
 ) -> Sequence[Unit]:
     """`nodes` with the hosts that they listen on."""
     command, configs = [sys.executable, "-m", "hubbub"], str(folder / "networks")

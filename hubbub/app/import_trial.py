@@ -50,7 +50,7 @@ class _Spec:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ImportedTool:
     """What came of importing one of them."""
 
     wrong: str | None = None
@@ -119,7 +119,7 @@ class ImportTrial:
             if outcome.tool is not None
         }
 
-    def _found(self) -> list[_Found]:
+    def _found(self) -> list[_ImportedTool]:
         """What came of each. Those behind one that ended the process were not tried."""
         if not self._specs:
             return []
@@ -133,8 +133,8 @@ class ImportTrial:
         found = [_found(json.loads(line)) for line in self._answers]
         if len(found) < len(specs):
             file = (split_spec(specs[len(found)].text) or ("", ""))[0]
-            found.append(_Found(wrong=f"{shown_path(Path(file))} {ended}"))
-        return found + [_Found()] * (len(specs) - len(found))
+            found.append(_ImportedTool(wrong=f"{shown_path(Path(file))} {ended}"))
+        return found + [_ImportedTool()] * (len(specs) - len(found))
 
 
 def _copy(asked: str, answers: IO[bytes]) -> _Process:
@@ -187,11 +187,11 @@ def _specs(config: LoadedConfig) -> Iterator[_Spec]:
             yield _Spec(hook, ("agents", name, "hooks", n), "hooks")
 
 
-def _found(answer: Mapping[str, str | int | None]) -> _Found:
+def _found(answer: Mapping[str, str | int | None]) -> _ImportedTool:
     if "message" not in answer:
         name = answer["tool"]
         permission = cast(Permission, answer["permission"])
-        return _Found(tool=None if name is None else MadeTool(str(name), permission))
+        return _ImportedTool(tool=None if name is None else MadeTool(str(name), permission))
     place = shown_path(Path(str(answer["path"])))
     line = f":{answer['line']}" if answer["line"] else ""
-    return _Found(wrong=f"{place}{line}: {answer['message']}")
+    return _ImportedTool(wrong=f"{place}{line}: {answer['message']}")

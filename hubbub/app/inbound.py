@@ -26,7 +26,7 @@ from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import find_network
 from hubbub.client.transport import Transport
 from hubbub.clock import Clock, SystemClock
-from hubbub.config.units import Address, parse_address
+from hubbub.config.units import ListenAddress, parse_address
 from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.logs import get_logger
@@ -224,7 +224,7 @@ class InboundJob:
     """Where to listen, and which network to join."""
 
     config: InboundConfig
-    listen: Address
+    listen: ListenAddress
     url: str
     token: str | None
 
@@ -269,6 +269,6 @@ async def _until_signal(job: InboundJob, announce: Announce) -> None:
                 f"no network answers at {job.url}; start one with `hubbub up`, or name another "
                 "with --address"
             ) from error
-        bound = Address(job.listen.host, port)
+        bound = ListenAddress(job.listen.host, port)
         announce([f"http://{bound}{PATH}{each.name}" for each in job.config.endpoints])
         await stop.wait()

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
-from hubbub.app.agent_folder import AgentFiles
+from hubbub.app.agent_folder import DiskAgentFiles
 from hubbub.app.commands import Commands
 from hubbub.app.lifecycle import (
     AgentGivenUp,
@@ -108,7 +108,7 @@ async def serve(
                 commands = Commands(config.path, listening.url, tokens[OPERATOR])
                 hub.services.trials.program = commands
                 if with_agents:
-                    hub.services.agent_editor.files = AgentFiles(
+                    hub.services.agent_editor.files = DiskAgentFiles(
                         config,
                         supervisor,
                         lambda agent, token: unit(

@@ -41,7 +41,7 @@ from hubbub.network.cluster.placement import Cluster, NodeNetwork
 from hubbub.network.exposition import render
 from hubbub.network.store.postgres import cluster
 from hubbub.network.store.postgres.link import Link
-from hubbub.network.store.postgres.session import Session
+from hubbub.network.store.postgres.session import PostgresSession
 
 __all__ = ["Node"]
 
@@ -58,7 +58,7 @@ LEAVE_WITHIN_S = 30.0
 
 
 @dataclass
-class _Network:
+class _HostedNetwork:
     """A network at this node, whether it runs here or not."""
 
     config: LoadedConfig
@@ -105,7 +105,8 @@ class Node:
         self.name, self._url, self._host = name, url, host
         self._report, self._with_agents = report, with_agents
         made = (
-            _Network(config, database, NodePlace(name)) for database, config in networks.items()
+            _HostedNetwork(config, database, NodePlace(name))
+            for database, config in networks.items()
         )
         self.networks = {network.name: network for network in made}
         self._link = Link(self._connect)
@@ -142,7 +143,7 @@ class Node:
 
     # What there is ----------------------------------------------------------------------------
 
-    def _connect(self) -> Session:
+    def _connect(self) -> PostgresSession:
         session = cluster.connected_to_cluster(self._url, self.name)
         try:
             if not self._leaving:
@@ -153,7 +154,7 @@ class Node:
         self._written = {}
         return session
 
-    def _ask(self, session: Session) -> Cluster:
+    def _ask(self, session: PostgresSession) -> Cluster:
         services = {network.name: network.service for network in self.networks.values()}
         if services != self._written:
             cluster.describe(session, self.name, self._host, services)
@@ -208,7 +209,7 @@ class Node:
         owner = seen.owner_of(name)
         return owner is None or owner.node == self.name
 
-    def _take(self, network: _Network, seen: Cluster) -> None:
+    def _take(self, network: _HostedNetwork, seen: Cluster) -> None:
         self._given.discard(network.name)
         starting = sum(each.task is not None and not each.url for each in self.networks.values())
         not_before = max(network.not_before, self._patient_until)
@@ -218,7 +219,7 @@ class Node:
             network.stop = asyncio.Event()
             network.task = self._tasks.create_task(self._serve(network, network.stop))
 
-    def _give(self, network: _Network, reason: str) -> None:
+    def _give(self, network: _HostedNetwork, reason: str) -> None:
         """Let it go, in order if it serves."""
         assert network.stop is not None
         assert network.task is not None
@@ -232,7 +233,7 @@ class Node:
             network.stop.set()
             self._report(NetworkLeft(network.name, reason))
 
-    async def _serve(self, network: _Network, stop: asyncio.Event) -> None:
+    async def _serve(self, network: _HostedNetwork, stop: asyncio.Event) -> None:
         again_s = AGAIN_S
         try:
             await serve(
@@ -258,7 +259,7 @@ class Node:
             network.not_before = asyncio.get_running_loop().time() + again_s
             self._look_again.set()
 
-    def _heard(self, network: _Network, event: LifecycleEvent) -> None:
+    def _heard(self, network: _HostedNetwork, event: LifecycleEvent) -> None:
         match event:
             case NetworkUp(url=url):
                 network.url, network.problem = url, ""

@@ -13,7 +13,7 @@ from hubbub.app.preflight import check_models, check_programs, load_valid
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.paths import POSTGRES, shown_store
 from hubbub.config.problems import shown_path
-from hubbub.config.units import Address
+from hubbub.config.units import ListenAddress
 from hubbub.errors import UserError
 
 __all__ = ["load_networks"]
@@ -89,6 +89,6 @@ def _check_beside(config: LoadedConfig, other: LoadedConfig, *, same_store: bool
 
 
 def _listening(config: LoadedConfig, host: str) -> LoadedConfig:
-    listen = str(Address(host, config.address.port))
+    listen = str(ListenAddress(host, config.address.port))
     network = config.file.network.model_copy(update={"listen": listen})
     return replace(config, file=config.file.model_copy(update={"network": network}))

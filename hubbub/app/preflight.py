@@ -18,7 +18,7 @@ from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Loc
-from hubbub.config.units import Address
+from hubbub.config.units import ListenAddress
 from hubbub.errors import ConfigError, UserError
 from hubbub.loading import missing_extra
 from hubbub.mods.api import Mod, ModConfig
@@ -76,7 +76,7 @@ def load_checked(
     return config
 
 
-def check_port(address: Address) -> None:
+def check_port(address: ListenAddress) -> None:
     """Raises UserError if nothing can listen there now."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:

@@ -100,7 +100,7 @@ class AgentPrompt:
         words = self.prompts.words
         folder, own = self.loaded.path.parent, self.objects.tools
         kit = ToolKit(self.config, self.name, folder, more=more, words=words, own=own)
-        return kit.toolbox(self.ready, _Nobody())
+        return kit.toolbox(self.ready, _UnreachableHub())
 
     @cached_property
     def ready(self) -> Ready:
@@ -226,7 +226,7 @@ def _everybody(file: NetworkFile) -> list[Participant]:
     return agents + humans
 
 
-class _Nobody:
+class _UnreachableHub:
     """Stands where tools that are only described would find the hub."""
 
     async def call(

@@ -207,7 +207,7 @@ class _Unseen:
         return True
 
 
-class _Kept:
+class _SupervisedUnit:
     """A unit, what is wanted of it, and how it stands."""
 
     def __init__(self, unit: Unit):
@@ -262,7 +262,9 @@ class Supervisor:
         grace_s: float = GRACE_S,
         agents: AgentPresence | None = None,
     ):
-        self._of = {agent: kept for kept in map(_Kept, units) for agent in kept.unit.agents}
+        self._of = {
+            agent: kept for kept in map(_SupervisedUnit, units) for agent in kept.unit.agents
+        }
         self._report = report
         self._rules = rules
         self._sleep = sleep
@@ -279,11 +281,11 @@ class Supervisor:
                     self._begin(kept)
                 await asyncio.Event().wait()  # more may be added
 
-    def _begin(self, kept: _Kept) -> None:
+    def _begin(self, kept: _SupervisedUnit) -> None:
         if self._group is not None and kept.task is None:
             kept.task = self._group.create_task(self._keep(kept), name=f"keep {kept.unit.agents}")
 
-    async def _keep(self, kept: _Kept) -> None:
+    async def _keep(self, kept: _SupervisedUnit) -> None:
         unit = kept.unit
         while True:
             await kept.wanted.wait()
@@ -309,7 +311,7 @@ class Supervisor:
                     kept.again = False
                     break
 
-    async def _pause(self, kept: _Kept, seconds: float) -> None:
+    async def _pause(self, kept: _SupervisedUnit, seconds: float) -> None:
         """Before the next life; over at once when somebody wants it now, or no more."""
         kept.changed.clear()
         waiting = {
@@ -353,7 +355,7 @@ class Supervisor:
 
     def add(self, unit: Unit) -> None:
         """Keep one more running."""
-        kept = _Kept(unit)
+        kept = _SupervisedUnit(unit)
         self._of.update(dict.fromkeys(unit.agents, kept))
         self._begin(kept)
 
@@ -386,7 +388,7 @@ class Supervisor:
         self._report(AgentStuck((agent,)))
         _kill(process)
 
-    async def _run_once(self, kept: _Kept) -> int | None:
+    async def _run_once(self, kept: _SupervisedUnit) -> int | None:
         """One life of the process; its exit code, or minus the signal that ended it. None: nobody
         wants it any more."""
         unit, lifeline = kept.unit, self._lifeline
@@ -419,13 +421,16 @@ class Supervisor:
                 await _drain(readers)
 
     async def _relay(
-        self, kept: _Kept, stream: Literal["stdout", "stderr"], reader: asyncio.StreamReader
+        self,
+        kept: _SupervisedUnit,
+        stream: Literal["stdout", "stderr"],
+        reader: asyncio.StreamReader,
     ) -> None:
         async for line in lines(reader):
             kept.output.append(line)
             self._report(AgentOutput(kept.unit.agents, stream, line))
 
-    async def _end(self, kept: _Kept) -> None:
+    async def _end(self, kept: _SupervisedUnit) -> None:
         """End its process, also one that is being made."""
         async with kept.starting:
             process = kept.process

@@ -23,11 +23,11 @@ from hubbub.bridges.chat import (
     Deleted,
     Edited,
     Incoming,
-    Left,
+    IncomingMessage,
     Outgoing,
     Parent,
     Person,
-    Said,
+    PersonLeft,
 )
 from hubbub.bridges.names import is_puppet, puppet_name
 from hubbub.bridges.pairs import Pair, Pairs
@@ -199,16 +199,16 @@ class Bridge:
 
     async def _take(self, event: Incoming) -> None:
         match event:
-            case Said():
+            case IncomingMessage():
                 await self._said(event)
             case Edited():
                 await self._edited(event)
             case Deleted():
                 await self._deleted(event)
-            case Left():
+            case PersonLeft():
                 await self._leave(puppet_name(self._name, event.person))
 
-    async def _said(self, said: Said) -> None:
+    async def _said(self, said: IncomingMessage) -> None:
         channel = self._ours.get(said.channel)
         if channel is None or not said.text.strip():
             return
@@ -233,7 +233,9 @@ class Bridge:
         client = await self._puppet(edit.person)
         if not client.offers("edit_message"):
             id, text = edit.id, f"(edited) {edit.text}"
-            await self._said(Said(id, edit.person, edit.channel, text, quotes=edit.message))
+            await self._said(
+                IncomingMessage(id, edit.person, edit.channel, text, quotes=edit.message)
+            )
             return
         what = {"message_id": pair.ours, "text": edit.text, "outside": True}
         await client.call("edit_message", cid=self._cid(edit.id), **what)

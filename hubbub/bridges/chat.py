@@ -4,7 +4,7 @@
         class Config(Section):
             loft: str
 
-        async def run(self, take): ...   # for each thing that is said there: await take(Said(...))
+        async def run(self, take): ...   # for each message there: await take(IncomingMessage(...))
         async def say(self, message): ...  # say it there
 
 `take` returns when the network has stored what was said, so a chat that can repeat acknowledges
@@ -28,11 +28,11 @@ __all__ = [
     "Deleted",
     "Edited",
     "Incoming",
-    "Left",
+    "IncomingMessage",
     "Outgoing",
     "Parent",
     "Person",
-    "Said",
+    "PersonLeft",
     "Take",
 ]
 
@@ -52,7 +52,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class IncomingMessage:
     """A message of the other chat."""
 
     id: str
@@ -88,14 +88,14 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class PersonLeft:
     """Somebody has left."""
 
     person: str
     """Their id."""
 
 
-Incoming: TypeAlias = Said | Edited | Deleted | Left
+Incoming: TypeAlias = IncomingMessage | Edited | Deleted | PersonLeft
 Take: TypeAlias = Callable[[Incoming], Awaitable[None]]
 
 

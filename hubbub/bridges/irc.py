@@ -15,7 +15,16 @@ from contextlib import suppress
 from irctokens.line import Line, build, tokenise
 from pydantic import Field, SecretStr
 
-from hubbub.bridges.chat import Chat, ChatRefused, Incoming, Left, Outgoing, Person, Said, Take
+from hubbub.bridges.chat import (
+    Chat,
+    ChatRefused,
+    Incoming,
+    IncomingMessage,
+    Outgoing,
+    Person,
+    PersonLeft,
+    Take,
+)
 from hubbub.client import Backoff
 from hubbub.config.units import Section, parse_address
 from hubbub.logs import get_logger
@@ -152,11 +161,11 @@ class Irc(Chat):
                 if shown is not None:
                     person = Person(folded(nick), nick)
                     text = self._addressed(shown)
-                    yield Said(uuid.uuid4().hex, person, folded(channel), text)
+                    yield IncomingMessage(uuid.uuid4().hex, person, folded(channel), text)
             case (("QUIT" | "NICK" | "PART"), _):
-                yield Left(folded(nick))
+                yield PersonLeft(folded(nick))
             case "KICK", [_, kicked, *_]:
-                yield Left(folded(kicked))
+                yield PersonLeft(folded(kicked))
 
     def _addressed(self, text: str) -> str:
         """`calculator: 12 * 7` is what `@calculator 12 * 7` is here."""

@@ -20,10 +20,10 @@ from hubbub.bridges.chat import (
     Deleted,
     Edited,
     Incoming,
-    Left,
+    IncomingMessage,
     Outgoing,
     Person,
-    Said,
+    PersonLeft,
     Take,
 )
 from hubbub.client import Backoff
@@ -60,7 +60,7 @@ class MatrixConfig(Section):
     """How the names of its users begin: `calculator` is `@hubbub_calculator:example.org`."""
 
 
-class Refused(ChatRefused):
+class MatrixRefused(ChatRefused):
     """The homeserver's answer was an error that stays."""
 
     def __init__(self, code: str, message: str):
@@ -147,7 +147,7 @@ class Matrix(Chat):
                 room = str(found["room_id"])
                 self._rooms[channel], self._named[room] = room, channel
                 self._here.add((self._bot, room))
-        except Refused as error:
+        except MatrixRefused as error:
             raise UserError(f"bridge {self.name}: {error}; invite {self._bot} there") from error
         self._ready.set()
 
@@ -201,7 +201,7 @@ class Matrix(Chat):
         await self._call("PUT", _path("profile", user, "displayname"), user, name)
         try:
             await self._call("POST", _path("join", room), user)
-        except Refused as error:
+        except MatrixRefused as error:
             if error.code != "M_FORBIDDEN":
                 raise
             await self._call("POST", _path("rooms", room, "invite"), self._bot, {"user_id": user})
@@ -233,14 +233,14 @@ class Matrix(Chat):
         made: dict[str, JsonValue] = {"type": "m.login.application_service", "username": local}
         try:
             await self._call("POST", "register", None, {**made, "inhibit_login": True})
-        except Refused as error:
+        except MatrixRefused as error:
             if error.code != "M_USER_IN_USE":
                 raise
 
     async def _call(
         self, method: str, path: str, user: str | None, body: Mapping[str, JsonValue] | None = None
     ) -> dict[str, JsonValue]:
-        """Ask the homeserver, as a user of ours, until it answers. Raises `Refused`."""
+        """Ask the homeserver, as a user of ours, until it answers. Raises `MatrixRefused`."""
         attempt, params = 0, {"user_id": user} if user else {}
         while True:
             wait = 0.0
@@ -259,7 +259,7 @@ class Matrix(Chat):
                     assert isinstance(value, dict)
                     return value
                 if answer.status_code < 500 and answer.status_code != 429:
-                    raise Refused(str(value.get("errcode")), str(value.get("error")))
+                    raise MatrixRefused(str(value.get("errcode")), str(value.get("error")))
                 wait = float(value.get("retry_after_ms") or 0) / 1000
             await self._backoff.sleep(self._backoff.after(wait, attempt))
             attempt += 1
@@ -304,7 +304,7 @@ class Matrix(Chat):
                 gone = _text(event, "redacts") or _text(content, "redacts")
                 return (Deleted(id, gone),)
             case "m.room.member" if content.get("membership") in ("leave", "ban"):
-                return (Left(self._person_id(_text(event, "state_key"))),)
+                return (PersonLeft(self._person_id(_text(event, "state_key"))),)
             case "m.room.message" if content.get("msgtype") != "m.notice":  # that is for programs
                 person = Person(self._person_id(sender), await self._name_of(sender))
                 return tuple(self._said(id, person, channel, content))
@@ -326,7 +326,7 @@ class Matrix(Chat):
         if answers and text.startswith("> "):  # older clients repeat what they answer
             text = text.partition("\n\n")[2] or text
         thread, quoted = (target, None) if in_thread else (None, answers or None)
-        yield Said(id, person, channel, text, thread=thread, quotes=quoted)
+        yield IncomingMessage(id, person, channel, text, thread=thread, quotes=quoted)
 
     def _shown(self, content: Mapping[str, JsonValue]) -> str:
         """Its text, with participants whom it mentions as `@name`."""
@@ -354,7 +354,7 @@ class Matrix(Chat):
         if user not in self._names:
             try:
                 found = await self._call("GET", _path("profile", user, "displayname"), self._bot)
-            except Refused:
+            except MatrixRefused:
                 found = {}
             self._names[user] = _text(found, "displayname") or user.partition(":")[0][1:]
         return self._names[user]

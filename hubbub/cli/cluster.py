@@ -17,7 +17,7 @@ from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, program, table
 from hubbub.errors import UserError
 
 if TYPE_CHECKING:
-    from hubbub.app.cluster import NetworkStatus, NodeStatus
+    from hubbub.app.cluster import ClusterNetwork, NodeStatus
     from hubbub.app.dev_cluster import DevCluster
 
 __all__ = ["register"]
@@ -57,7 +57,7 @@ def _node_row(node: NodeStatus) -> tuple[str, ...]:
     return node.name, node.host, f"{state}, drained" if node.drained else state, _few(node.networks)
 
 
-def _network_row(network: NetworkStatus) -> tuple[str, ...]:
+def _network_row(network: ClusterNetwork) -> tuple[str, ...]:
     notes = [f"{node} cannot run it: {why}" for node, why in network.problems.items()]
     if network.moved_to is not None:
         notes.insert(0, f"moved to {network.moved_to}")
@@ -166,6 +166,6 @@ def _tell(up: DevCluster, write: Callable[[str], object]) -> None:
 
 
 def _postgres() -> AbstractContextManager[None]:
-    from hubbub.network.store.place import cluster_extra
+    from hubbub.network.store.location import cluster_extra
 
     return cluster_extra()

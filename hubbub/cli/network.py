@@ -151,7 +151,7 @@ def migrate(
     from rich.console import Console
     from rich.progress import Progress
 
-    from hubbub.network.store.place import cluster_extra
+    from hubbub.network.store.location import cluster_extra
 
     with cluster_extra():
         from hubbub.network.store.postgres.transfer import transfer

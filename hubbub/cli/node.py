@@ -57,7 +57,7 @@ def node(
     with loading():
         from hubbub.app.process import Printer, configure_logging, run_loop
         from hubbub.cli.view import JsonView, TerminalView
-        from hubbub.network.store.place import cluster_extra
+        from hubbub.network.store.location import cluster_extra
 
         with cluster_extra():
             from hubbub.app.node import Node

@@ -245,7 +245,7 @@ async def _offered(
     from hubbub.people.client import PersonClient
     from hubbub.people.state import ClientState
     from hubbub.protocol.control import Approvals, Breakers, Stops
-    from hubbub.protocol.operations import Threads, Turns
+    from hubbub.protocol.operations import ThreadList, Turns
 
     target = NetworkTarget.of_environment(typed.get("address"), typed.get("token"))
     of_messages = command.path.startswith(("messages ", "turns interaction"))
@@ -264,7 +264,7 @@ async def _offered(
             if command.path == "turns show" or given:
                 return found
         if of_messages or parameter.name in THREADS or command.path == "stop":
-            for thread in (await asking.ask(Threads, "list_threads")).threads:
+            for thread in (await asking.ask(ThreadList, "list_threads")).threads:
                 state.summarised(thread)
         if parameter.letter in LISTS:
             await perform(Command("", LISTS[parameter.letter]), asking, {})

@@ -21,40 +21,40 @@ from hubbub.strict_json import STRICT
 
 __all__ = [
     "Backoff",
-    "Call",
-    "Calls",
+    "PendingCall",
+    "PendingCalls",
     "encode_call",
 ]
 
 
 @dataclass(eq=False)
-class Call:
+class PendingCall:
     """A call whose answer has not come."""
 
     frame: bytes
     answer: asyncio.Future[JsonValue]
 
 
-class Calls:
+class PendingCalls:
     """The calls in flight, by the `ref` that their answers carry."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, Call] = {}
+        self._waiting: dict[str, PendingCall] = {}
         self._made = 0
         self._end: ConnectionLost | None = None
 
     @property
-    def waiting(self) -> list[Call]:
+    def waiting(self) -> list[PendingCall]:
         """Those without an answer, in the order they were made."""
         return list(self._waiting.values())
 
     def make(
         self, name: str, args: Mapping[str, object], cid: str | None, limits: LimitsInfo
-    ) -> Call:
+    ) -> PendingCall:
         """A new call. If it cannot be sent, its answer says so already."""
         self._made += 1
         ref = str(self._made)
-        call = Call(b"", asyncio.get_running_loop().create_future())
+        call = PendingCall(b"", asyncio.get_running_loop().create_future())
         call.answer.add_done_callback(lambda done: self._forget(ref, done))
         try:
             if self._end is not None:

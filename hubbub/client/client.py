@@ -24,7 +24,7 @@ from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
 
-from hubbub.client.calls import Backoff, Call, Calls
+from hubbub.client.calls import Backoff, PendingCall, PendingCalls
 from hubbub.client.items import Disconnected, Events
 from hubbub.client.snapshot import complete, decode, refused
 from hubbub.client.stream import Stream, Verdict
@@ -125,8 +125,8 @@ class Client:
         self._backoff, self._clock = options.backoff, options.clock
         self._stream = Stream(None if cursor == "latest" else cursor)
         self._events = Events(self._stream.hand_out)
-        self._calls = Calls()
-        self._outgoing: deque[Call | bytes] = deque()
+        self._calls = PendingCalls()
+        self._outgoing: deque[PendingCall | bytes] = deque()
         self._acked = 0  # sent to the hub on this connection
         self._output = asyncio.Event()
         self._idle = asyncio.Event()
@@ -349,7 +349,7 @@ class Client:
 
     # Writing ------------------------------------------------------------------------------------
 
-    def _write_soon(self, item: Call | bytes) -> None:
+    def _write_soon(self, item: PendingCall | bytes) -> None:
         self._outgoing.append(item)
         if self._connected:
             self._idle.clear()

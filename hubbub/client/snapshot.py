@@ -31,7 +31,7 @@ async def complete(wire: Wire, ready: Ready, *, schemas: bool) -> tuple[Ready, l
 
     Raises `OperationError` and `ConnectionLost`.
     """
-    asking = _Asking(wire)
+    asking = _UnsharedCalls(wire)
     more: dict[str, object] = {"left_out": ()}
     if "participants" in ready.left_out:
         more["participants"] = await _everybody(asking)
@@ -50,7 +50,7 @@ def forget() -> None:
     _known.clear()
 
 
-class _Asking:
+class _UnsharedCalls:
     """Calls of a connection that is not shared yet, one after the other."""
 
     def __init__(self, wire: Wire):
@@ -70,7 +70,7 @@ class _Asking:
                 self.early.append(frame)
 
 
-async def _everybody(asking: _Asking) -> tuple[Participant, ...]:
+async def _everybody(asking: _UnsharedCalls) -> tuple[Participant, ...]:
     from hubbub.protocol.operations import Participants
 
     found: list[Participant] = []
@@ -83,7 +83,7 @@ async def _everybody(asking: _Asking) -> tuple[Participant, ...]:
     return tuple(found)
 
 
-async def _learn(asking: _Asking, operations: Sequence[OperationInfo]) -> None:
+async def _learn(asking: _UnsharedCalls, operations: Sequence[OperationInfo]) -> None:
     """Fetch the schemas that no connection of this process has seen."""
     unknown: list[JsonValue] = [
         operation.name

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import JsonValue, TypeAdapter
 
 from hubbub.config.prompting import Share
-from hubbub.config.source import Document, Loc, refers
+from hubbub.config.source import Loc, YamlDocument, refers
 from hubbub.config.units import Section
 from hubbub.protocol.agents import AgentFields, AgentRollout
 
@@ -138,7 +138,7 @@ def _at(section: JsonValue | Mapping[str, JsonValue], place: Loc) -> JsonValue:
     return section  # type: ignore[return-value]  # a JsonValue below a Mapping of them
 
 
-def agent_text(agent: str, fields: AgentFields, before: tuple[str, Document] | None) -> str:
+def agent_text(agent: str, fields: AgentFields, before: tuple[str, YamlDocument] | None) -> str:
     """The text of an agent's file; `before`: that which it has now, and how it was read. Raises
     `ValueError`, `LookupError` or `TypeError` if it is of a form that cannot be changed: a key
     that is a number, one that is there twice, a text in place of keys."""

@@ -29,7 +29,7 @@ __all__ = [
     "ContextConfig",
     "DialectName",
     "ForkConfig",
-    "History",
+    "HistoryConfig",
     "ModelConfig",
     "ModelSettings",
     "Price",
@@ -270,7 +270,7 @@ class ModelConfig(ModelSettings):
         return self.model_copy(update=said)
 
 
-class History(Section):
+class HistoryConfig(Section):
     """How much of its threads an agent's prompt shows."""
 
     messages: Annotated[int, Field(ge=1, le=50)] = 10
@@ -381,7 +381,7 @@ class AgentConfig(Section):
     """llm and roles: tokens of a tool's result; the rest is cut, and said to be."""
     template: str | None = None
     """llm and roles: a Jinja2 file in place of the shipped conversation template."""
-    history: History = History()
+    history: HistoryConfig = HistoryConfig()
     """llm and roles: what its prompt shows."""
     context: ContextConfig = ContextConfig()
     """llm and roles: how questions are made to fit the model's context window."""

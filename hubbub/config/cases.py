@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_valida
 
 from hubbub.config.units import Id, Section, wrong
 
-__all__ = ["Case", "CaseFile", "CaseSettings", "Expectation", "Fault", "Said", "Spoken"]
+__all__ = ["Case", "CaseFile", "CaseMessage", "CaseSettings", "Expectation", "Fault", "Spoken"]
 
 
 def _pattern(value: object) -> object:
@@ -112,7 +112,7 @@ OF_NETWORKS = frozenset({"answered_by", "never_silent", "max_turns", "max_cost",
 Fault = Literal["slow_model", "rate_limit", "agent_killed", "person_silent"]
 
 
-class Said(Section):
+class CaseMessage(Section):
     """A message of a conversation. Its text alone means: from the person who talks to the agent."""
 
     sender: Annotated[Id | None, Field(alias="from")] = None
@@ -128,7 +128,7 @@ class Said(Section):
         return {"text": value} if isinstance(value, str) else value
 
 
-class Spoken(Said):
+class Spoken(CaseMessage):
     """A message to a network."""
 
     to: str
@@ -164,9 +164,11 @@ class Case(CaseSettings):
     """What is to be shown, in a sentence."""
     message: str | None = None
     """To the prompt as system message, without tools and without an agent."""
-    threads: dict[str, list[Said]] = {}
+    threads: dict[str, list[CaseMessage]] = {}
     """What was said before, by thread, as the agent is shown them: `direct_ann`, `channel_help`."""
-    incoming: Annotated[list[Said], BeforeValidator(_several), Field(min_length=1)] | None = None
+    incoming: (
+        Annotated[list[CaseMessage], BeforeValidator(_several), Field(min_length=1)] | None
+    ) = None
     """The message that wakes the agent, or several."""
     thread: str | None = None
     """Where it stands; left out: the direct thread with its sender."""

@@ -19,14 +19,14 @@ from hubbub.config.knowledge import check_knowledge, check_skills, texts
 from hubbub.config.models import AgentConfig, NetworkConfig
 from hubbub.config.paths import EVERY, MEMORY_STORE, POSTGRES, SQLITE, split_spec
 from hubbub.config.problems import closest, nearest, shown_path
-from hubbub.config.source import Document, Loc
+from hubbub.config.source import Loc, YamlDocument
 from hubbub.config.units import parse_address
 from hubbub.protocol.thread_ids import RESERVED_IDS, is_channel_name, is_id, is_participant_id
 
 __all__ = ["check_approvers", "cross_check"]
 
 
-def check_approvers(document: Document) -> None:
+def check_approvers(document: YamlDocument) -> None:
     """Report approvers who are nobody, and tools that nobody could ever approve."""
     network = _map(document.data.get("network"))
     people = _map(document.data.get("humans"))
@@ -41,7 +41,7 @@ def check_approvers(document: Document) -> None:
 
 
 def _check_approver_names(
-    document: Document, loc: Loc, named: JsonValue, people: Mapping[str, JsonValue]
+    document: YamlDocument, loc: Loc, named: JsonValue, people: Mapping[str, JsonValue]
 ) -> None:
     for place, name in texts(named, loc):
         if name not in people:
@@ -58,7 +58,7 @@ def _has_owner(people: Mapping[str, JsonValue]) -> bool:
     return any("owner" in each for each in roles if isinstance(each, list))
 
 
-def _check_confirmed(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+def _check_confirmed(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     for tool, settings in _map(agent.get("tool_settings")).items():
         if _map(settings).get("confirm") in (True, "tainted"):
             document.report(
@@ -121,7 +121,7 @@ _OF_A2A: Mapping[str, str] = MappingProxyType(
 """Keys that mean something for agents of models only; what an agent elsewhere has instead."""
 
 
-def cross_check(document: Document, mods: Collection[str] | None) -> None:
+def cross_check(document: YamlDocument, mods: Collection[str] | None) -> None:
     """Report everything that does not fit together. `mods` are the known mods; None: any name."""
     _check_names(document)
     _check_network(document)
@@ -144,7 +144,7 @@ def _sections(
             yield name, entry
 
 
-def _names(document: Document, key: str) -> list[str]:
+def _names(document: YamlDocument, key: str) -> list[str]:
     return list(_map(document.data.get(key)))
 
 
@@ -153,7 +153,7 @@ def _text(section: Mapping[str, JsonValue], key: str, default: str = "") -> str:
     return value if isinstance(value, str) else default
 
 
-def _check_names(document: Document) -> None:
+def _check_names(document: YamlDocument) -> None:
     """Participants have names of their own."""
     agents, humans = _names(document, "agents"), _names(document, "humans")
     bridges = _names(document, "bridges")
@@ -178,7 +178,7 @@ def _check_names(document: Document) -> None:
         )
 
 
-def _check_bridges(document: Document) -> None:
+def _check_bridges(document: YamlDocument) -> None:
     """What stands for people of another chat is nobody else, and has the channels that it needs."""
     channels = dict(_sections(document.data, "channels"))
     bridges = _names(document, "bridges")
@@ -205,7 +205,7 @@ def _check_bridges(document: Document) -> None:
             document.report(("bridges", name, "kind"), text)
 
 
-def _check_network(document: Document) -> None:
+def _check_network(document: YamlDocument) -> None:
     network = _map(document.data.get("network"))
     _check_store(document, _text(network, "store", _DEFAULTS.store))
     loc = ("network", "listen")
@@ -225,7 +225,7 @@ def _check_network(document: Document) -> None:
         )
 
 
-def _check_store(document: Document, store: str) -> None:
+def _check_store(document: YamlDocument, store: str) -> None:
     loc = ("network", "store")
     if store.startswith(POSTGRES) and store != POSTGRES:
         return
@@ -238,7 +238,7 @@ def _check_store(document: Document, store: str) -> None:
             document.report(loc, f"the folder {shown_path(folder)} of the store does not exist")
 
 
-def _check_members(document: Document) -> None:
+def _check_members(document: YamlDocument) -> None:
     known = {*_names(document, "agents"), *_names(document, "humans")}
     for name, channel in _sections(document.data, "channels"):
         for place, member in texts(channel.get("members"), ("channels", name, "members")):
@@ -250,7 +250,7 @@ def _check_members(document: Document) -> None:
                 )
 
 
-def _check_mods(document: Document, known: Collection[str]) -> None:
+def _check_mods(document: YamlDocument, known: Collection[str]) -> None:
     mods = document.data.get("mods")
     for n, entry in enumerate(mods) if isinstance(mods, list) else ():
         names = (
@@ -265,7 +265,7 @@ def _check_mods(document: Document, known: Collection[str]) -> None:
                 document.report(("mods", n), f"unknown mod '{name}'{nearest(name, known)}")
 
 
-def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+def _check_agent(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     kind, class_ = _text(agent, "kind", "llm"), _text(agent, "class")
     if object_ := _text(agent, "object"):
         _check_spec(document, (*loc, "object"), object_, "name")
@@ -310,7 +310,7 @@ def _check_agent(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -
         _check_spec(document, place, hook, "ClassName")
 
 
-def _check_acp(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+def _check_acp(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     if agent.get("acp") is None and _left_out(agent, "acp"):
         text = f"{dotted(loc)} is a coding agent: it needs `acp: {{command: [opencode, acp]}}`"
         document.report(loc, text)
@@ -322,7 +322,7 @@ def _check_acp(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> 
     _check_ignored(document, loc, agent, _OF_ACP)
 
 
-def _check_prompt(document: Document, loc: Loc, prompt: JsonValue) -> None:
+def _check_prompt(document: YamlDocument, loc: Loc, prompt: JsonValue) -> None:
     """The Python that a prompt names is there."""
     if isinstance(prompt, str):
         _check_spec(document, loc, prompt, "name")
@@ -337,7 +337,7 @@ def _check_prompt(document: Document, loc: Loc, prompt: JsonValue) -> None:
 
 
 def _check_ignored(
-    document: Document, loc: Loc, agent: Mapping[str, JsonValue], ignored: Mapping[str, str]
+    document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue], ignored: Mapping[str, str]
 ) -> None:
     """What would be ignored. A key that says what holds anyway does no harm."""
     for key, instead in ignored.items():
@@ -346,7 +346,7 @@ def _check_ignored(
             document.report((*loc, key), f"{text}: {instead}")
 
 
-def _check_servers(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+def _check_servers(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     known = _names(document, "mcp_servers")
     for place, server in texts(agent.get("mcp"), (*loc, "mcp")):
         if server not in known:
@@ -364,7 +364,7 @@ def _extra(agent: Mapping[str, JsonValue]) -> list[str]:
     return [key for key in agent if key not in _AGENT_KEYS]
 
 
-def _check_llm(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+def _check_llm(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     models = _names(document, "models")
     _check_template(document, (*loc, "template"), _text(agent, "template"))
     _check_role_models(document, loc, agent, models)
@@ -393,7 +393,7 @@ def _check_llm(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> 
 
 
 def _check_role_models(
-    document: Document, loc: Loc, agent: Mapping[str, JsonValue], models: Collection[str]
+    document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue], models: Collection[str]
 ) -> None:
     for role, model in _map(agent.get("models")).items():
         if isinstance(model, str) and model not in models:
@@ -408,12 +408,12 @@ def _needs_model(agent: Mapping[str, JsonValue]) -> bool:
     return "model" in agent or any(role not in own for role in ROLES_OF.get(kind, (kind,)))
 
 
-def _check_template(document: Document, loc: Loc, template: str) -> None:
+def _check_template(document: YamlDocument, loc: Loc, template: str) -> None:
     if template and not Path(template).is_file():
         document.report(loc, f"the template {shown_path(Path(template))} does not exist")
 
 
-def _check_spec(document: Document, loc: Loc, spec: str, noun: str) -> None:
+def _check_spec(document: YamlDocument, loc: Loc, spec: str, noun: str) -> None:
     """`file.py:Name`: the file is there, parses, and defines the name."""
     parts = split_spec(spec)
     if parts is None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from hubbub.config.problems import ConfigProblems, closest, nearest
-from hubbub.config.source import Document, Loc, Place
+from hubbub.config.source import Loc, SourceLocation, YamlDocument
 from hubbub.errors import ConfigError
 
 __all__ = ["as_document", "dotted", "explain", "valid"]
@@ -47,7 +47,7 @@ _BOUNDS = {
 
 
 def explain(
-    error: ValidationError, root: type[BaseModel], document: Document, at: Loc = ()
+    error: ValidationError, root: type[BaseModel], document: YamlDocument, at: Loc = ()
 ) -> list[ConfigError]:
     """One problem per place that is wrong.
 
@@ -65,15 +65,17 @@ def explain(
     return problems
 
 
-def as_document(data: Mapping[str, JsonValue], place: Path) -> Document:
+def as_document(data: Mapping[str, JsonValue], place: Path) -> YamlDocument:
     """What a program says as a config, as if it stood in a file of this name, which is what
     problems name and where relative paths begin."""
-    document = Document(dict(data))
-    _mark(data, (), Place(place, 0), document.places)
+    document = YamlDocument(dict(data))
+    _mark(data, (), SourceLocation(place, 0), document.places)
     return document
 
 
-def _mark(value: object, loc: Loc, place: Place, places: dict[Loc, Place]) -> None:
+def _mark(
+    value: object, loc: Loc, place: SourceLocation, places: dict[Loc, SourceLocation]
+) -> None:
     places[loc] = place
     within = value.items() if isinstance(value, Mapping) else ()
     for key, child in within or (enumerate(value) if isinstance(value, list | tuple) else ()):
@@ -85,8 +87,8 @@ def valid(model: type[M], given: Mapping[str, object], place: str) -> M:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        document = Document()
-        _mark(given, (), Place(Path(place), 0), document.places)
+        document = YamlDocument()
+        _mark(given, (), SourceLocation(Path(place), 0), document.places)
         raise ConfigProblems(explain(error, model, document)) from error
 
 
@@ -110,7 +112,7 @@ def _without_consequences(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
     ]
 
 
-def _trimmed(loc: Loc, document: Document) -> Loc:
+def _trimmed(loc: Loc, document: YamlDocument) -> Loc:
     """Without what pydantic puts in between for the branches of a union and for keys."""
     here: Loc = ()
     for part in loc:

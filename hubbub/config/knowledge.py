@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema
 
 from hubbub.config.problems import closest, shown_path
-from hubbub.config.source import Document, Loc
+from hubbub.config.source import Loc, YamlDocument
 from hubbub.config.units import Section, Size
 
 __all__ = ["Knowledge", "KnowledgeConfig", "check_knowledge", "check_skills", "texts"]
@@ -59,7 +59,7 @@ Knowledge = Annotated[
 """A list of folders, or a map that says more about them."""
 
 
-def check_knowledge(document: Document, loc: Loc, section: Mapping[str, JsonValue]) -> None:
+def check_knowledge(document: YamlDocument, loc: Loc, section: Mapping[str, JsonValue]) -> None:
     """Report the folders of `section["knowledge"]` that are not there."""
     given = section.get("knowledge")
     here: Loc = (*loc, "knowledge")
@@ -75,7 +75,7 @@ def check_knowledge(document: Document, loc: Loc, section: Mapping[str, JsonValu
             document.report(place, said)
 
 
-def check_skills(document: Document, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
+def check_skills(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     """Report the files and folders of an agent's `skills` that are not there."""
     for place, name in texts(agent.get("skills"), (*loc, "skills")):
         path = Path(name)

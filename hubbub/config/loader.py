@@ -17,8 +17,8 @@ from hubbub.config.explain import explain
 from hubbub.config.models import NetworkFile
 from hubbub.config.paths import anchor_paths
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
-from hubbub.config.source import Document, Loc, Place, parse
-from hubbub.config.units import Address, parse_address
+from hubbub.config.source import Loc, SourceLocation, YamlDocument, parse
+from hubbub.config.units import ListenAddress, parse_address
 from hubbub.errors import ConfigError
 
 __all__ = ["LoadedConfig", "load"]
@@ -32,10 +32,10 @@ class LoadedConfig:
 
     path: Path
     file: NetworkFile
-    document: Document
+    document: YamlDocument
 
     @property
-    def address(self) -> Address:
+    def address(self) -> ListenAddress:
         return parse_address(self.file.network.listen)
 
     def problem(self, loc: Loc, message: str) -> ConfigError:
@@ -94,12 +94,12 @@ def _merged(
     environ: Mapping[str, str],
     texts: Mapping[Path, str | None],
     chain: tuple[Path, ...],
-) -> Document:
+) -> YamlDocument:
     """The file over what it includes; later includes over earlier ones."""
     document = parse(path, environ, texts.get(path))
     anchor_paths(document)
     includes = _includes(document)
-    below = Document(places={(): document.places[()]})
+    below = YamlDocument(places={(): document.places[()]})
     for n, name in enumerate(includes):
         target = (path.parent / name).resolve()
         if target == path or target in chain:
@@ -115,7 +115,10 @@ def _merged(
 
 
 def _add_agents(
-    document: Document, start: Path, environ: Mapping[str, str], texts: Mapping[Path, str | None]
+    document: YamlDocument,
+    start: Path,
+    environ: Mapping[str, str],
+    texts: Mapping[Path, str | None],
 ) -> None:
     """The files of the agent folder, each of which has the agent that it is named after."""
     folder = path_of(document.data, start)
@@ -151,7 +154,7 @@ def _limit_tools(section: JsonValue, data: Mapping[str, JsonValue]) -> None:
         section["tools"] = list(allowed) if isinstance(allowed, list) else allowed
 
 
-def _includes(document: Document) -> list[str]:
+def _includes(document: YamlDocument) -> list[str]:
     value = document.data.pop("include", [])
     names = [value] if isinstance(value, str) else value
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
@@ -161,7 +164,7 @@ def _includes(document: Document) -> list[str]:
     return []
 
 
-def _lay_over(below: Document, above: Document) -> None:
+def _lay_over(below: YamlDocument, above: YamlDocument) -> None:
     """Merge `above` into `below`: maps key by key, anything else is replaced whole."""
     _merge_map(below.data, above.data, (), below.places)
     below.places.update(above.places)
@@ -173,7 +176,7 @@ def _merge_map(
     below: dict[str, JsonValue],
     above: Mapping[str, JsonValue],
     loc: Loc,
-    places: dict[Loc, Place],
+    places: dict[Loc, SourceLocation],
 ) -> None:
     for key, value in above.items():
         old = below.get(key)
@@ -196,14 +199,14 @@ def _fill_empty(data: dict[str, JsonValue]) -> None:
             data[key] = {name: {} if entry is None else entry for name, entry in section.items()}
 
 
-def _override(document: Document, overrides: Mapping[str, str]) -> None:
+def _override(document: YamlDocument, overrides: Mapping[str, str]) -> None:
     network = document.data.setdefault("network", {})
     if isinstance(network, dict):
         network.update(overrides)
         document.broken -= {("network", key) for key in overrides}
 
 
-def _validated(document: Document) -> NetworkFile | None:
+def _validated(document: YamlDocument) -> NetworkFile | None:
     try:
         return NetworkFile.model_validate(document.data)
     except ValidationError as error:

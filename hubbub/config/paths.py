@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue
 
-from hubbub.config.source import Document, Loc
+from hubbub.config.source import Loc, YamlDocument
 
 __all__ = [
     "EVERY",
@@ -58,7 +58,7 @@ def split_spec(spec: str) -> tuple[str, str] | None:
     return (file, name) if file.endswith(".py") and named else None
 
 
-def anchor_paths(document: Document) -> None:
+def anchor_paths(document: YamlDocument) -> None:
     """Make the relative paths of one file absolute, in place.
 
     They stand in `network.store` and `network.agent_folder`, an agent's `class`, `object`,
@@ -71,7 +71,7 @@ def anchor_paths(document: Document) -> None:
     _anchor_mods(document, folder)
 
 
-def _anchor_mods(document: Document, folder: Path) -> None:
+def _anchor_mods(document: YamlDocument, folder: Path) -> None:
     """A mod with settings is a key, `mods/thanks.py:Thanks: {...}`: the places of what stands below
     it move along."""
     mods = document.data.get("mods")

@@ -20,7 +20,7 @@ from hubbub.config.problems import shown_path
 from hubbub.errors import ConfigError
 from hubbub.wording import shortened
 
-__all__ = ["Document", "Loc", "MissingVariable", "Place", "expand", "parse", "refers"]
+__all__ = ["Loc", "MissingVariable", "SourceLocation", "YamlDocument", "expand", "parse", "refers"]
 
 _OPEN = "${"
 _BODY = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
@@ -108,7 +108,7 @@ _MAX_NODES = 100_000
 _MAX_DEPTH = 64
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """Where something stands in a file; lines count from 1."""
 
     file: Path
@@ -116,16 +116,16 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Document:
+class YamlDocument:
     """A file as data, with the places of its parts and what was wrong with it."""
 
     data: dict[str, JsonValue] = field(default_factory=dict)
-    places: dict[Loc, Place] = field(default_factory=dict)
+    places: dict[Loc, SourceLocation] = field(default_factory=dict)
     problems: list[ConfigError] = field(default_factory=list)
     broken: set[Loc] = field(default_factory=set)
     """Values that could not be read: None in the data, and their problem is told already."""
 
-    def place(self, loc: Loc) -> Place:
+    def place(self, loc: Loc) -> SourceLocation:
         """The place of `loc`, or of the nearest enclosing value that has one."""
         while loc and loc not in self.places:
             loc = loc[:-1]
@@ -156,7 +156,7 @@ for _tag, _pattern, _first in (
     )
 
 
-def parse(path: Path, environ: Mapping[str, str], text: str | None = None) -> Document:
+def parse(path: Path, environ: Mapping[str, str], text: str | None = None) -> YamlDocument:
     """Read one file, its includes not followed; `text`: what it is to have.
 
     Raises ConfigError when the file cannot be read or is no YAML; all else is in `problems`.
@@ -195,16 +195,16 @@ def _syntax(error: yaml.YAMLError, name: str, text: str) -> ConfigError:
 
 
 class _Builder:
-    """Turns one file's nodes into a Document."""
+    """Turns one file's nodes into a YamlDocument."""
 
     def __init__(self, path: Path, environ: Mapping[str, str], loader: _CoreLoader):
         self._path, self._environ, self._loader = path, environ, loader
-        self._document = Document()
+        self._document = YamlDocument()
         self._count = 0
 
-    def document(self, root: yaml.Node | None) -> Document:
+    def document(self, root: yaml.Node | None) -> YamlDocument:
         line = root.start_mark.line + 1 if root else 1
-        self._document.places[()] = Place(self._path, line)
+        self._document.places[()] = SourceLocation(self._path, line)
         if root is None or _is_null(root):
             return self._document
         if not isinstance(root, yaml.MappingNode):
@@ -229,7 +229,7 @@ class _Builder:
         raise self._document.problem(loc, f"has the unknown tag {node.tag}")
 
     def _item(self, node: yaml.Node, loc: Loc) -> JsonValue:
-        self._document.places[loc] = Place(self._path, node.start_mark.line + 1)
+        self._document.places[loc] = SourceLocation(self._path, node.start_mark.line + 1)
         return self._value(node, loc)
 
     def _mapping(self, node: yaml.MappingNode, loc: Loc) -> dict[str, JsonValue]:
@@ -241,7 +241,7 @@ class _Builder:
                 first = self._document.places[where].line
                 self._report(line, f"'{key.value}' is there twice (first in line {first})")
                 continue
-            self._document.places[where] = Place(self._path, line)
+            self._document.places[where] = SourceLocation(self._path, line)
             result[key.value] = self._value(child, where)
         return result
 

@@ -14,7 +14,17 @@ from pydantic_core import PydanticCustomError
 from hubbub.field_docs import Documented
 from hubbub.protocol.thread_ids import ID_PATTERN
 
-__all__ = ["Address", "HostName", "Id", "Section", "Size", "Span", "parse_address", "span", "wrong"]
+__all__ = [
+    "HostName",
+    "Id",
+    "ListenAddress",
+    "Section",
+    "Size",
+    "Span",
+    "parse_address",
+    "span",
+    "wrong",
+]
 
 
 _SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2, "K": 1024}
@@ -87,7 +97,7 @@ class Section(Documented):
     )
 
 
-class Address(NamedTuple):
+class ListenAddress(NamedTuple):
     """Where a hub listens. Port 0 lets the system choose one."""
 
     host: str
@@ -108,7 +118,7 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str) -> ListenAddress:
     """The address in `text`. Raises ValueError with the sentence for the user."""
     host, colon, digits = text.rpartition(":")
     if not colon or not digits.isascii() or not digits.isdecimal() or int(digits[:6]) > 65535:
@@ -118,4 +128,4 @@ def parse_address(text: str) -> Address:
         raise ValueError(f"'{text}' is no address: write an IPv6 host in brackets, [::1]:4820")
     if not bare or any(c.isspace() or c in "/[]" for c in bare):
         raise ValueError(f"'{text}' is no address: expected host:port, for example 127.0.0.1:4820")
-    return Address(bare, int(digits))
+    return ListenAddress(bare, int(digits))

@@ -26,7 +26,16 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import InteractionPage, SendResult
 from hubbub.protocol.turns import Turn
 
-__all__ = ["Answer", "Ask", "NoAnswer", "Question", "Questions", "Tell", "pages_of", "turns_of"]
+__all__ = [
+    "Answer",
+    "Ask",
+    "NoAnswer",
+    "QuestionInFlight",
+    "QuestionRunner",
+    "Tell",
+    "pages_of",
+    "turns_of",
+]
 
 T = TypeVar("T")
 STOP_S = 5.0
@@ -126,7 +135,7 @@ def _nobody(event: TurnEvent) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Question:
+class QuestionInFlight:
     """One that waits for its answer."""
 
     by: str
@@ -142,7 +151,7 @@ class Question:
     """A turn has ended, or a message has come: it may be answered."""
 
 
-class Questions:
+class QuestionRunner:
     """Asks for a program, and is what its agents run in (`Program`)."""
 
     def __init__(self, join: Callable[[str], Awaitable[Client]]):
@@ -152,7 +161,7 @@ class Questions:
         self._arriving = asyncio.Lock()
         """One at a time: who asks two agents at once has one client."""
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
-        self._open: dict[tuple[str, str], Question] = {}
+        self._open: dict[tuple[str, str], QuestionInFlight] = {}
 
     async def follow(self, client: Client) -> None:
         """What comes to a person or the operator: texts that are being written are handed on, all
@@ -174,7 +183,9 @@ class Questions:
                             if question is not None and question.turn is not None and gained:
                                 question.tell(TurnEvent("text", question.turn, gained))
 
-    async def answer(self, operator: Client, question: Question, text: str) -> tuple[Any, Answer]:
+    async def answer(
+        self, operator: Client, question: QuestionInFlight, text: str
+    ) -> tuple[Any, Answer]:
         """Ask, and wait for the answer: the value that it says, and the answer itself."""
         key = question.by, question.agent
         async with self._locks.setdefault(key, asyncio.Lock()):
@@ -182,7 +193,7 @@ class Questions:
         output = question.output
         return (answer if output is None else _read(question.agent, output, answer)), answer
 
-    async def _answered(self, operator: Client, question: Question, text: str) -> Answer:
+    async def _answered(self, operator: Client, question: QuestionInFlight, text: str) -> Answer:
         agent, person = question.agent, await self._person(question.by)
         self._open[question.by, agent] = question
         try:
@@ -269,7 +280,7 @@ async def turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None:
     return sorted(turns, key=lambda turn: turn.started_at)
 
 
-async def _stop(operator: Client, question: Question) -> None:
+async def _stop(operator: Client, question: QuestionInFlight) -> None:
     """Stop the turns of a question that run or wait, and those that wake because of that."""
     while await turns_of(operator, question.interaction) is None:
         async for page in pages_of(operator, question.interaction):

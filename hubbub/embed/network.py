@@ -48,7 +48,7 @@ from hubbub.config.models import (
 )
 from hubbub.config.paths import MEMORY_STORE, SQLITE, anchor_paths
 from hubbub.config.problems import ConfigProblems, nearest
-from hubbub.embed.ask import Answer, Ask, Question, Questions, Tell
+from hubbub.embed.ask import Answer, Ask, QuestionInFlight, QuestionRunner, Tell
 from hubbub.errors import ConfigError, UserError
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import docs_of, load_mods
@@ -115,7 +115,7 @@ class Network:
         approve: Approve | None = None,
     ):
         self._folder, self._own_mods = Path(folder).absolute(), list(mods)
-        self._approver = _Program(approve) if approve is not None else None
+        self._approver = _ProgramApprover(approve) if approve is not None else None
         if store.startswith(SQLITE) and store not in (SQLITE, MEMORY_STORE):
             store = f"{SQLITE}{self._folder / store.removeprefix(SQLITE)}"
         self._agents = {_name_of(agent): agent for agent in agents}
@@ -170,7 +170,7 @@ class Network:
             self._tokens = {each: secrets.token_urlsafe(32) for each in (OPERATOR, *self._agents)}
             for each, token in self._tokens.items():
                 self.hub.gateway.admission.add_token(each, token)
-            self._questions = Questions(self._person)
+            self._questions = QuestionRunner(self._person)
             self._operator = self._followed(await self.join(OPERATOR, "service", observe=True))
             group = await self._stack.enter_async_context(_task_group())
             tasks = [group.create_task(self._run(each), name=each) for each in self._agents]
@@ -241,7 +241,7 @@ class Network:
         person = by or self._asker
 
         async def run(tell: Tell) -> tuple[Any, Answer]:
-            question = Question(person, agent, wanted, asked, tell)
+            question = QuestionInFlight(person, agent, wanted, asked, tell)
             return await self._questions.answer(self._operator, question, text)
 
         return Ask(run)
@@ -387,7 +387,7 @@ def _check(file: NetworkFile, folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
+class _ProgramApprover:
     """The `Approver` of a program that decides by itself."""
 
     decide: Approve

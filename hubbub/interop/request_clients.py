@@ -39,7 +39,7 @@ def bearer(authorization: str) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-class _Asking(AbstractContextManager[None]):  # a generator's costs three times as much
+class _InFlight(AbstractContextManager[None]):  # a generator's costs three times as much
     __slots__ = ("_client",)
 
     def __init__(self, client: RequestClient):
@@ -83,7 +83,7 @@ class RequestClient(ABC):
 
     def asking(self) -> AbstractContextManager[None]:
         """Within, it has a request."""
-        return _Asking(self)
+        return _InFlight(self)
 
     def count(self, more: int) -> None:
         """It has a request more, or less."""

@@ -20,7 +20,7 @@ from hubbub.network.queries import InteractionMessages, PromptsOf, Query, TurnsB
 from hubbub.network.server import serve_hub
 from hubbub.network.services.turns.ending import turn_record
 from hubbub.network.store.branch import BranchStore
-from hubbub.network.store.place import parse_url
+from hubbub.network.store.location import parse_url
 from hubbub.protocol.agents import Branched, BranchedText, BranchSide, LackingResult
 from hubbub.protocol.messages import Message
 from hubbub.web.site import About, Site

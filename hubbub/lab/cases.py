@@ -16,12 +16,12 @@ from pydantic import JsonValue, ValidationError
 
 from hubbub.agents.fake_hub import DryRunFixture
 from hubbub.app.prompts import libraries
-from hubbub.config.cases import Case, CaseFile, Said
+from hubbub.config.cases import Case, CaseFile, CaseMessage
 from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import NetworkFile
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
-from hubbub.config.source import Document, Loc, parse
+from hubbub.config.source import Loc, YamlDocument, parse
 from hubbub.errors import ConfigError, UserError
 from hubbub.lab.recordings import Cassette, Cassettes, Recording
 from hubbub.protocol import thread_ids
@@ -58,7 +58,7 @@ class PlacedCase:
     """A case that holds together, and where it stands."""
 
     case: Case
-    document: Document
+    document: YamlDocument
     loc: Loc
 
     @property
@@ -112,7 +112,7 @@ def without_servers(loaded: LoadedConfig, cases: Sequence[PlacedCase]) -> list[s
     ]
 
 
-def _cases(document: Document, path: Path) -> list[PlacedCase]:
+def _cases(document: YamlDocument, path: Path) -> list[PlacedCase]:
     try:
         file = CaseFile.model_validate(document.data)
     except ValidationError as error:
@@ -244,7 +244,7 @@ def scene(case: Case, me: str, file: NetworkFile, ready: Ready) -> DryRunFixture
     Threads are as old as they stand in the case: what was said in the last one came last.
     """
     incoming = case.incoming or []
-    writer = _Writer(me, file)
+    writer = _CaseWriter(me, file)
     where = writer.thread(case.thread, incoming)
     earlier = {
         thread_ids.canonical(thread, me) or thread: said for thread, said in case.threads.items()
@@ -270,7 +270,7 @@ def scene(case: Case, me: str, file: NetworkFile, ready: Ready) -> DryRunFixture
     )
 
 
-class _Writer:
+class _CaseWriter:
     """Numbers messages in the order in which they are written."""
 
     def __init__(self, me: str, file: NetworkFile):
@@ -280,13 +280,13 @@ class _Writer:
         self._tseqs: dict[str, int] = {}
         self._seen: dict[str, None] = {}
 
-    def thread(self, named: str | None, incoming: Sequence[Said]) -> str:
+    def thread(self, named: str | None, incoming: Sequence[CaseMessage]) -> str:
         """Where the incoming messages stand; canonical."""
         if named is not None:
             return thread_ids.canonical(named, self._me) or named
         return thread_ids.direct({self._me, incoming[0].sender or self._somebody})
 
-    def message(self, thread: str, said: Said) -> Message:
+    def message(self, thread: str, said: CaseMessage) -> Message:
         sender = said.sender or self._somebody
         members = thread_ids.members_of(thread)
         self.seq += 1

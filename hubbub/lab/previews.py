@@ -125,11 +125,11 @@ def _model(prompt: AgentPrompt, name: str) -> RoleModel:
     """Nobody, by the name of a model of the config, who is spoken to as that one at first."""
     config: ModelConfig | None = prompt.loaded.file.models.get(name)
     choice = DialectChoice(config, EndpointLimits()) if config is not None else DialectChoice()
-    return RoleModel(_Nobody(config.model if config is not None else name), choice)
+    return RoleModel(_UnreachableModel(config.model if config is not None else name), choice)
 
 
 @dataclass(frozen=True, slots=True)
-class _Nobody:
+class _UnreachableModel:
     """Stands where a model would be asked."""
 
     name: str

@@ -19,7 +19,7 @@ from hubbub.mods.operation import Calling, Operation, Statement, Value, bad_requ
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
-from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant, Timer
+from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant, TimerMark
 from hubbub.protocol.operations import Speech
 
 __all__ = ["Alarm", "Host", "ModPort", "NetworkFacts", "Restored", "Row"]
@@ -133,7 +133,7 @@ class ModPort(Protocol):
         """As mods show them, and only those that the caller, if one is named, may look at."""
         ...
 
-    def draft(self, call: Calling, said: Said, again: Message | None) -> Draft:
+    def draft(self, call: Calling, said: OutgoingMessage, again: Message | None) -> Draft:
         """A message of the caller; `again`: in place of that one, by its sender."""
         ...
 
@@ -153,7 +153,7 @@ class ModPort(Protocol):
     async def write(self, statements: Sequence[Statement]) -> None: ...
 
 
-class Said(NamedTuple):
+class OutgoingMessage(NamedTuple):
     """What a message is to say, and where."""
 
     thread: str
@@ -349,7 +349,7 @@ class Host:
         """A message of the caller in a thread that it reads, judged like any other. Raises
         `OperationError`."""
         speech = Speech(mentions=tuple(mentions), cause=cause)
-        return self._port.draft(call, Said(thread, content, text, speech), None)
+        return self._port.draft(call, OutgoingMessage(thread, content, text, speech), None)
 
     def amend(
         self,
@@ -367,7 +367,9 @@ class Host:
         sender is that of the message, if that is the caller or if the caller has spoken for it.
         Raises `OperationError` for content that is too large."""
         speech = Speech(cause=cause or message.id, outside=outside)
-        draft = self._port.draft(call, Said(message.thread_id, content, text, speech), message)
+        draft = self._port.draft(
+            call, OutgoingMessage(message.thread_id, content, text, speech), message
+        )
         purpose = Amendment(message_id=message.id, kind=kind)
         # Whom it mentions is not called by it.
         return draft.replace(purpose=purpose, mentions=(), unresolved=())
@@ -412,7 +414,7 @@ class Host:
         between. Returns its position when it is durable. Raises `OperationError`,
         `StoreUnavailable`."""
         draft = self._says(thread, text, details, wakes)
-        draft = draft.replace(purpose=Timer(timer_of), outside=outside)
+        draft = draft.replace(purpose=TimerMark(timer_of), outside=outside)
         return await self._port.post(draft, self._once(once))
 
     def _says(

@@ -23,7 +23,7 @@ from hubbub.network.records import CursorMoved, MemberLeft, ParticipantSeen, Rec
 from hubbub.network.services.threads import said_before
 from hubbub.network.session import Session
 from hubbub.network.snapshot import Snapshots
-from hubbub.network.state import ChannelState, Known
+from hubbub.network.state import ChannelState, ParticipantState
 from hubbub.network.stored import StoredChannel, StoredMember
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import CloseCode, ErrorCode
@@ -31,7 +31,7 @@ from hubbub.protocol.frames import VERSION, Identify
 from hubbub.protocol.messages import Card, Kind
 from hubbub.protocol.wire import SessionState
 
-__all__ = ["Admission", "Refused"]
+__all__ = ["Admission", "AdmissionRefused"]
 
 log = get_logger(__name__)
 
@@ -49,7 +49,7 @@ Welcome = Callable[[Session, Caller, int, bytes, bool], None]
 whether anything was missed."""
 
 
-class Refused(OperationError):
+class AdmissionRefused(OperationError):
     """Admission failed: after the error the socket is closed with `close`."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Refused(OperationError):
         self.close = close
 
 
-class _WrongToken(Refused):
+class _WrongToken(AdmissionRefused):
     """The answer waits, if there were many from the same address."""
 
     def __init__(self, message: str):
@@ -168,7 +168,7 @@ class Admission:
         if known is not None and (known.kind, known.card) == (kind, text):
             return
         yield ParticipantSeen(name, kind, text)
-        state.add(Known(name, kind, text, known.cursor if known else head))
+        state.add(ParticipantState(name, kind, text, known.cursor if known else head))
         if known is not None:
             return
         yield CursorMoved(name, head)
@@ -220,7 +220,7 @@ class Admission:
         return name, known.kind if known is not None else "human"
 
     async def _authenticate(self, frame: Identify) -> bool:
-        """Check who it is; returns whether it is an owner. Raises `Refused`."""
+        """Check who it is; returns whether it is an owner. Raises `AdmissionRefused`."""
         name, kind = frame.participant, frame.kind
         known = self._state.get(name)
         # A bridge proves itself, and the people of the other chat that it speaks for.
@@ -238,10 +238,10 @@ class Admission:
             return True
         if not thread_ids.is_participant_id(name):
             text = f"participant: {name!r} is a reserved name"
-            raise Refused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
+            raise AdmissionRefused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
         if known is not None and known.kind != kind:
             text = f"{name!r} is the name of {KINDS[known.kind]} here; choose another name"
-            raise Refused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
+            raise AdmissionRefused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
         human = self._file.humans.get(name, HumanConfig())
         return kind != "agent" and (open_to_all or "owner" in human.roles)
 
@@ -258,20 +258,20 @@ class Admission:
             await self._join(session, frame)
         except _WrongToken as error:
             self._turn_away_slowly(session, error)
-        except Refused as error:
+        except AdmissionRefused as error:
             _turn_away(session, error)
         except StoreUnavailable as error:
             session.failed("", error)
             session.close(CloseCode.INTERNAL, "the store is not available; come back")
 
-    def _turn_away_slowly(self, session: Session, error: Refused) -> None:
+    def _turn_away_slowly(self, session: Session, error: AdmissionRefused) -> None:
         wait = 0.0
         if session.address:
             wait = self._wrong_tokens.wait(session.address, self._kernel.clock.monotonic())
         if wait > LONGEST_S:
             text = "too many wrong tokens from your address: come back later, with the right one"
             code, close = ErrorCode.RATE_LIMITED, CloseCode.RATE
-            error = Refused(code, text, close, temporary=True, retry_after_s=wait)
+            error = AdmissionRefused(code, text, close, temporary=True, retry_after_s=wait)
             wait = 0.0
         # A timer, no task: the hub's end waits for none.
         asyncio.get_running_loop().call_later(wait, _turn_away, session, error)
@@ -279,16 +279,16 @@ class Admission:
     async def _join(self, session: Session, frame: Identify) -> None:
         if frame.version != VERSION:
             text = f"version: this hub speaks {VERSION}, not {frame.version[:40]!r}"
-            raise Refused(ErrorCode.UNSUPPORTED_VERSION, text, CloseCode.VERSION)
+            raise AdmissionRefused(ErrorCode.UNSUPPORTED_VERSION, text, CloseCode.VERSION)
         if self._kernel.draining.is_set():
             text = "the hub is stopping; come back"
-            raise Refused(ErrorCode.DRAINING, text, CloseCode.DRAIN, temporary=True)
+            raise AdmissionRefused(ErrorCode.DRAINING, text, CloseCode.DRAIN, temporary=True)
         revoked = self._state.revocations[frame.participant]
         owner = await self._authenticate(frame)
         _check_card(frame)
         if frame.observe and not owner:
             text = "observe: only an owner of the network may watch everything"
-            raise Refused(ErrorCode.FORBIDDEN, text, CloseCode.AUTH)
+            raise AdmissionRefused(ErrorCode.FORBIDDEN, text, CloseCode.AUTH)
         bucket = self._bucket(frame.participant)
         caller = Caller(self._state, frame.participant, frame.kind, bucket, owner)
         if frame.participant != OPERATOR and not frame.observe:
@@ -302,7 +302,9 @@ class Admission:
         if not session.resumes:
             ready = await self._snapshots.ready(caller, frame, cursor, head, resumed)
         if self._state.revocations[frame.participant] != revoked:
-            raise Refused(ErrorCode.AUTH_FAILED, "the token was revoked", CloseCode.REVOKED)
+            raise AdmissionRefused(
+                ErrorCode.AUTH_FAILED, "the token was revoked", CloseCode.REVOKED
+            )
         self._welcome(session, caller, cursor, ready, cursor < head)
 
     def _bucket(self, participant: str) -> TokenBucket:
@@ -382,7 +384,7 @@ class Admission:
         )
 
 
-def _turn_away(session: Session, error: Refused) -> None:
+def _turn_away(session: Session, error: AdmissionRefused) -> None:
     session.error(error, None)
     session.close(error.close, error.message[:100])
 
@@ -391,4 +393,4 @@ def _check_card(frame: Identify) -> None:
     size = len(frame.card.model_dump_json().encode()) if frame.card else 0
     if size > CARD_BYTES:
         text = f"card: at most {CARD_BYTES} bytes, this has {size}"
-        raise Refused(ErrorCode.TOO_LARGE, text, CloseCode.BAD_FRAME)
+        raise AdmissionRefused(ErrorCode.TOO_LARGE, text, CloseCode.BAD_FRAME)

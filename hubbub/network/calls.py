@@ -28,12 +28,12 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.plain import PlainSpeech
 
-__all__ = ["Calls", "call_digest"]
+__all__ = ["CallDispatcher", "call_digest"]
 
 log = get_logger(__name__)
 
 
-class Calls:
+class CallDispatcher:
     """Runs the operations of one hub."""
 
     def __init__(self, kernel: Kernel, registry: Registry):

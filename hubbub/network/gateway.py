@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from hubbub.network.admission import Admission
 from hubbub.network.caller import Caller
-from hubbub.network.calls import Calls
+from hubbub.network.calls import CallDispatcher
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Change, Entry, Log
 from hubbub.network.mods.runtime import Mods
@@ -30,7 +30,7 @@ from hubbub.network.threads import Thread
 from hubbub.protocol.codec import Decoder
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Hello, Identify, LimitsInfo, Reconnect
-from hubbub.protocol.messages import History, Kind
+from hubbub.protocol.messages import Kind, TranscriptMark
 from hubbub.protocol.wire import Outlet, SessionState
 
 __all__ = ["Cursors", "Gateway"]
@@ -88,7 +88,7 @@ class Cursors:
         """These entries are durable: people have read what they have said."""
         for entry in entries:
             draft = entry.draft
-            if draft.sender_kind == "human" and not isinstance(draft.purpose, History):
+            if draft.sender_kind == "human" and not isinstance(draft.purpose, TranscriptMark):
                 self._spoke_at(draft.sender_id, entry.thread, entry.tseq)
 
     def _write_later(self) -> None:
@@ -144,7 +144,7 @@ class Gateway:
             max_bytes=self.limits.frame,
             max_depth=self.limits.json_depth,
         )
-        self._calls = Calls(kernel, registry)
+        self._calls = CallDispatcher(kernel, registry)
         self.call = self._calls.take
         self.signal, self.send_result = kernel.notifications.relay, kernel.fanout.send_result
         self.snapshots = Snapshots(kernel, registry)

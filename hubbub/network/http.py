@@ -16,7 +16,7 @@ from typing import Protocol
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-__all__ = ["HttpSide", "Page", "Pages", "foreign", "refusal"]
+__all__ = ["HttpResponse", "HttpSide", "Pages", "foreign", "refusal"]
 
 TEXT = "text/plain; charset=utf-8"
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -26,7 +26,7 @@ _SHOWN = 100
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Page(Protocol):
+class HttpResponse(Protocol):
     """What a request for a page is answered."""
 
     @property
@@ -42,7 +42,7 @@ class Page(Protocol):
 class Pages(Protocol):
     """What people see in a browser (`hubbub.web` has it)."""
 
-    def find(self, path: str, headers: Mapping[str, str]) -> Page | None:
+    def find(self, path: str, headers: Mapping[str, str]) -> HttpResponse | None:
         """The answer to a GET of `path`, given the request's headers; None if there is none."""
         ...
 

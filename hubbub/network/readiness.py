@@ -9,7 +9,7 @@ from hubbub.clock import Clock
 from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.network.log import Entry, Log
-from hubbub.network.records import Forgotten, Remembered
+from hubbub.network.records import MemoryDeleted, MemoryWritten
 
 __all__ = ["Readiness"]
 
@@ -19,7 +19,7 @@ FRESH_S = 5.0
 """Seconds that what is known holds: who asks all the time must not make the disk work."""
 PATIENCE_S = 5.0
 """Seconds that a write may take."""
-_TRIAL = (Remembered("hub", "trial", f'"{"." * 16_000}"'), Forgotten("hub", "trial"))
+_TRIAL = (MemoryWritten("hub", "trial", f'"{"." * 16_000}"'), MemoryDeleted("hub", "trial"))
 """Goes the way of a large message, and leaves nothing behind."""
 
 

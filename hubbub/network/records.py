@@ -29,15 +29,15 @@ __all__ = [
     "CallSettled",
     "CursorMoved",
     "Delivery",
-    "Forgotten",
     "LedgerMoved",
     "MemberLeft",
+    "MemoryDeleted",
+    "MemoryWritten",
     "MessageRow",
     "ModRows",
     "PartStored",
     "ParticipantSeen",
     "Record",
-    "Remembered",
     "RequestKept",
     "StepRecorded",
     "StopLifted",
@@ -109,7 +109,7 @@ class MemberLeft(NamedTuple):
     until: int
 
 
-class Remembered(NamedTuple):
+class MemoryWritten(NamedTuple):
     """The participant remembers `value` (JSON) under `key`, in place of what it held."""
 
     participant: str
@@ -117,7 +117,7 @@ class Remembered(NamedTuple):
     value: str
 
 
-class Forgotten(NamedTuple):
+class MemoryDeleted(NamedTuple):
     """The participant remembers nothing under `key` any more."""
 
     participant: str
@@ -314,8 +314,8 @@ Record = (
     | StoredMember
     | MemberLeft
     | StoredMark
-    | Remembered
-    | Forgotten
+    | MemoryWritten
+    | MemoryDeleted
     | CursorMoved
     | WakesSettled
     | WakesTaken

@@ -40,12 +40,12 @@ from hubbub.protocol.messages import (
     Amendment,
     Attachment,
     Draft,
-    History,
     Kind,
     NewAttachment,
     RequestMark,
     SenderKind,
-    Timer,
+    TimerMark,
+    TranscriptMark,
 )
 from hubbub.protocol.operations import Speech
 
@@ -240,9 +240,9 @@ class Router:
                 return [*decide_silent(named), *(own if thread.scope is None else [])]
             case None:
                 pass
-            case History():
+            case TranscriptMark():
                 return decide_imported(thread.members)
-            case Timer():
+            case TimerMark():
                 return decide_timer(draft.recipients, draft.mentions, state.agents)
             case Amendment():
                 # Whoever says it may have other sockets, which find it by its delivery.

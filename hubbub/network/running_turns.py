@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["MOST_DEATHS", "NO_LIVES", "Ended", "Lives", "Running", "RunningTurns"]
+__all__ = ["MOST_DEATHS", "NO_LIVES", "Ended", "Lives", "RunningTurn", "RunningTurns"]
 
 REMEMBERED = 4096
 """Turns that were ended lately: whoever goes on with an older one is found out by the store."""
@@ -23,7 +23,7 @@ MOST_DEATHS = 3
 """Processes in a row that may die in the same turn: then it has ended."""
 
 
-class Running(NamedTuple):
+class RunningTurn(NamedTuple):
     agent: str
     thread_id: str
 
@@ -43,19 +43,19 @@ class RunningTurns:
     """Which turns have begun, and which are over because a person or the breaker ended them."""
 
     def __init__(self) -> None:
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RunningTurn] = {}
         self._ended: dict[str, Ended] = {}
         self._begins: dict[str, int] = {}
 
-    def __iter__(self) -> Iterator[tuple[str, Running]]:
+    def __iter__(self) -> Iterator[tuple[str, RunningTurn]]:
         return iter(tuple(self._running.items()))
 
-    def get(self, turn: str) -> Running | None:
+    def get(self, turn: str) -> RunningTurn | None:
         """Whose the turn is, if it has begun since the hub started and has not ended."""
         return self._running.get(turn)
 
     def begun(self, turn: str, agent: str, thread_id: str) -> None:
-        self._running[turn] = Running(agent, thread_id)
+        self._running[turn] = RunningTurn(agent, thread_id)
         self._begins[agent] = self.begins(agent) + 1
 
     def begins(self, agent: str) -> int:

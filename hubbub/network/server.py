@@ -22,7 +22,7 @@ from websockets.protocol import State
 
 from hubbub.clock import Clock
 from hubbub.config.models import Limits
-from hubbub.config.units import Address, parse_address
+from hubbub.config.units import ListenAddress, parse_address
 from hubbub.errors import UserError
 from hubbub.network.connection import TOO_SLOW, Connection, ConnectionOutlet, Flusher
 from hubbub.network.http import HttpSide, Pages
@@ -50,7 +50,7 @@ WATCH_EVERY_S = 1.0
 BACKLOG = 1024
 
 
-class Listening(Address):
+class Listening(ListenAddress):
     """Where a hub can be reached."""
 
     @property
@@ -59,7 +59,7 @@ class Listening(Address):
         return f"ws://{self}"
 
 
-def parse_listen(listen: str) -> Address:
+def parse_listen(listen: str) -> ListenAddress:
     """Host and port of a `listen` line. Raises `UserError`."""
     try:
         return parse_address(listen)
@@ -141,7 +141,7 @@ async def _trouble(hub: Hub) -> str:
 
 def refuse_open(host: str, *, open_to_all: bool) -> None:
     """Raises `UserError` if other machines could reach a network where nobody needs a token."""
-    if open_to_all and not Address(host, 0).loopback:
+    if open_to_all and not ListenAddress(host, 0).loopback:
         raise UserError(
             f"listen: {host} can be reached from other machines, which `auth: open` forbids; "
             "use `auth: tokens` and `hubbub tokens add <participant>`, or listen on 127.0.0.1"
@@ -198,7 +198,7 @@ def quiet_logger() -> logging.Logger:
     return logger
 
 
-class _Watched:
+class _ConnectionWatch:
     """What the watch remembers of one connection."""
 
     __slots__ = ("accepted", "heard_at", "moved_at", "pinged_at", "session")
@@ -224,13 +224,13 @@ class Watch:
 
     def __init__(self, sessions: Sessions, clock: Clock):
         self._sessions, self._clock = sessions, clock
-        self._watched: dict[Connection, _Watched] = {}
+        self._watched: dict[Connection, _ConnectionWatch] = {}
 
     async def handle(self, connection: ServerConnection) -> None:
         """One connection from handshake to end."""
         assert isinstance(connection, Connection)
         session = self._sessions.attach(ConnectionOutlet(connection), _address(connection))
-        self._watched[connection] = _Watched(session, self._clock.monotonic())
+        self._watched[connection] = _ConnectionWatch(session, self._clock.monotonic())
         try:
             connection.start(session)
             await connection.wait_closed()
@@ -245,7 +245,7 @@ class Watch:
             for connection, watched in list(self._watched.items()):
                 self._look(connection, watched, now)
 
-    def _look(self, connection: Connection, watched: _Watched, now: float) -> None:
+    def _look(self, connection: Connection, watched: _ConnectionWatch, now: float) -> None:
         if connection.protocol.state is not State.OPEN:
             return
         session, limits = watched.session, self._sessions.limits
@@ -262,7 +262,9 @@ class Watch:
         else:
             self._check_heartbeat(connection, watched, now)
 
-    def _check_heartbeat(self, connection: Connection, watched: _Watched, now: float) -> None:
+    def _check_heartbeat(
+        self, connection: Connection, watched: _ConnectionWatch, now: float
+    ) -> None:
         limits = self._sessions.limits
         if connection.heard:
             connection.heard = False

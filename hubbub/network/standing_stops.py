@@ -13,7 +13,7 @@ from hubbub.network.wakes import Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["BREAKER", "StandingStops", "Takeovers", "refusal"]
+__all__ = ["BREAKER", "StandingStops", "StandingTakeovers", "refusal"]
 
 BREAKER = "breaker"
 """The scope of what the breaker stops."""
@@ -22,7 +22,7 @@ BREAKER = "breaker"
 class StandingStops:
     """Asked for every wake: nearly always nothing is stopped, and that costs two looks."""
 
-    def __init__(self, stored: Iterable[StoredStop], takeovers: Takeovers | None = None):
+    def __init__(self, stored: Iterable[StoredStop], takeovers: StandingTakeovers | None = None):
         self._takeovers = takeovers
         self.standing: set[tuple[str, str]] = takeovers.standing if takeovers is not None else set()
         """Scope and target of all that holds, takeovers included: empty, nothing is in the way of
@@ -99,7 +99,7 @@ def refusal(stop: StoredStop) -> OperationError:
     return OperationError(ErrorCode.STOPPED, text, details=details)
 
 
-class Takeovers:
+class StandingTakeovers:
     """Takeovers by agent. One that is past its time counts for nothing, whoever notices first."""
 
     def __init__(self, stored: Iterable[StoredTakeover], clock: SteadyClock):

@@ -11,7 +11,7 @@ from hubbub.clock import SteadyClock
 from hubbub.errors import OperationError
 from hubbub.network.marks import MemoryKeys, ReadMarks
 from hubbub.network.running_turns import RunningTurns
-from hubbub.network.standing_stops import StandingStops, Takeovers
+from hubbub.network.standing_stops import StandingStops, StandingTakeovers
 from hubbub.network.stored import StoreState
 from hubbub.network.targets import nearest
 from hubbub.network.threads import Members, Thread, Threads
@@ -19,11 +19,11 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Card, Channel, Kind, Participant
 
-__all__ = ["ChannelState", "Known", "NetworkState", "Presence"]
+__all__ = ["ChannelState", "NetworkState", "ParticipantState", "Presence"]
 
 
 @dataclass(slots=True)
-class Known:
+class ParticipantState:
     """A participant of the network, present or not."""
 
     id: str
@@ -100,7 +100,7 @@ class NetworkState:
         self._ends = dict(zip((run.id for run in stored.runs), ends, strict=False))
         """Where the log ended when each of the hub's earlier runs was over."""
         self._known = {
-            row.id: Known(row.id, _kind(row.kind), row.card, row.cursor)
+            row.id: ParticipantState(row.id, _kind(row.kind), row.card, row.cursor)
             for row in stored.participants
         }
         self.agents: set[str] = {p.id for p in self._known.values() if p.kind == "agent"}
@@ -113,7 +113,7 @@ class NetworkState:
             self.members.join(member.participant, member.scope, member.since)
         self.marks = ReadMarks(stored.marks)
         self.memories = MemoryKeys(stored.keys)
-        self.takeovers = Takeovers(stored.takeovers, clock)
+        self.takeovers = StandingTakeovers(stored.takeovers, clock)
         self.stops = StandingStops(stored.stops, self.takeovers)
         self.turns = RunningTurns()
         self.revocations: Counter[str] = Counter()
@@ -143,13 +143,13 @@ class NetworkState:
     def participants(self) -> Collection[str]:
         return self._known.keys()
 
-    def everybody(self) -> Iterator[Known]:
+    def everybody(self) -> Iterator[ParticipantState]:
         yield from self._known.values()
 
-    def get(self, participant: str) -> Known | None:
+    def get(self, participant: str) -> ParticipantState | None:
         return self._known.get(participant)
 
-    def add(self, known: Known) -> None:
+    def add(self, known: ParticipantState) -> None:
         self._known[known.id] = known
         if known.kind == "agent":
             self.agents.add(known.id)
@@ -164,12 +164,12 @@ class NetworkState:
         for scope in list(self.members.scopes(participant)):
             self.members.leave(participant, scope)
 
-    def describe(self, known: Known) -> Participant:
+    def describe(self, known: ParticipantState) -> Participant:
         told = _described(known.id, known.kind, known.id in self.presence, known.card)
         down = self.down.get(known.id)
         return told if down is None else told.model_copy(update={"down": down})
 
-    def described(self, known: Known) -> bytes:
+    def described(self, known: ParticipantState) -> bytes:
         """The same as JSON."""
         if known.id in self.down:
             return self.describe(known).model_dump_json().encode()

@@ -24,9 +24,9 @@ __all__ = [
     "SENTENCES",
     "Decision",
     "Facts",
-    "Place",
     "Reason",
-    "Rule",
+    "WakeContext",
+    "WakeRule",
     "Whom",
     "decide",
     "decide_amendment",
@@ -132,7 +132,7 @@ KEPT_BACK: Mapping[Reason, str] = {
 at; and the setting or the command that it comes from."""
 
 
-class Place(StrEnum):
+class WakeContext(StrEnum):
     """Where a message stands, as far as that matters for who wakes."""
 
     DIRECT = "direct"
@@ -157,10 +157,10 @@ class Whom(StrEnum):
     NOBODY = "nobody"
 
 
-class Rule(NamedTuple):
+class WakeRule(NamedTuple):
     """A row of the table."""
 
-    place: Place
+    place: WakeContext
     by_person: bool | None
     """Whether a person says it, or an agent or a service; None: anybody."""
     whom: Whom
@@ -172,38 +172,38 @@ class Rule(NamedTuple):
 
 
 RULES = (
-    Rule(Place.DIRECT, True, Whom.RECIPIENTS, "required"),
-    Rule(Place.DIRECT, False, Whom.RECIPIENTS, "optional"),
-    Rule(Place.CHANNEL, True, Whom.MENTIONED, "required"),
-    Rule(Place.CHANNEL, False, Whom.MENTIONED, "optional"),
-    Rule(Place.REPLIES, True, Whom.LAST_SPEAKER, "required"),
-    Rule(Place.REPLIES, False, Whom.MENTIONED, "optional"),
-    Rule(Place.BROADCAST, True, Whom.EVERYBODY, "optional", "required", "humans"),
-    Rule(Place.BROADCAST, False, Whom.MENTIONED, "optional", None, "humans"),
-    Rule(Place.BROADCAST, True, Whom.EVERYBODY, "optional", "required", "all"),
-    Rule(Place.BROADCAST, False, Whom.EVERYBODY, "optional", None, "all"),
-    Rule(Place.BROADCAST, True, Whom.MENTIONED, "required", None, "mentioned"),
-    Rule(Place.BROADCAST, False, Whom.MENTIONED, "optional", None, "mentioned"),
-    Rule(Place.RESULT, None, Whom.ASKER, "optional"),
-    Rule(Place.NOTICE, None, Whom.NOBODY, None),
-    Rule(Place.AMENDMENT, None, Whom.NOBODY, None),
-    Rule(Place.TIMER, None, Whom.NAMED, "optional"),
-    Rule(Place.IMPORTED, None, Whom.NOBODY, None),
-    Rule(Place.SILENT, None, Whom.NOBODY, None),
+    WakeRule(WakeContext.DIRECT, True, Whom.RECIPIENTS, "required"),
+    WakeRule(WakeContext.DIRECT, False, Whom.RECIPIENTS, "optional"),
+    WakeRule(WakeContext.CHANNEL, True, Whom.MENTIONED, "required"),
+    WakeRule(WakeContext.CHANNEL, False, Whom.MENTIONED, "optional"),
+    WakeRule(WakeContext.REPLIES, True, Whom.LAST_SPEAKER, "required"),
+    WakeRule(WakeContext.REPLIES, False, Whom.MENTIONED, "optional"),
+    WakeRule(WakeContext.BROADCAST, True, Whom.EVERYBODY, "optional", "required", "humans"),
+    WakeRule(WakeContext.BROADCAST, False, Whom.MENTIONED, "optional", None, "humans"),
+    WakeRule(WakeContext.BROADCAST, True, Whom.EVERYBODY, "optional", "required", "all"),
+    WakeRule(WakeContext.BROADCAST, False, Whom.EVERYBODY, "optional", None, "all"),
+    WakeRule(WakeContext.BROADCAST, True, Whom.MENTIONED, "required", None, "mentioned"),
+    WakeRule(WakeContext.BROADCAST, False, Whom.MENTIONED, "optional", None, "mentioned"),
+    WakeRule(WakeContext.RESULT, None, Whom.ASKER, "optional"),
+    WakeRule(WakeContext.NOTICE, None, Whom.NOBODY, None),
+    WakeRule(WakeContext.AMENDMENT, None, Whom.NOBODY, None),
+    WakeRule(WakeContext.TIMER, None, Whom.NAMED, "optional"),
+    WakeRule(WakeContext.IMPORTED, None, Whom.NOBODY, None),
+    WakeRule(WakeContext.SILENT, None, Whom.NOBODY, None),
 )
 """Who wakes."""
 
 _RULES = {(rule.place, rule.by_person, rule.policy): rule for rule in RULES}
 # Looked up for very many messages: a member of an enumeration takes Python 3.11 as long as a call.
 _REPLY: Mapping[bool, ReplyNeed] = {
-    person: _RULES[Place.DIRECT, person, None].reply or "optional" for person in (True, False)
+    person: _RULES[WakeContext.DIRECT, person, None].reply or "optional" for person in (True, False)
 }
-_IN_REPLIES = {person: _RULES[Place.REPLIES, person, None] for person in (True, False)}
-_IN_CHANNELS = {person: _RULES[Place.CHANNEL, person, None] for person in (True, False)}
+_IN_REPLIES = {person: _RULES[WakeContext.REPLIES, person, None] for person in (True, False)}
+_IN_CHANNELS = {person: _RULES[WakeContext.CHANNEL, person, None] for person in (True, False)}
 _BROADCAST = {
     (person, policy): rule
     for (place, person, policy), rule in _RULES.items()
-    if place is Place.BROADCAST
+    if place is WakeContext.BROADCAST
 }
 _EVERYBODY, _LAST_SPEAKER = Whom.EVERYBODY, Whom.LAST_SPEAKER
 
@@ -266,7 +266,7 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
     ]
 
 
-def _rule(facts: Facts, policy: WakePolicy) -> Rule:
+def _rule(facts: Facts, policy: WakePolicy) -> WakeRule:
     person = facts.sender_kind == "human"
     if facts.in_reply_thread:
         return _IN_REPLIES[person]

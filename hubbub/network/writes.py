@@ -32,7 +32,7 @@ from hubbub.network.trace_context import Ancestor
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codec import PlainSendResult, encode_json
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Draft, History, Message, RequestMark
+from hubbub.protocol.messages import Draft, Message, RequestMark, TranscriptMark
 
 __all__ = ["Writes"]
 
@@ -201,7 +201,7 @@ class Writes:
 
         Mods judge it as any other, gates do not. Raises `OperationError`.
         """
-        assert isinstance(entry.draft.purpose, History), "it says when it was said"
+        assert isinstance(entry.draft.purpose, TranscriptMark), "it says when it was said"
         if self._join_pending(entry):
             return
         draft = entry.draft = await self._pipeline.run_beside(entry.draft)
@@ -252,7 +252,7 @@ class Writes:
         for entry in entries:
             if entry.cid is not None:
                 self._pending.pop((entry.draft.sender_id, entry.cid), None)
-            if not isinstance(entry.draft.purpose, History):
+            if not isinstance(entry.draft.purpose, TranscriptMark):
                 for gate in self.gates:
                     gate.take_back(entry)
 

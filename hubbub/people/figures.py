@@ -12,7 +12,7 @@ from hubbub.people.text import counted, one_line
 
 if TYPE_CHECKING:
     from hubbub.protocol.operations import SendResult, TurnSummary
-    from hubbub.protocol.spending import Left, LimitName, Sums
+    from hubbub.protocol.spending import LimitName, RemainingBudget, Sums
 
 __all__ = [
     "OUTCOMES",
@@ -131,7 +131,7 @@ def budget_line(limit: LimitName, used: float, of: float, *, reached: bool = Fal
     return f"{limit.replace('_', ' '):<10}  {bar(used, of)}  {shown}{past}"
 
 
-def left_words(left: Left) -> str:
+def left_words(left: RemainingBudget) -> str:
     """A day's limit as a line: whose it is, then as `budget_line`."""
     whose = "today" if left.whose == "network" else f"today, {left.whose}"
     return f"{whose:<14}  {budget_line(left.limit, left.used, left.of)}"

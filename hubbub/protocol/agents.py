@@ -28,7 +28,7 @@ __all__ = [
     "BranchSide",
     "Branched",
     "BranchedText",
-    "Case",
+    "CaseYaml",
     "CheckAgent",
     "DescribeAgent",
     "EditAgent",
@@ -41,11 +41,11 @@ __all__ = [
     "Models",
     "NewAgent",
     "PermissionMode",
+    "PromptMessage",
     "ReadAgent",
     "ReadAgentChoices",
     "RemoveAgent",
     "RollBackAgent",
-    "Said",
     "ToolChoice",
     "Trial",
     "TriedTurn",
@@ -225,7 +225,7 @@ class Models(Model):
     models: tuple[ModelChoice, ...]
 
 
-class Said(Model):
+class PromptMessage(Model):
     """A turn of a conversation with a model."""
 
     role: Literal["user", "assistant"]
@@ -237,7 +237,7 @@ class AskModel(Input):
     """Its name in the network's file."""
     instruction: Text = ""
     """A system prompt."""
-    messages: Annotated[tuple[Said, ...], Field(min_length=1, max_length=40)]
+    messages: Annotated[tuple[PromptMessage, ...], Field(min_length=1, max_length=40)]
 
 
 class ModelAnswer(Model):
@@ -370,6 +370,6 @@ class MakeCase(Input):
     message: MessageRef
 
 
-class Case(Model):
+class CaseYaml(Model):
     yaml: str
     """For a file of cases, as `hubbub test` reads it."""

@@ -39,11 +39,11 @@ from hubbub.protocol.frames import Ack, Cid, ErrorFrame, Identify, Ref, Signal
 from hubbub.protocol.messages import (
     Amendment,
     Draft,
-    History,
     Model,
     Purpose,
     RequestMark,
-    Timer,
+    TimerMark,
+    TranscriptMark,
 )
 from hubbub.protocol.operations import Input
 from hubbub.protocol.plain import PlainAck, PlainCall, PlainReader
@@ -208,12 +208,12 @@ class Decoder:
         return FrameError(ErrorCode.UNKNOWN_OPERATION, text, ref, "name")
 
 
-class _Head(Struct):
+class _FrameHead(Struct):
     op: object = None
     name: object = None
 
 
-_head = JsonDecoder(_Head).decode
+_head = JsonDecoder(_FrameHead).decode
 _OTHERS: Mapping[str, type[Ack | Signal | Identify]] = {
     "ack": Ack,
     "signal": Signal,
@@ -347,9 +347,9 @@ def _add_purpose(message: _StoredMessage, purpose: Purpose) -> None:
             message.request = Raw(purpose.model_dump_json(exclude_none=True))
         case Amendment():
             message.amends = Raw(purpose.model_dump_json())
-        case Timer(of):
+        case TimerMark(of):
             message.timer_of = of
-        case History(sent_at, amends, timer_of):
+        case TranscriptMark(sent_at, amends, timer_of):
             message.sent_at, message.imported = sent_at, True
             message.timer_of = timer_of
             if amends is not None:

@@ -30,7 +30,6 @@ __all__ = [
     "Card",
     "Channel",
     "Draft",
-    "History",
     "Id",
     "Kind",
     "Message",
@@ -50,7 +49,8 @@ __all__ = [
     "SenderKind",
     "ThreadRef",
     "ThreadSummary",
-    "Timer",
+    "TimerMark",
+    "TranscriptMark",
     "TurnRef",
     "Wake",
     "amended",
@@ -247,14 +247,14 @@ class Message(Model):
         return json.dumps(self.content, ensure_ascii=False, separators=(",", ":"))
 
 
-class Timer(Struct, frozen=True):
+class TimerMark(Struct, frozen=True):
     """The message is set off by a timer."""
 
     of: str
     """Whose timer it is."""
 
 
-class History(Struct, frozen=True):
+class TranscriptMark(Struct, frozen=True):
     """The message is history, of a transcript: it was said before."""
 
     sent_at: str
@@ -263,7 +263,7 @@ class History(Struct, frozen=True):
     timer_of: str | None = None
 
 
-Purpose = RequestMark | Amendment | Timer | History
+Purpose = RequestMark | Amendment | TimerMark | TranscriptMark
 """What a message is besides words that are said. An `Amendment` wakes no agent."""
 
 
@@ -324,16 +324,16 @@ class Draft(Struct, frozen=True):
     @property
     def amends(self) -> Amendment | None:
         """What it edits or deletes."""
-        purpose = self.purpose.amends if isinstance(self.purpose, History) else self.purpose
+        purpose = self.purpose.amends if isinstance(self.purpose, TranscriptMark) else self.purpose
         return purpose if isinstance(purpose, Amendment) else None
 
     @property
     def timer_of(self) -> str | None:
         """Whose timer sets it off, or has set it off."""
         match self.purpose:
-            case Timer(of):
+            case TimerMark(of):
                 return of
-            case History(timer_of=of):
+            case TranscriptMark(timer_of=of):
                 return of
         return None
 

@@ -74,8 +74,8 @@ __all__ = [
     "SendResult",
     "SendTextMessage",
     "Tainted",
+    "ThreadList",
     "ThreadPage",
-    "Threads",
     "TurnSummary",
     "Turns",
     "WakeExplanation",
@@ -218,7 +218,7 @@ class ListThreads(Input):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-class Threads(Model):
+class ThreadList(Model):
     threads: tuple[ThreadSummary, ...]
     more: bool = False
     """Whether there are others, less recently active."""

@@ -63,7 +63,7 @@ class _Broadcast(PlainSpeech, kw_only=True, frozen=True):
     text: _Text
 
 
-class _Post(PlainSpeech, kw_only=True, frozen=True):
+class _ChannelPost(PlainSpeech, kw_only=True, frozen=True):
     channel: _Ref
     text: _Text
 
@@ -89,7 +89,7 @@ _frame = msgspec.json.Decoder(PlainAck | _Envelope).decode
 _SPEECHES: Mapping[str, tuple[type[Input], type[PlainSpeech]]] = {
     "send_text_message": (SendTextMessage, _SendText),
     "broadcast_text_message": (BroadcastTextMessage, _Broadcast),
-    "post_to_channel": (PostToChannel, _Post),
+    "post_to_channel": (PostToChannel, _ChannelPost),
 }
 _FRAME_KEYS = 4
 """Keys of a call without a `cid`."""

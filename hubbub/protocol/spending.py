@@ -16,10 +16,10 @@ from hubbub.protocol.operations import Input
 __all__ = [
     "LIMITS",
     "BudgetState",
-    "Left",
     "LimitName",
     "ReadBudget",
     "ReadSpending",
+    "RemainingBudget",
     "Reservation",
     "ReserveBudget",
     "Spending",
@@ -46,7 +46,7 @@ class ReserveBudget(Input):
     """Estimate; 0 where no price is known."""
 
 
-class Left(Model):
+class RemainingBudget(Model):
     """A limit of which little is left, or nothing."""
 
     limit: LimitName
@@ -61,7 +61,7 @@ class Reservation(Model):
 
     turn: str
     key: str
-    low: tuple[Left, ...] = ()
+    low: tuple[RemainingBudget, ...] = ()
     """Limits of which less than a fifth is left: their prompts say so."""
     limited: bool = True
     """Whether tokens or money are limited for such a turn. Where they are not, only a stop can
@@ -132,7 +132,7 @@ class Spending(Model):
     rows: tuple[SpendingRow, ...]
     """Latest day first, the dearest first within a day."""
     total: Sums
-    today: tuple[Left, ...] = ()
+    today: tuple[RemainingBudget, ...] = ()
     """The day's limits of the network, and of the agent or thread that was asked for."""
     models: tuple[SpentBy, ...] = ()
     """By model, as its endpoint calls it, the dearest first."""

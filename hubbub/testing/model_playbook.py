@@ -16,14 +16,14 @@ from pydantic import JsonValue
 
 from hubbub.testing.model_request import ChatRequest
 from hubbub.testing.model_script import (
-    Answer,
     Breakdown,
-    Call,
     Refusal,
-    Rule,
     Script,
     ScriptDialect,
+    ScriptedAnswer,
+    ScriptedCall,
     ScriptMistake,
+    ScriptRule,
     fill,
 )
 
@@ -44,7 +44,7 @@ def asked_dialect(request: ChatRequest) -> ScriptDialect:
     return "tool_call" if "TOOL_CALL" in request.system else "native"
 
 
-def in_words(answer: Answer, request: ChatRequest) -> Answer:
+def in_words(answer: ScriptedAnswer, request: ChatRequest) -> ScriptedAnswer:
     """The answer with its calls written in the dialect that it names, or the request asks for."""
     if request.form is not None and [call.tool for call in answer.calls] == ["finish"]:
         given = answer.calls[0].arguments
@@ -58,17 +58,17 @@ def in_words(answer: Answer, request: ChatRequest) -> Answer:
     return answer.model_copy(update={"text": text, "calls": [], "ignore_tool_choice": True})
 
 
-def _lines(calls: list[Call]) -> str:
+def _lines(calls: list[ScriptedCall]) -> str:
     lines = ({"tool_name": c.tool, "parameters": _parameters(c)} for c in calls)
     return "\n".join(f"TOOL_CALL {json.dumps(line, ensure_ascii=False)}" for line in lines)
 
 
-def _object(answer: Answer) -> str:
+def _object(answer: ScriptedAnswer) -> str:
     output = json.dumps(_output(answer), ensure_ascii=False)
     return f"<final_output>\n{output}\n</final_output>"
 
 
-def _output(answer: Answer) -> dict[str, JsonValue]:
+def _output(answer: ScriptedAnswer) -> dict[str, JsonValue]:
     if len(answer.calls) > 1:
         parallel: list[JsonValue] = [
             {"tool_name": c.tool, "parameters": _parameters(c), **_id(c)} for c in answer.calls
@@ -101,11 +101,11 @@ _ACTIONS = {
 """The actions that stand for tools, and which argument is their `message_to_user`."""
 
 
-def _id(call: Call) -> Mapping[str, JsonValue]:
+def _id(call: ScriptedCall) -> Mapping[str, JsonValue]:
     return {} if call.id is None else {"tool_id": call.id}
 
 
-def _parameters(call: Call) -> JsonValue:
+def _parameters(call: ScriptedCall) -> JsonValue:
     """The arguments; those that the script gives as a text stay a text, unless it is an object."""
     if not isinstance(call.arguments, str):
         return call.arguments
@@ -120,7 +120,7 @@ def _parameters(call: Call) -> JsonValue:
 class Choice:
     """An answer with its places filled. `rule` names the rule (or `answers[n]`) it came from."""
 
-    answer: Answer | Refusal | Breakdown
+    answer: ScriptedAnswer | Refusal | Breakdown
     rule: str
 
 
@@ -141,7 +141,7 @@ class Playbook:
                 f"no rule matches step {request.step} of {request.incoming[:200]!r} "
                 f"for {request.model}, and no answers are left"
             )
-        if isinstance(choice.answer, Answer):
+        if isinstance(choice.answer, ScriptedAnswer):
             choice = Choice(in_words(choice.answer, request), choice.rule)
         if request.tool_required and _is_mere_text(choice.answer):
             raise ScriptMistake(
@@ -177,11 +177,11 @@ class Playbook:
         return Choice(answer, f"answers[{position}]")
 
 
-def _is_mere_text(answer: Answer | Refusal | Breakdown) -> bool:
-    return isinstance(answer, Answer) and not answer.calls and not answer.ignore_tool_choice
+def _is_mere_text(answer: ScriptedAnswer | Refusal | Breakdown) -> bool:
+    return isinstance(answer, ScriptedAnswer) and not answer.calls and not answer.ignore_tool_choice
 
 
-def _match(rule: Rule, request: ChatRequest) -> dict[str, str] | None:
+def _match(rule: ScriptRule, request: ChatRequest) -> dict[str, str] | None:
     """The words of the request and the patterns' groups; None if a condition does not hold."""
     when, words = rule.when, request.words()
     if not set(when.tools) <= set(request.tools) or when.step not in (None, request.step):
@@ -207,17 +207,18 @@ def _match(rule: Rule, request: ChatRequest) -> dict[str, str] | None:
 
 
 def _filled(
-    answer: Answer | Refusal | Breakdown, words: dict[str, str]
-) -> Answer | Refusal | Breakdown:
-    if not isinstance(answer, Answer):
+    answer: ScriptedAnswer | Refusal | Breakdown, words: dict[str, str]
+) -> ScriptedAnswer | Refusal | Breakdown:
+    if not isinstance(answer, ScriptedAnswer):
         return answer
     text = None if answer.text is None else str(fill(answer.text, words))
     calls = [
-        Call(tool=call.tool, arguments=_arguments(call, words), id=call.id) for call in answer.calls
+        ScriptedCall(tool=call.tool, arguments=_arguments(call, words), id=call.id)
+        for call in answer.calls
     ]
     return answer.model_copy(update={"text": text, "calls": calls})
 
 
-def _arguments(call: Call, words: dict[str, str]) -> str:
+def _arguments(call: ScriptedCall, words: dict[str, str]) -> str:
     filled = fill(call.arguments, words)
     return filled if isinstance(filled, str) else json.dumps(filled, ensure_ascii=False)

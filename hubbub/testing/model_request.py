@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.testing.model_responses import as_chat
 
-__all__ = ["ChatMessage", "ChatRequest", "RequestRefused", "parse_request"]
+__all__ = ["ChatRequest", "RequestMessage", "RequestRefused", "parse_request"]
 
 _INCOMING = re.compile(
     r'<incoming_message\b[^>]*?\bsender="(?P<sender>[^"]*)"[^>]*>\s*'
@@ -39,23 +39,23 @@ class FunctionCall(Lenient):
     arguments: str
 
 
-class ToolCall(Lenient):
+class RequestToolCall(Lenient):
     id: str
     type: Literal["function"]
     function: FunctionCall
 
 
-class TextPart(Lenient):
+class RequestTextPart(Lenient):
     type: Literal["text"]
     text: str
 
 
-class ChatMessage(Lenient):
+class RequestMessage(Lenient):
     """One message of the conversation that the client sends."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = None
-    tool_calls: list[ToolCall] = []
+    content: str | list[RequestTextPart] | None = None
+    tool_calls: list[RequestToolCall] = []
     tool_call_id: str | None = None
 
     @property
@@ -72,7 +72,7 @@ class FunctionSpec(Lenient):
     strict: bool = False
 
 
-class ToolSpec(Lenient):
+class RequestTool(Lenient):
     type: Literal["function"]
     function: FunctionSpec
 
@@ -83,8 +83,8 @@ class StreamOptions(Lenient):
 
 class ChatBody(Lenient):
     model: str
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
-    tools: list[ToolSpec] = []
+    messages: Annotated[list[RequestMessage], Field(min_length=1)]
+    tools: list[RequestTool] = []
     tool_choice: JsonValue = None
     response_format: JsonValue = None
     stream: bool = False
@@ -117,7 +117,7 @@ class ChatRequest:
         return self.body.model
 
     @property
-    def messages(self) -> Sequence[ChatMessage]:
+    def messages(self) -> Sequence[RequestMessage]:
         return self.body.messages
 
     @property
@@ -181,7 +181,7 @@ class ChatRequest:
         }
 
 
-def _is_users(message: ChatMessage) -> bool:
+def _is_users(message: RequestMessage) -> bool:
     return message.role == "user" and not message.text.startswith(_RESULTS)
 
 
@@ -228,7 +228,7 @@ def _check_strict(name: str, schema: JsonValue) -> None:
         _check_strict(name, member)
 
 
-def _check_tool_results(messages: Sequence[ChatMessage]) -> None:
+def _check_tool_results(messages: Sequence[RequestMessage]) -> None:
     """Each call of an assistant's message is answered, by tool messages that follow at once."""
     open_calls: set[str] = set()
     for position, message in enumerate(messages):

@@ -27,16 +27,16 @@ from hubbub.errors import ConfigError
 from hubbub.field_docs import Documented
 
 __all__ = [
-    "Answer",
     "AnyAnswer",
     "Breakdown",
-    "Call",
     "Refusal",
-    "Rule",
     "Script",
     "ScriptDialect",
     "ScriptMistake",
-    "Usage",
+    "ScriptRule",
+    "ScriptedAnswer",
+    "ScriptedCall",
+    "ScriptedUsage",
     "When",
     "fill",
     "load_script",
@@ -54,7 +54,7 @@ class Part(Documented):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Usage(Part):
+class ScriptedUsage(Part):
     """Tokens as the endpoint bills them."""
 
     prompt_tokens: int = Field(ge=0)
@@ -63,7 +63,7 @@ class Usage(Part):
     """Tokens written."""
 
 
-class Call(Part):
+class ScriptedCall(Part):
     """One tool call."""
 
     tool: str
@@ -74,12 +74,12 @@ class Call(Part):
     """Of the call; made up when left out."""
 
 
-class Answer(Part):
+class ScriptedAnswer(Part):
     """An assistant's message, and how its bytes travel."""
 
     text: str | None = None
     """What it writes."""
-    calls: list[Call] = []
+    calls: list[ScriptedCall] = []
     """The tools that it calls, in this order."""
     dialect: ScriptDialect | None = None
     """How its calls are written: as `tool_calls` (`native`), or in words; left out: as the request
@@ -88,7 +88,7 @@ class Answer(Part):
     """Several calls in the dialect `final_output`: which of them are waited for."""
     finish_reason: Literal["stop", "tool_calls", "length", "content_filter"] | None = None
     """Left out: `tool_calls` or `stop`, whichever is true."""
-    usage: Usage | None = None
+    usage: ScriptedUsage | None = None
     """Tokens; counted roughly (four characters each) when left out."""
     ignore_tool_choice: bool = False
     """Allow an answer without calls to a request that requires one."""
@@ -133,16 +133,14 @@ class Breakdown(Part):
 
 
 def _answer_type(value: object) -> str:
-    if isinstance(value, Answer | Refusal | Breakdown):
-        return type(value).__name__.lower()
     keys = value if isinstance(value, Mapping) else ()
-    return next((k for k in ("breakdown", "refusal") if _MARK[k] in keys), "answer")
+    if isinstance(value, Breakdown) or "breakdown" in keys:
+        return "breakdown"
+    return "refusal" if isinstance(value, Refusal) or "status" in keys else "answer"
 
-
-_MARK = {"breakdown": "breakdown", "refusal": "status"}
 
 AnyAnswer = Annotated[
-    Annotated[Answer, Tag("answer")]
+    Annotated[ScriptedAnswer, Tag("answer")]
     | Annotated[Refusal, Tag("refusal")]
     | Annotated[Breakdown, Tag("breakdown")],
     Discriminator(_answer_type),
@@ -174,7 +172,7 @@ class When(Part):
     """Only the nth request for which the other conditions hold, whichever rule answers those."""
 
 
-class Rule(Part):
+class ScriptRule(Part):
     """When the conditions hold, this is the answer; a list is used in order, each once."""
 
     name: str | None = None
@@ -193,7 +191,7 @@ class Rule(Part):
         bounds += [len(self.answer)] if isinstance(self.answer, list) else []
         return min(bounds, default=None)
 
-    def answer_at(self, use: int) -> Answer | Refusal | Breakdown:
+    def answer_at(self, use: int) -> ScriptedAnswer | Refusal | Breakdown:
         """What it says the `use`th time (from 0)."""
         return self.answer[use] if isinstance(self.answer, list) else self.answer
 
@@ -205,7 +203,7 @@ class Script(Part):
     """What `/v1/models` lists. Requests may name any model."""
     api_key: str | None = None
     """If set, other keys are refused with 401."""
-    rules: list[Rule] = []
+    rules: list[ScriptRule] = []
     """The first one that matches and is not used up answers."""
     answers: list[AnyAnswer] = []
     """For what no rule answers: in order, each once."""
@@ -252,13 +250,13 @@ def _finding(error: ErrorDetails) -> str:
 
 
 _PARTS: Mapping[str, type[Part]] = {
-    "rules": Rule,
+    "rules": ScriptRule,
     "when": When,
-    "answer": Answer,
+    "answer": ScriptedAnswer,
     "refusal": Refusal,
     "breakdown": Breakdown,
-    "calls": Call,
-    "usage": Usage,
+    "calls": ScriptedCall,
+    "usage": ScriptedUsage,
 }
 """What stands below a key, or in its list."""
 

@@ -1,6 +1,7 @@
 """A model without a model: an OpenAI-compatible endpoint that plays a script over real HTTP.
 
-    script = Script(answers=[Answer(calls=[Call(tool="finish", arguments={"reason": "done"})])])
+    finish = ScriptedCall(tool="finish", arguments={"reason": "done"})
+    script = Script(answers=[ScriptedAnswer(calls=[finish])])
     async with ModelServer(script) as server:
         client = AsyncOpenAI(base_url=server.base_url, api_key="any")
         ...
@@ -29,29 +30,29 @@ from hubbub.testing import model_wire as wire
 from hubbub.testing.model_playbook import Playbook
 from hubbub.testing.model_request import ChatRequest, RequestRefused, parse_request
 from hubbub.testing.model_script import (
-    Answer,
     Breakdown,
-    Call,
     Refusal,
-    Rule,
     Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptedUsage,
     ScriptMistake,
-    Usage,
+    ScriptRule,
     When,
     load_script,
 )
 
 __all__ = [
-    "Answer",
     "Breakdown",
-    "Call",
     "ChatRequest",
-    "Delivery",
     "ModelServer",
     "Refusal",
-    "Rule",
+    "ResponseWriter",
     "Script",
-    "Usage",
+    "ScriptRule",
+    "ScriptedAnswer",
+    "ScriptedCall",
+    "ScriptedUsage",
     "When",
     "load_script",
     "main",
@@ -92,14 +93,14 @@ class Gates:
 _ERROR_TYPES = {401: "invalid_request_error", 429: "rate_limit_error"}
 
 
-class Delivery:
+class ResponseWriter:
     """The way of an answer to one request."""
 
     def __init__(self, exchange: Exchange, gates: Gates):
         self._exchange, self._gates = exchange, gates
 
     async def play(
-        self, chat: ChatRequest, answer: Answer | Refusal | Breakdown, number: int
+        self, chat: ChatRequest, answer: ScriptedAnswer | Refusal | Breakdown, number: int
     ) -> None:
         """The answer to the `number`th request. Raises ConnectionError when the client is gone."""
         match answer:
@@ -110,7 +111,7 @@ class Delivery:
             case Refusal():
                 await self._gates.pass_through(answer.hold)
                 await self._refuse(answer)
-            case Answer():
+            case ScriptedAnswer():
                 await asyncio.sleep(answer.delay_s)
                 await (self._stream if chat.stream else self._whole)(chat, answer, number)
 
@@ -131,7 +132,7 @@ class Delivery:
         body = wire.error_body(refusal.message, kind, refusal.code)
         await self.json(refusal.status, body, headers)
 
-    async def _whole(self, chat: ChatRequest, answer: Answer, number: int) -> None:
+    async def _whole(self, chat: ChatRequest, answer: ScriptedAnswer, number: int) -> None:
         await self._gates.pass_through(answer.hold)
         data = json.dumps(wire.whole(chat, answer, number)).encode()
         headers = {"Content-Type": answer.content_type or "application/json"}
@@ -142,7 +143,7 @@ class Delivery:
         await self._exchange.write(data[: len(data) // 2])
         self._exchange.close()
 
-    async def _stream(self, chat: ChatRequest, answer: Answer, number: int) -> None:
+    async def _stream(self, chat: ChatRequest, answer: ScriptedAnswer, number: int) -> None:
         kind = answer.content_type or "text/event-stream"
         if answer.hold_after == 0:
             await self._gates.pass_through(answer.hold)
@@ -159,7 +160,7 @@ class Delivery:
             await self._exchange.write(b"data: [DONE]\n\n")
 
 
-def _retry_after(answer: Answer | Refusal) -> dict[str, str]:
+def _retry_after(answer: ScriptedAnswer | Refusal) -> dict[str, str]:
     after = answer.retry_after
     return {} if after is None else {"Retry-After": f"{after:g}"}
 
@@ -249,7 +250,7 @@ class ModelServer:
     # Requests -------------------------------------------------------------------------------
 
     async def _answer(self, exchange: Exchange) -> None:
-        delivery = Delivery(exchange, self._gates)
+        delivery = ResponseWriter(exchange, self._gates)
         try:
             await self._respond(exchange, await exchange.body(MOST_BODY), delivery)
         except BadRequest as bad:
@@ -259,7 +260,7 @@ class ModelServer:
         except Exception as error:  # noqa: BLE001  it is raised at the end
             self._failed.append(error)
 
-    async def _respond(self, request: Exchange, body: bytes, delivery: Delivery) -> None:
+    async def _respond(self, request: Exchange, body: bytes, delivery: ResponseWriter) -> None:
         key, given = self.script.api_key, request.headers.get("authorization")
         if key is not None and given != f"Bearer {key}":
             await delivery.error(401, "wrong API key", "invalid_api_key")
@@ -274,7 +275,7 @@ class ModelServer:
             case _:
                 await delivery.error(404, f"there is no {request.method} {request.path}")
 
-    async def _embed(self, body: bytes, delivery: Delivery) -> None:
+    async def _embed(self, body: bytes, delivery: ResponseWriter) -> None:
         try:
             texts, answer = wire.embeddings(json.loads(body), self.script.embeddings)
         except (ValueError, ScriptMistake) as mistake:
@@ -284,7 +285,7 @@ class ModelServer:
         self.embedded.append(texts)
         await delivery.json(200, answer)
 
-    async def _chat(self, request: Exchange, body: bytes, delivery: Delivery) -> None:
+    async def _chat(self, request: Exchange, body: bytes, delivery: ResponseWriter) -> None:
         at, by_responses = asyncio.get_running_loop().time(), request.path == "/v1/responses"
         try:
             raw = json.loads(body)

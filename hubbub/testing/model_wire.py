@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from hubbub.testing.model_request import ChatRequest
 from hubbub.testing.model_responses import events, response
-from hubbub.testing.model_script import Answer, ScriptMistake
+from hubbub.testing.model_script import ScriptedAnswer, ScriptMistake
 
 __all__ = ["embeddings", "error_body", "model_list", "stream", "whole"]
 
@@ -19,13 +19,13 @@ _CREATED = 1_700_000_000
 """A fixed date: two runs of a script give the same bytes."""
 
 
-def whole(request: ChatRequest, answer: Answer, number: int) -> dict[str, JsonValue]:
+def whole(request: ChatRequest, answer: ScriptedAnswer, number: int) -> dict[str, JsonValue]:
     """The answer to the `number`th request, in one piece."""
     completion = _completion(request, answer, number)
     return response(completion) if request.by_responses else completion
 
 
-def stream(request: ChatRequest, answer: Answer, number: int) -> Iterator[str]:
+def stream(request: ChatRequest, answer: ScriptedAnswer, number: int) -> Iterator[str]:
     """The same as server-sent events."""
     if request.by_responses:
         for event in events(whole(request, answer, number), answer.piece):
@@ -55,7 +55,7 @@ def embeddings(
     return texts, {"object": "list", "model": "scripted", "data": rows, "usage": usage}
 
 
-def _completion(request: ChatRequest, answer: Answer, number: int) -> dict[str, JsonValue]:
+def _completion(request: ChatRequest, answer: ScriptedAnswer, number: int) -> dict[str, JsonValue]:
     """As a `chat.completion`."""
     message: dict[str, JsonValue] = {"role": "assistant", "content": answer.text}
     if answer.calls:
@@ -70,7 +70,9 @@ def _completion(request: ChatRequest, answer: Answer, number: int) -> dict[str, 
     return {**head, "choices": [choice], "usage": _usage(request, answer)}
 
 
-def _chunks(request: ChatRequest, answer: Answer, number: int) -> Iterator[dict[str, JsonValue]]:
+def _chunks(
+    request: ChatRequest, answer: ScriptedAnswer, number: int
+) -> Iterator[dict[str, JsonValue]]:
     """As `chat.completion.chunk`s, text before calls, call after call."""
     head = _head(request, number, "chat.completion.chunk")
     for delta in _deltas(answer, number):
@@ -82,7 +84,7 @@ def _chunks(request: ChatRequest, answer: Answer, number: int) -> Iterator[dict[
         yield {**head, "choices": [], "usage": _usage(request, answer)}
 
 
-def _deltas(answer: Answer, number: int) -> Iterator[dict[str, JsonValue]]:
+def _deltas(answer: ScriptedAnswer, number: int) -> Iterator[dict[str, JsonValue]]:
     yield {"role": "assistant", "content": "" if answer.text is not None else None}
     for text in _pieces(answer.text or "", answer.piece):
         yield {"content": text}
@@ -100,7 +102,7 @@ def _pieces(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 
-def _calls(answer: Answer, number: int) -> Iterator[dict[str, JsonValue]]:
+def _calls(answer: ScriptedAnswer, number: int) -> Iterator[dict[str, JsonValue]]:
     for call, index in zip(answer.calls, itertools.count(1), strict=False):
         arguments = (
             call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
@@ -121,11 +123,11 @@ def _head(request: ChatRequest, number: int, kind: str) -> dict[str, JsonValue]:
     }
 
 
-def _finish_reason(answer: Answer) -> str:
+def _finish_reason(answer: ScriptedAnswer) -> str:
     return answer.finish_reason or ("tool_calls" if answer.calls else "stop")
 
 
-def _usage(request: ChatRequest, answer: Answer) -> dict[str, JsonValue]:
+def _usage(request: ChatRequest, answer: ScriptedAnswer) -> dict[str, JsonValue]:
     if answer.usage is not None:
         sent, said = answer.usage.prompt_tokens, answer.usage.completion_tokens
     else:

@@ -42,11 +42,11 @@ from hubbub.network.records import (
     Batch,
     CallSettled,
     CursorMoved,
-    Forgotten,
     MemberLeft,
+    MemoryDeleted,
+    MemoryWritten,
     ParticipantSeen,
     PartStored,
-    Remembered,
     StepRecorded,
     ThreadCreated,
     TokenAdded,
@@ -354,8 +354,8 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             await write(store, CursorMoved("bob", 8), WakesSettled("bob", 1))
             await write(store, StoredMark("bob", 1, 7), StoredMark("bob", 2, 4))
             await write(store, StoredMark("bob", 1, 3), StoredMark("alice", 1, 5))
-            await write(store, Remembered("bob", "b", "1"), Remembered("bob", "a", "2"))
-            await write(store, Remembered("alice", "a", "3"), Forgotten("bob", "b"))
+            await write(store, MemoryWritten("bob", "b", "1"), MemoryWritten("bob", "a", "2"))
+            await write(store, MemoryWritten("alice", "a", "3"), MemoryDeleted("bob", "b"))
         async with opened(again := self.new_store(tmp_path)) as state:
             cursors = [participant.cursor for participant in state.participants]
             assert cursors == [9], "a cursor never moves backwards"

@@ -27,7 +27,7 @@ from string import Template
 from hubbub.web.bundle import Bundles
 from hubbub.web.page import joining_page
 
-__all__ = ["About", "Reply", "Site"]
+__all__ = ["About", "Site", "SiteResponse"]
 
 STATIC = Path(__file__).with_name("static")
 FIRST = ("main.js", "styles/main.css")
@@ -74,7 +74,7 @@ class About:
 
 
 @dataclass(frozen=True)
-class Reply:
+class SiteResponse:
     """An HTTP answer."""
 
     status: int
@@ -83,7 +83,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class _File:
+class _StaticFile:
     name: str
     body: bytes
 
@@ -109,9 +109,9 @@ class _Tree:
     """All files as they were at one moment."""
 
     stamp: list[tuple[str, int, int]]
-    files: dict[str, _File]
+    files: dict[str, _StaticFile]
     hash: str = field(init=False)
-    _bundled: dict[str, _File] = field(init=False, default_factory=dict)
+    _bundled: dict[str, _StaticFile] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = hashlib.sha256()
@@ -126,7 +126,7 @@ class _Tree:
         digest = hashlib.sha256(found[1] if found else b"").digest()
         return f"'sha256-{base64.b64encode(digest).decode()}'"
 
-    def find(self, name: str) -> _File | None:
+    def find(self, name: str) -> _StaticFile | None:
         """A file, or a bundle. Raises BundleError for modules that cannot be joined."""
         if name in self.files or not name.startswith(BUNDLES):
             return self.files.get(name)
@@ -134,7 +134,7 @@ class _Tree:
             text = self._bundle(name.removeprefix(BUNDLES))
             if text is None:
                 return None
-            self._bundled[name] = _File(name, text.encode())
+            self._bundled[name] = _StaticFile(name, text.encode())
         return self._bundled[name]
 
     def _bundle(self, name: str) -> str | None:
@@ -178,7 +178,7 @@ class Site:
             file = tree.find(BUNDLES + name)
             _ = file and file.compressed
 
-    def find(self, path: str, headers: Mapping[str, str]) -> Reply | None:
+    def find(self, path: str, headers: Mapping[str, str]) -> SiteResponse | None:
         """The answer to a GET of `path`; None if there is nothing here."""
         if path == "/":
             return self._index(headers)
@@ -199,7 +199,7 @@ class Site:
             extra["Content-Security-Policy"] = "default-src 'none'"
         return _reply(file, headers, extra)
 
-    def _index(self, headers: Mapping[str, str]) -> Reply:
+    def _index(self, headers: Mapping[str, str]) -> SiteResponse:
         tree = self._current()
         base = f"{PREFIX}{tree.hash}"
         about = {
@@ -220,9 +220,9 @@ class Site:
             "Referrer-Policy": "no-referrer",
             "Cross-Origin-Opener-Policy": "same-origin",
         }
-        return _reply(_File("index.html", body.encode()), headers, extra)
+        return _reply(_StaticFile("index.html", body.encode()), headers, extra)
 
-    def _joining(self, headers: Mapping[str, str]) -> Reply:
+    def _joining(self, headers: Mapping[str, str]) -> SiteResponse:
         about = self._about
         scheme = "wss" if headers.get("X-Forwarded-Proto") == "https" else "ws"
         url = f"{scheme}://{headers.get('Host', '')}"
@@ -232,13 +232,15 @@ class Site:
             "Cache-Control": "no-cache",
             "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
         }
-        return Reply(200, headers, body)
+        return SiteResponse(200, headers, body)
 
     def _current(self, *, look: bool = True) -> _Tree:
         """The files as they are; `look`: whether they may have been edited since."""
         if self._tree is None or (look and self._tree.stamp != _stamp(self._static)):
             stamp = _stamp(self._static)
-            read = {name: _File(name, (self._static / name).read_bytes()) for name, *_ in stamp}
+            read = {
+                name: _StaticFile(name, (self._static / name).read_bytes()) for name, *_ in stamp
+            }
             self._tree = _Tree(stamp, read)
         return self._tree
 
@@ -260,7 +262,7 @@ def _stamp(folder: Path, inside: str = "") -> list[tuple[str, int, int]]:
     return sorted(found) if not inside else found
 
 
-def _reply(file: _File, headers: Mapping[str, str], extra: Mapping[str, str]) -> Reply:
+def _reply(file: _StaticFile, headers: Mapping[str, str], extra: Mapping[str, str]) -> SiteResponse:
     made = {
         "Content-Type": file.type,
         "ETag": file.etag,
@@ -269,10 +271,10 @@ def _reply(file: _File, headers: Mapping[str, str], extra: Mapping[str, str]) ->
         **extra,
     }
     if file.etag in headers.get("If-None-Match", ""):
-        return Reply(304, made)
+        return SiteResponse(304, made)
     if file.compressed is not None and _takes_gzip(headers.get("Accept-Encoding", "")):
-        return Reply(200, {**made, "Content-Encoding": "gzip"}, file.compressed)
-    return Reply(200, made, file.body)
+        return SiteResponse(200, {**made, "Content-Encoding": "gzip"}, file.compressed)
+    return SiteResponse(200, made, file.body)
 
 
 def _takes_gzip(accepted: str) -> bool:

@@ -11,7 +11,14 @@ import pytest
 from playwright.async_api import Locator, expect
 from pydantic import JsonValue
 
-from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import (
+    ModelServer,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptRule,
+    When,
+)
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.room import Plan, Room
@@ -170,14 +177,14 @@ def pay(amount: int, to: str) -> str:
     Path(__file__).with_name("paid.txt").write_text(f"{amount} to {to}")
     return f"paid {amount} to {to}"
 """
-PAY = Call(tool="pay", arguments={"amount": 10, "to": "bob"})
-TELL = Call(tool="send_text_message", arguments={"to": "ann", "text": "{{ tool_result }}"})
-END = Call(tool="finish", arguments={"reason": "paid"})
+PAY = ScriptedCall(tool="pay", arguments={"amount": 10, "to": "bob"})
+TELL = ScriptedCall(tool="send_text_message", arguments={"to": "ann", "text": "{{ tool_result }}"})
+END = ScriptedCall(tool="finish", arguments={"reason": "paid"})
 PAYING = Script(
     rules=[
-        Rule(when=When(step=1), answer=Answer(calls=[PAY])),
-        Rule(when=When(step=2), answer=Answer(calls=[TELL])),
-        Rule(answer=Answer(calls=[END])),
+        ScriptRule(when=When(step=1), answer=ScriptedAnswer(calls=[PAY])),
+        ScriptRule(when=When(step=2), answer=ScriptedAnswer(calls=[TELL])),
+        ScriptRule(answer=ScriptedAnswer(calls=[END])),
     ]
 )
 

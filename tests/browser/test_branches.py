@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import (
+    ModelServer,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptRule,
+    When,
+)
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desks
 from tests.e2e.support.config_network import run_config
@@ -33,8 +40,11 @@ def find_order(number: int) -> str:
 def script() -> Script:
     """The clerk answers by itself, or looks the order up where it is to check first."""
 
-    def rule(when: When, tool: str, **arguments: str | int) -> Rule:
-        return Rule(when=when, answer=Answer(calls=[Call(tool=tool, arguments=dict(arguments))]))
+    def rule(when: When, tool: str, **arguments: str | int) -> ScriptRule:
+        return ScriptRule(
+            when=when,
+            answer=ScriptedAnswer(calls=[ScriptedCall(tool=tool, arguments=dict(arguments))]),
+        )
 
     return Script(
         rules=[

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import (
+    ModelServer,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptRule,
+    When,
+)
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.scene import Scene, View
 from tests.browser.test_accessibility import looks_at_all
@@ -29,10 +36,10 @@ models:
 def script() -> Script:
     """The model writes drafts, talks beside the form, and is the agent."""
 
-    def says(system: str, text: str, *, tool: bool = False) -> Rule:
-        finish = Call(tool="finish", arguments={"reason": "said", "message": text})
-        answer = Answer(calls=[finish]) if tool else Answer(text=text)
-        return Rule(when=When(system=system), answer=answer)
+    def says(system: str, text: str, *, tool: bool = False) -> ScriptRule:
+        finish = ScriptedCall(tool="finish", arguments={"reason": "said", "message": text})
+        answer = ScriptedAnswer(calls=[finish]) if tool else ScriptedAnswer(text=text)
+        return ScriptRule(when=When(system=system), answer=answer)
 
     return Script(
         rules=[
@@ -40,7 +47,7 @@ def script() -> Script:
             says("^You read diffs kindly.$", "That is a nice diff."),
             says("You read diffs kindly", "Kindly: no.", tool=True),
             says("You read diffs", "Bluntly: no.", tool=True),
-            Rule(answer=Answer(text="Paris")),
+            ScriptRule(answer=ScriptedAnswer(text="Paris")),
         ]
     )
 
@@ -155,7 +162,7 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
 
 
 async def test_what_is_written_while_a_draft_is_made_stays(desks: Desks, tmp_path: Path) -> None:
-    drafts = Rule(answer=Answer(text=json.dumps(DRAFT), hold="draft"))
+    drafts = ScriptRule(answer=ScriptedAnswer(text=json.dumps(DRAFT), hold="draft"))
     async with ModelServer(Script(rules=[drafts])) as model:
         (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
         async with run_config(str(tmp_path / "net"), tmp_path) as network:

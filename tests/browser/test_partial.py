@@ -6,7 +6,14 @@ import pytest
 from playwright.async_api import Locator, expect
 from pydantic import JsonValue
 
-from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import (
+    ModelServer,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptRule,
+    When,
+)
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import Desk, Desks, becomes
 from tests.browser.support.room import Plan, Room
@@ -19,16 +26,18 @@ PLAN: Plan = {
     "agents": {"poet": {"kind": "llm", "instruction": "You tell stories."}},
     "humans": {"ann": {"roles": ["owner"]}},
 }
-TELLS = Call(tool="send_text_message", arguments={"to": "ann", "text": STORY})
-DONE = Answer(calls=[Call(tool="finish", arguments={"reason": "told"})])
+TELLS = ScriptedCall(tool="send_text_message", arguments={"to": "ann", "text": STORY})
+DONE = ScriptedAnswer(calls=[ScriptedCall(tool="finish", arguments={"reason": "told"})])
 SCRIPT = Script(
     rules=[
-        Rule(
+        ScriptRule(
             when=When(step=1, incoming="break"),
-            answer=Answer(calls=[TELLS], hold="broken", hold_after=8, cut_after=9),
+            answer=ScriptedAnswer(calls=[TELLS], hold="broken", hold_after=8, cut_after=9),
         ),
-        Rule(when=When(step=1), answer=Answer(calls=[TELLS], hold="half", hold_after=8)),
-        Rule(answer=DONE),
+        ScriptRule(
+            when=When(step=1), answer=ScriptedAnswer(calls=[TELLS], hold="half", hold_after=8)
+        ),
+        ScriptRule(answer=DONE),
     ]
 )
 """The model is held in the middle of a story: at `half`, or `broken` if it breaks off."""

@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.network.ports import Store
 from hubbub.network.store import SqliteStore
-from hubbub.network.store.place import Place
+from hubbub.network.store.location import SqliteLocation
 from hubbub.testing.store_contract import DurableStoreContract
 from tests.contract.full_disk import full_disk
 
@@ -17,7 +17,7 @@ from tests.contract.full_disk import full_disk
 @pytest.mark.behaviour("S-7", "M-22")
 class TestSqliteFile(DurableStoreContract):
     def new_store(self, folder: Path) -> Store:
-        return SqliteStore(Place(folder / "log.db"), tail=5)
+        return SqliteStore(SqliteLocation(folder / "log.db"), tail=5)
 
     def refusing(self, store: Store) -> AbstractAsyncContextManager[None]:
         return full_disk(store)

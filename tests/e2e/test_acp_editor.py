@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.testing.model_server import Answer, Call, ModelServer, Script
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptedCall
 from tests.e2e.support.config_network import Network, environment, run_here
 from tests.interaction.peers import soon
 
@@ -79,13 +79,13 @@ async def editing(network: Network, folder: Path) -> AsyncIterator[tuple[Any, Ed
         yield connection, editor
 
 
-def finish(text: str, **how: Any) -> Answer:
-    return Answer(calls=[Call(tool="finish", arguments={"message": text})], **how)
+def finish(text: str, **how: Any) -> ScriptedAnswer:
+    return ScriptedAnswer(calls=[ScriptedCall(tool="finish", arguments={"message": text})], **how)
 
 
 @pytest.mark.behaviour("I-23")
 async def test_an_editor_prompts_decides_cancels_and_comes_back(tmp_path: Path) -> None:
-    red = Answer(calls=[Call(tool="paint", arguments={"colour": "red"})])
+    red = ScriptedAnswer(calls=[ScriptedCall(tool="paint", arguments={"colour": "red"})])
     answers = [
         red,
         finish("The fence is red."),

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from hubbub.client import Client
 from hubbub.config.loader import load
 from hubbub.errors import OperationError
-from hubbub.testing.model_server import Answer, Call, ModelServer, Script
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptedCall
 from tests.e2e.support.config_network import run_config
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,12 @@ models: {{default: {{model: scripted, base_url: "{url}"}}}}
 humans: {{ann: {{roles: [owner]}}, bob: {{roles: [owner]}}, carl: {{}}}}
 """
 SAYS = Script(
-    answers=[Answer(calls=[Call(tool="finish", arguments={"reason": "x", "message": "Here."})])] * 9
+    answers=[
+        ScriptedAnswer(
+            calls=[ScriptedCall(tool="finish", arguments={"reason": "x", "message": "Here."})]
+        )
+    ]
+    * 9
 )
 
 

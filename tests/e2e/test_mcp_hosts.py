@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from hubbub.network.store.offline import add_token_offline
-from hubbub.testing.model_script import Answer, Call, Rule, Script, When
+from hubbub.testing.model_script import Script, ScriptedAnswer, ScriptedCall, ScriptRule, When
 from hubbub.testing.model_server import ModelServer
 from tests.e2e.support.agents import all_present
 from tests.e2e.support.config_network import environment, run_here
@@ -72,16 +72,21 @@ async def test_opencode_waits_for_a_message_and_answers_it(tmp_path: Path) -> No
     wait, send = "hubbub_wait_for_messages", "hubbub_send_text_message"
     script = Script(
         rules=[
-            Rule(when=When.model_validate({"system": "title generator"}), answer=Answer(text="x")),
-            Rule(
+            ScriptRule(
+                when=When.model_validate({"system": "title generator"}),
+                answer=ScriptedAnswer(text="x"),
+            ),
+            ScriptRule(
                 when=When(step=1, tools=[wait, send]),
-                answer=Answer(calls=[Call(tool=wait, arguments={"timeout_s": 50})]),
+                answer=ScriptedAnswer(calls=[ScriptedCall(tool=wait, arguments={"timeout_s": 50})]),
             ),
-            Rule(
+            ScriptRule(
                 when=When.model_validate({"step": 2, "tool_result": "hello opencode"}),
-                answer=Answer(calls=[Call(tool=send, arguments={"text": "hello me"})]),
+                answer=ScriptedAnswer(
+                    calls=[ScriptedCall(tool=send, arguments={"text": "hello me"})]
+                ),
             ),
-            Rule(when=When(step=3), answer=Answer(text="I have answered.")),
+            ScriptRule(when=When(step=3), answer=ScriptedAnswer(text="I have answered.")),
         ]
     )
     home, workspace = tmp_path / "home", tmp_path / "workspace"

@@ -20,8 +20,8 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 
 from hubbub.client import Client, WebSocketTransport
-from hubbub.protocol.operations import ThreadPage, Threads
-from hubbub.testing.model_server import Answer, Call, ModelServer, Script
+from hubbub.protocol.operations import ThreadList, ThreadPage
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptedCall
 from tests.browser.support import chromium
 from tests.e2e.support.config_network import (
     ConfigNetwork,
@@ -49,8 +49,8 @@ agents: {{bot: {{}}}}
 """
 
 
-def answer(text: str, **how: Any) -> Answer:
-    return Answer(calls=[Call(tool="finish", arguments={"message": text})], **how)
+def answer(text: str, **how: Any) -> ScriptedAnswer:
+    return ScriptedAnswer(calls=[ScriptedCall(tool="finish", arguments={"message": text})], **how)
 
 
 def written(folder: Path, model: ModelServer, hosts: str = "") -> Path:
@@ -67,7 +67,7 @@ def client(network: ConfigNetwork) -> openai.AsyncOpenAI:
 async def said(network: Network) -> list[str]:
     """The texts of the only conversation that there is."""
     async with Client(WebSocketTransport(network.url), "ann", "human") as ann:
-        listed = Threads.model_validate(await ann.call("list_threads"))
+        listed = ThreadList.model_validate(await ann.call("list_threads"))
         (thread,) = (thread.id for thread in listed.threads if ".t" in thread.id)
         page = ThreadPage.model_validate(await ann.call("read_thread", thread=thread))
     return [message.text for message in page.messages]
@@ -149,7 +149,7 @@ console.log(JSON.stringify({ models, weather, written, status: response.status }
 @pytest.mark.skipif(not CLIENTS.there(), reason=CLIENTS.missing)
 @pytest.mark.behaviour("I-16", "I-17", "I-18")
 async def test_the_package_for_javascript_lists_streams_and_runs_tools(tmp_path: Path) -> None:
-    weather = Answer(calls=[Call(tool="get_weather", arguments={})])
+    weather = ScriptedAnswer(calls=[ScriptedCall(tool="get_weather", arguments={})])
     script = Script(answers=[weather, answer("It rains."), answer("You are welcome.")])
     program = CLIENTS.folder / "client.mjs"
     program.write_text(PROGRAM)

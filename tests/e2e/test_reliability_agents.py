@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_server import Answer, Call, ModelServer, Script
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptedCall
 from tests.e2e.support.agents import all_present, llm_config, running_agent
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
 
@@ -125,17 +125,19 @@ async def test_a_python_agent_killed_after_each_message_of_a_turn_sends_none_twi
     assert "Traceback" not in agent.output()
 
 
-def _says(text: str, hold: str) -> Answer:
+def _says(text: str, hold: str) -> ScriptedAnswer:
     """Send a text; the answer waits at the gate `hold`."""
-    call = Call(tool="send_text_message", arguments={"to": "ann", "text": text})
-    return Answer(calls=[call], hold=hold)
+    call = ScriptedCall(tool="send_text_message", arguments={"to": "ann", "text": text})
+    return ScriptedAnswer(calls=[call], hold=hold)
 
 
 @pytest.mark.behaviour("R-2")
 async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing_twice(
     tmp_path: Path,
 ) -> None:
-    done = Answer(calls=[Call(tool="finish", arguments={"reason": "done"})], hold="third")
+    done = ScriptedAnswer(
+        calls=[ScriptedCall(tool="finish", arguments={"reason": "done"})], hold="third"
+    )
     # An answer is used up when its request comes: the one that the agent dies over comes again.
     script = Script(
         answers=[
@@ -184,8 +186,8 @@ async def test_an_llm_agent_started_by_hand_ends_a_turn_over_which_it_died_three
     (tmp_path / "deadly.py").write_text(DEADLY)
     place = "deadly.py:kill_it" if where == "tools" else "deadly.py:Deadly"
     deadly: Mapping[str, JsonValue] = {**WRITER, where: [place]}
-    calls = [Call(tool="kill_it", arguments={"how": how}) for how in range(3)]
-    script = Script(answers=[Answer(calls=[call]) for call in calls])
+    calls = [ScriptedCall(tool="kill_it", arguments={"how": how}) for how in range(3)]
+    script = Script(answers=[ScriptedAnswer(calls=[call]) for call in calls])
     async with ModelServer(script) as model, running_hub(tmp_path) as hub:
         arguments = llm_config(tmp_path, hub, model, "writer", deadly)
         async with _ann(hub) as (ann, _), running_agent(tmp_path, arguments) as agent:

@@ -16,7 +16,14 @@ from hubbub.errors import OperationError
 from hubbub.protocol.control import Approval, Approvals
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import (
+    ModelServer,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptRule,
+    When,
+)
 from tests.e2e.support.agents import AgentProcess, all_present, llm_config, running_agent
 from tests.e2e.support.hubs import DEADLINE_S, QUICK, HubProcess, running_hub
 
@@ -49,10 +56,10 @@ async def pay(amount: int) -> str:
 '''
 
 
-def rule(tool: str, hold: str | None = None, **when: Any) -> Rule:
+def rule(tool: str, hold: str | None = None, **when: Any) -> ScriptRule:
     arguments = {"amount": 7} if tool == "pay" else {}
-    answer = Answer(calls=[Call(tool=tool, arguments=arguments)], hold=hold)
-    return Rule(when=When(**when), answer=answer)
+    answer = ScriptedAnswer(calls=[ScriptedCall(tool=tool, arguments=arguments)], hold=hold)
+    return ScriptRule(when=When(**when), answer=answer)
 
 
 PLAY = Script(

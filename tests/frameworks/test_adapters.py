@@ -10,7 +10,7 @@ from hubbub import Client, Network, NoAnswer
 from hubbub.protocol.frames import Event, Signal
 from hubbub.protocol.operations import ThreadPage
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_script import Answer, AnyAnswer, Call, Refusal, Script
+from hubbub.testing.model_script import AnyAnswer, Refusal, Script, ScriptedAnswer, ScriptedCall
 from hubbub.testing.model_server import ModelServer
 from tests.frameworks.guests import GUESTS, Make
 
@@ -22,8 +22,10 @@ def make(request: pytest.FixtureRequest) -> Make:
     return GUESTS[request.param]
 
 
-def calls(*named: tuple[str, dict[str, str]]) -> Answer:
-    return Answer(calls=[Call(tool=name, arguments={**said}) for name, said in named])
+def calls(*named: tuple[str, dict[str, str]]) -> ScriptedAnswer:
+    return ScriptedAnswer(
+        calls=[ScriptedCall(tool=name, arguments={**said}) for name, said in named]
+    )
 
 
 def playing(*answers: AnyAnswer) -> ModelServer:
@@ -37,7 +39,7 @@ def tools_of(turn: Turn) -> list[tuple[int, str, str | None]]:
 async def test_its_run_is_a_turn_with_all_that_it_did_on_record(make: Make) -> None:
     first = calls(("price", {"of": "tea"}), ("send_text_message", {"to": "bob", "text": "tea: 7"}))
     async with (
-        playing(first, Answer(text="It costs 7."), Answer(text="Seven.")) as model,
+        playing(first, ScriptedAnswer(text="It costs 7."), ScriptedAnswer(text="Seven.")) as model,
         Network(make(model), people=["ann", "bob"]) as net,
     ):
         bob = await net.join("bob")
@@ -61,7 +63,7 @@ async def test_its_run_is_a_turn_with_all_that_it_did_on_record(make: Make) -> N
 
 
 async def test_people_see_what_it_writes_and_what_it_is_at(make: Make) -> None:
-    written = Answer(text="It costs seven. " * 8, hold="end", hold_after=6)
+    written = ScriptedAnswer(text="It costs seven. " * 8, hold="end", hold_after=6)
     async with playing(written) as model, Network(make(model), people=["ann"]) as net:
         ann = await net.join("ann")
         await ann.call("send_text_message", to="clerk", text="what is tea?")
@@ -89,7 +91,7 @@ async def test_a_model_that_refuses_ends_the_turn_with_its_reason(make: Make) ->
 async def test_a_budget_that_is_spent_ends_its_run_before_the_next_question(make: Make) -> None:
     first = calls(("price", {"of": "tea"}))
     async with (
-        playing(first, Answer(text="It costs 7.")) as model,
+        playing(first, ScriptedAnswer(text="It costs 7.")) as model,
         Network(make(model), people=["ann"], budgets={"tokens": 2000}) as net,
     ):
         with pytest.raises(NoAnswer) as raised:
@@ -100,7 +102,7 @@ async def test_a_budget_that_is_spent_ends_its_run_before_the_next_question(make
 
 async def test_a_stop_cancels_its_run(make: Make) -> None:
     async with (
-        playing(Answer(text="late", hold="never")) as model,
+        playing(ScriptedAnswer(text="late", hold="never")) as model,
         Network(make(model), people=["ann"]) as net,
     ):
         question = asyncio.ensure_future(net.ask("clerk", "what is tea?"))
@@ -115,10 +117,10 @@ async def test_a_stop_cancels_its_run(make: Make) -> None:
 async def test_a_process_that_dies_in_a_turn_is_followed_by_one_that_answers_once(
     make: Make,
 ) -> None:
-    held = Answer(text="late", hold="never")
+    held = ScriptedAnswer(text="late", hold="never")
     said = calls(("send_text_message", {"to": "bob", "text": "wait"}))
     async with (
-        playing(said, held, said, Answer(text="It costs 7.")) as model,
+        playing(said, held, said, ScriptedAnswer(text="It costs 7.")) as model,
         Network(people=["ann", "bob"]) as net,
     ):
         url = await net.serve(page=False)

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub import Network
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_script import Answer, Call, Script
+from hubbub.testing.model_script import Script, ScriptedAnswer, ScriptedCall
 from hubbub.testing.model_server import ModelServer
 from tests.frameworks.guests import price, quiet_crewai
 
@@ -40,8 +40,12 @@ def tools_of(turn: Turn) -> list[tuple[str, str | None]]:
 
 
 async def test_a_crew_takes_a_turn_with_the_networks_tools() -> None:
-    first = Answer(calls=[Call(tool="send_text_message", arguments={"to": "bob", "text": "hm"})])
-    played = Script(answers=[first, Answer(text="A note."), Answer(text="It costs 7.")])
+    first = ScriptedAnswer(
+        calls=[ScriptedCall(tool="send_text_message", arguments={"to": "bob", "text": "hm"})]
+    )
+    played = Script(
+        answers=[first, ScriptedAnswer(text="A note."), ScriptedAnswer(text="It costs 7.")]
+    )
 
     async with ModelServer(played) as model:
         llm = crewai.LLM("openai/m", base_url=model.base_url, api_key="none")
@@ -79,8 +83,8 @@ async def test_what_a_tool_raises_is_a_failed_call_of_which_the_model_is_told() 
         """What a thing costs."""
         raise RuntimeError("no list of prices")
 
-    first = Answer(calls=[Call(tool="broken", arguments={"of": "tea"})])
-    async with ModelServer(Script(answers=[first, Answer(text="I cannot say.")])) as model:
+    first = ScriptedAnswer(calls=[ScriptedCall(tool="broken", arguments={"of": "tea"})])
+    async with ModelServer(Script(answers=[first, ScriptedAnswer(text="I cannot say.")])) as model:
         llm = crewai.LLM("openai/m", base_url=model.base_url, api_key="none")
         guest = CrewAiAgent(agent_with(llm, [tool(broken)]), "clerk")
         async with Network(guest, people=["ann"]) as net:

@@ -20,7 +20,7 @@ from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Turn, TurnEnd
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Answer, Call, ModelServer, Script
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptedCall
 from tests.interaction.peers import Frame, Network, Networks, Peer, eventually, soon
 
 POLL_S = 0.02
@@ -304,17 +304,17 @@ async def held(model: ModelServer, name: str) -> None:
         await model.held(name)
 
 
-def says(*calls: Call, **how: object) -> Answer:
-    return Answer.model_validate({"calls": list(calls), **how})
+def says(*calls: ScriptedCall, **how: object) -> ScriptedAnswer:
+    return ScriptedAnswer.model_validate({"calls": list(calls), **how})
 
 
-def call(tool: str, **arguments: JsonValue) -> Call:
-    return Call(tool=tool, arguments=arguments)
+def call(tool: str, **arguments: JsonValue) -> ScriptedCall:
+    return ScriptedCall(tool=tool, arguments=arguments)
 
 
-def send(to: str, text: str) -> Call:
+def send(to: str, text: str) -> ScriptedCall:
     return call("send_text_message", to=to, text=text)
 
 
-def finish(reason: str = "done") -> Call:
+def finish(reason: str = "done") -> ScriptedCall:
     return call("finish", reason=reason)

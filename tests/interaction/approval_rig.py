@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
 from tests.interaction.agent_rig import Rig, finish, says, send
 from tests.interaction.peers import Peer, soon
 
@@ -112,7 +112,7 @@ class Shop:
                 await self._news.wait()
 
 
-def script(*answers: Answer, **rules: Answer) -> Script:
+def script(*answers: ScriptedAnswer, **rules: ScriptedAnswer) -> Script:
     """These answers in a row; a message with one of the words has the answers of its rule."""
     return Script(
         answers=list(answers),
@@ -120,8 +120,8 @@ def script(*answers: Answer, **rules: Answer) -> Script:
             rule
             for word, answer in rules.items()
             for rule in (
-                Rule(when=When.model_validate({"incoming": word, "step": 1}), answer=answer),
-                Rule(
+                ScriptRule(when=When.model_validate({"incoming": word, "step": 1}), answer=answer),
+                ScriptRule(
                     when=When.model_validate({"incoming": word, "step": 2}),
                     answer=says(finish()),
                 ),
@@ -130,7 +130,7 @@ def script(*answers: Answer, **rules: Answer) -> Script:
     )
 
 
-def replies(text: str) -> Answer:
+def replies(text: str) -> ScriptedAnswer:
     """The model answers ann, and is done."""
     return says(send("ann", text), finish())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_server import Answer
+from hubbub.testing.model_server import ScriptedAnswer
 from tests.interaction.agent_rig import call, says
 
 __all__ = ["BOTH", "judge", "plan", "roles", "route"]
@@ -21,15 +21,15 @@ BOTH: list[JsonValue] = [
 ]  # fmt: skip
 
 
-def route(target: str, confidence: float = 0.9, **more: JsonValue) -> Answer:
+def route(target: str, confidence: float = 0.9, **more: JsonValue) -> ScriptedAnswer:
     return says(call("route", target=target, confidence=confidence, **more))
 
 
-def plan(steps: list[JsonValue]) -> Answer:
+def plan(steps: list[JsonValue]) -> ScriptedAnswer:
     return says(call("submit_plan", steps=steps))
 
 
-def judge(verdict: str, score: int = 4, why: str = "because", **more: JsonValue) -> Answer:
+def judge(verdict: str, score: int = 4, why: str = "because", **more: JsonValue) -> ScriptedAnswer:
     return says(call("judge", verdict=verdict, scores=scores(score), reasoning=why, **more))
 
 

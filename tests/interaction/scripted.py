@@ -14,14 +14,14 @@ from hubbub.agents.tools.approval import Approver
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Answer, ModelServer, Script
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
 from tests.interaction.agent_rig import Rig, arrived, held, rig
 from tests.interaction.peers import Networks, Peer
 
 __all__ = ["TALK", "Config", "Scene", "ending", "one_turn", "scene"]
 
 Config = dict[str, Any]  # of an agent, as YAML has it: its model checks it
-TALK = Answer(text="Hello there!", ignore_tool_choice=True)
+TALK = ScriptedAnswer(text="Hello there!", ignore_tool_choice=True)
 """A model that says something instead of calling a tool."""
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from hubbub.errors import StoreUnavailable
 from hubbub.network.records import Batch
 from hubbub.network.store import SqliteStore
-from hubbub.network.store.connection import Connection
-from hubbub.network.store.place import parse_url
+from hubbub.network.store.connection import DatabaseConnection
+from hubbub.network.store.location import parse_url
 
 __all__ = ["MoodyStore"]
 
@@ -46,14 +46,14 @@ class MoodyStore(SqliteStore):
         self.batches.append(batch)
 
     @property
-    def reading(self) -> Connection:
+    def reading(self) -> DatabaseConnection:
         return _Reading(self, super().reading)
 
 
 class _Reading:
     """The connection that reads, as the mood of its store is."""
 
-    def __init__(self, store: MoodyStore, connection: Connection):
+    def __init__(self, store: MoodyStore, connection: DatabaseConnection):
         self._store, self._connection = store, connection
 
     async def run(self, function: Callable[..., Any], *args: Any, **kw: Any) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.app.agent_folder import AgentFiles
+from hubbub.app.agent_folder import DiskAgentFiles
 from hubbub.app.supervisor import Supervisor, Unit
 from hubbub.config.loader import load
 from tests.interaction.peers import Networks, soon
@@ -29,7 +29,7 @@ async def test_a_record_that_cannot_be_stored_takes_the_file_back_and_nothing_st
     supervisor = Supervisor([], lambda event: None)  # it does not run: nothing is started
     store = MoodyStore()
     async with in_memory.start(loaded.file, store=store) as network:
-        files = AgentFiles(loaded, supervisor, lambda agent, token: Unit((agent,), ()))
+        files = DiskAgentFiles(loaded, supervisor, lambda agent, token: Unit((agent,), ()))
         network.hub.services.agent_editor.files = files
         ann = await network.join("ann")
         store.failing = 1
@@ -64,7 +64,9 @@ async def test_agents_are_not_made_where_the_operator_has_no_folder_or_anybody_i
     (config := tmp_path / "net.yaml").write_text(NETWORK % settings)
     loaded = load(config)
     async with in_memory.start(loaded.file) as network:
-        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        files = DiskAgentFiles(
+            loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ())
+        )
         network.hub.services.agent_editor.files = files
         ann = await network.join("ann")
         choices = await ann.call("agent_choices")
@@ -82,7 +84,9 @@ async def test_a_disk_that_takes_neither_the_record_nor_the_file_back_stops_noth
     (config := tmp_path / "net.yaml").write_text(NETWORK % FOLDER)
     loaded, store = load(config), MoodyStore()
     async with in_memory.start(loaded.file, store=store) as network, soon():
-        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        files = DiskAgentFiles(
+            loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ())
+        )
         network.hub.services.agent_editor.files = files
         ann = await network.join("ann")
         await ann.call("add_agent", agent="rev", instruction="Be.")
@@ -110,7 +114,9 @@ async def test_who_chooses_no_tools_has_those_that_the_operator_allows(
     )
     loaded = load(config)
     async with in_memory.start(loaded.file) as network:
-        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        files = DiskAgentFiles(
+            loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ())
+        )
         network.hub.services.agent_editor.files = files
         ann = await network.join("ann")
         await ann.call("add_agent", agent="rev", instruction="Be.", tools=["read_thread"])
@@ -129,7 +135,9 @@ async def test_files_that_cannot_be_changed_as_people_wrote_them_say_so_and_can_
     (folder := tmp_path / "agents.d").mkdir()
     loaded = load(config)
     async with in_memory.start(loaded.file) as network:
-        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        files = DiskAgentFiles(
+            loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ())
+        )
         network.hub.services.agent_editor.files = files
         ann = await network.join("ann")
         for name, more in (
@@ -155,7 +163,7 @@ async def test_an_agent_that_is_still_being_taken_up_is_not_changed_by_others(
     loaded, store = load(config), MoodyStore()
     supervisor = Supervisor([], lambda event: None)
     async with in_memory.start(loaded.file, store=store) as network, soon():
-        files = AgentFiles(loaded, supervisor, lambda agent, token: Unit((agent,), ()))
+        files = DiskAgentFiles(loaded, supervisor, lambda agent, token: Unit((agent,), ()))
         network.hub.services.agent_editor.files = files
         ann, bob = await network.join("ann"), await network.join("bob")
         store.gate.clear()
@@ -185,7 +193,9 @@ async def test_variables_of_the_environment_are_shown_by_their_names_and_stay_in
     (file := folder / "rev.yaml").write_text(text)
     loaded = load(config)
     async with in_memory.start(loaded.file) as network:
-        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        files = DiskAgentFiles(
+            loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ())
+        )
         network.hub.services.agent_editor.files = files
         ann = await network.join("ann")
         read = await ann.call("read_agent", agent="rev")
@@ -213,7 +223,9 @@ async def test_what_is_no_text_is_shown_by_its_value_where_a_variable_says_it_an
     (file := folder / "rev.yaml").write_text(text)
     loaded = load(config)
     async with in_memory.start(loaded.file) as network:
-        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        files = DiskAgentFiles(
+            loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ())
+        )
         network.hub.services.agent_editor.files = files
         ann = await network.join("ann")
         fields = (await ann.call("read_agent", agent="rev"))["fields"]
@@ -253,7 +265,9 @@ agents:
     (tmp_path / "own.py").write_text(code)
     loaded = load(config)
     async with in_memory.start(loaded.file) as network:
-        files = AgentFiles(loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ()))
+        files = DiskAgentFiles(
+            loaded, Supervisor([], lambda event: None), lambda a, t: Unit((a,), ())
+        )
         network.hub.services.agent_editor.files = files
         ann = await network.join("ann")
         assert (await ann.call("agent_choices"))["agents"] == ["far", "one", "rev", "two"]

@@ -13,7 +13,7 @@ from hubbub import LlmAgent, Network, tool
 from hubbub.config.agents import DialectName
 from hubbub.errors import HubbubError
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Answer
+from hubbub.testing.model_server import ScriptedAnswer
 from tests.interaction.agent_rig import call, playing, says
 
 STEPS: dict[str, JsonValue] = {"preset": "step_actions", "names": {"SEARCH_STOCK": "look"}}
@@ -25,8 +25,10 @@ def look(query: str, limit: int = 3) -> str:
     return f"{limit} of {query}"
 
 
-def acts(action: str, **more: JsonValue) -> Answer:
-    return Answer(text=f"<final_output>{json.dumps({'action': action, **more})}</final_output>")
+def acts(action: str, **more: JsonValue) -> ScriptedAnswer:
+    return ScriptedAnswer(
+        text=f"<final_output>{json.dumps({'action': action, **more})}</final_output>"
+    )
 
 
 async def _called(

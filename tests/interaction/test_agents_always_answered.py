@@ -18,8 +18,8 @@ import pytest
 
 from hubbub.network.records import TurnEnded
 from hubbub.protocol.turns import Turn, TurnEnd, TurnStart
-from hubbub.testing.model_script import AnyAnswer, Breakdown, Rule, Usage, When
-from hubbub.testing.model_server import Answer, ModelServer, Refusal, Script
+from hubbub.testing.model_script import AnyAnswer, Breakdown, ScriptedUsage, ScriptRule, When
+from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedAnswer
 from tests.interaction.agent_rig import Rig, call, finish, notice, rig, says, send
 from tests.interaction.peers import Networks, Peer, config, soon
 
@@ -35,12 +35,12 @@ DOES: dict[str, list[AnyAnswer]] = {
     "answers": [says(send("ann", "here you are"), finish())],
     "answers late": [says(call("list_channels")), says(send("ann", "at last")), says(finish())],
     "says nothing": [says(finish("not for me")), says(finish("really not"))],
-    "speaks to nobody": [Answer(text="hm", ignore_tool_choice=True)],
+    "speaks to nobody": [ScriptedAnswer(text="hm", ignore_tool_choice=True)],
     "goes in circles": [says(call("list_channels"))],
     "is refused": [Refusal(status=400, message="no")],
     "breaks off": [Breakdown(breakdown="reset")],
     "spends it all": [
-        says(call("list_channels"), usage=Usage(prompt_tokens=400_000, completion_tokens=1))
+        says(call("list_channels"), usage=ScriptedUsage(prompt_tokens=400_000, completion_tokens=1))
     ],
 }
 """What the model does in a turn: its first answers; the last of them again and again."""
@@ -203,7 +203,7 @@ HAPPENS: tuple[Happens, ...] = (
 
 def script(chance: random.Random, cases: int) -> Script:
     """For each case one of the things that models do, the first time only when it is let."""
-    rules: list[Rule] = []
+    rules: list[ScriptRule] = []
     often = ["answers", "answers late", *DOES]
     for case in range(cases):
         does = FIRST[case] if case < len(FIRST) else chance.choice(often)
@@ -211,11 +211,11 @@ def script(chance: random.Random, cases: int) -> Script:
     return Script(rules=rules)
 
 
-def _rules(case: int, answers: list[AnyAnswer]) -> Iterator[Rule]:
+def _rules(case: int, answers: list[AnyAnswer]) -> Iterator[ScriptRule]:
     about = {"incoming": f"^case {case}$"}
     for step, answer in enumerate(answers, 1):
         when = When.model_validate({**about, "step": step} if step < len(answers) else about)
-        yield Rule(when=when, answer=_held(answer, case))
+        yield ScriptRule(when=when, answer=_held(answer, case))
 
 
 def _held(answer: AnyAnswer, case: int) -> AnyAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.testing.model_server import Answer
+from hubbub.testing.model_server import ScriptedAnswer
 from tests.interaction.agent_rig import call, said_to, says
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import ending, scene
@@ -39,7 +39,7 @@ async def test_a_message_without_recipients_goes_to_the_thread_that_asked(
 async def test_text_without_a_call_is_the_answer_where_the_config_says_so(
     in_memory: Networks,
 ) -> None:
-    text = Answer(text="Rome it is.")
+    text = ScriptedAnswer(text="Rome it is.")
     async with scene(in_memory, text, final_text="send") as s:
         turn = await s.turn("the capital of Italy?")
         assert await said_to(s.ann) == "Rome it is."

@@ -12,7 +12,7 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
 from tests.interaction.agent_rig import Rig, call, ended, finish, heard, playing, rig, says
 from tests.interaction.approval_rig import Shop, asked, parked, replies, script, the_call
 from tests.interaction.injection import Points
@@ -249,9 +249,9 @@ async def test_a_call_that_was_running_when_the_agent_died_is_not_run_again(
 async def test_a_helper_waits_for_a_person_as_its_turn_does(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    def helper(step: int, answer: Answer) -> Rule:
+    def helper(step: int, answer: ScriptedAnswer) -> ScriptRule:
         when = When.model_validate({"prompt": "<goal>pay it", "step": step})
-        return Rule(when=when, answer=answer)
+        return ScriptRule(when=when, answer=answer)
 
     rules = [helper(1, says(call("pay", amount=3))), helper(2, says(finish("it is paid")))]
     played = Script(
@@ -338,11 +338,11 @@ async def approve_all(person: Peer) -> None:
 
 PAYS = Script(
     rules=[
-        Rule(
+        ScriptRule(
             when=When.model_validate({"step": 1}),
             answer=says(call("add", a=1, b=2), call("pay", amount=7)),
         ),
-        Rule(when=When.model_validate({"step": 2}), answer=replies("over")),
+        ScriptRule(when=When.model_validate({"step": 2}), answer=replies("over")),
     ]
 )
 

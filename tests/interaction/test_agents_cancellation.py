@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from hubbub import Agent, Message
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_script import Rule, When
-from hubbub.testing.model_server import Answer, ModelServer, Script
+from hubbub.testing.model_script import ScriptRule, When
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
 from tests.interaction.agent_rig import Rig, call, ended, finish, heard, rig, says, send
 from tests.interaction.injection import Points
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
@@ -100,7 +100,9 @@ class Work:
     """How many messages it sends to `silent` besides."""
 
 
-PLAIN = Work(Script(rules=[Rule(when=When(step=n), answer=a) for n, a in enumerate(WORK, 1)]), SAID)
+PLAIN = Work(
+    Script(rules=[ScriptRule(when=When(step=n), answer=a) for n, a in enumerate(WORK, 1)]), SAID
+)
 
 STEPS: list[JsonValue] = [
     {"id": 1, "goal": "look it up", "executor": "look_up"},
@@ -111,21 +113,23 @@ STEPS: list[JsonValue] = [
 ]  # fmt: skip
 
 
-def judged(verdict: str, pattern: str, **more: JsonValue) -> Rule:
+def judged(verdict: str, pattern: str, **more: JsonValue) -> ScriptRule:
     when = When.model_validate({"tools": ["judge"], "prompt": pattern})
     judgement = call("judge", scores=scores(3), verdict=verdict, reasoning="so", **more)
-    return Rule(when=when, answer=says(judgement))
+    return ScriptRule(when=when, answer=says(judgement))
 
 
 PIPELINE = Work(
     Script(
         rules=[
-            Rule(
+            ScriptRule(
                 when=When(tools=["route"]),
                 answer=says(call("route", target="make_plan", confidence=1)),
             ),
-            Rule(when=When(tools=["submit_plan"]), answer=says(call("submit_plan", steps=STEPS))),
-            Rule(when=When(tools=["look_up"]), answer=says(call("look_up", word="tea"))),
+            ScriptRule(
+                when=When(tools=["submit_plan"]), answer=says(call("submit_plan", steps=STEPS))
+            ),
+            ScriptRule(when=When(tools=["look_up"]), answer=says(call("look_up", word="tea"))),
             judged("retry_step", 'step="(?P<n>[123])" outcome="failed', step="{{ n }}"),
             judged("retry_step", r"(?s)\A(?!.*<judgement>)", step=1),
             judged("accept", "", answer="$step_1_result, $step_3_result"),
@@ -142,9 +146,9 @@ PIPELINE = Work(
 )
 
 
-def helper(goal: str, step: int, answer: Answer) -> Rule:
+def helper(goal: str, step: int, answer: ScriptedAnswer) -> ScriptRule:
     when = When.model_validate({"prompt": f"<goal>{goal}", "step": step})
-    return Rule(when=when, answer=answer)
+    return ScriptRule(when=when, answer=answer)
 
 
 FORKS = Work(
@@ -154,12 +158,12 @@ FORKS = Work(
             helper("first", 2, says(finish("tea"))),
             helper("second", 1, says(send("ann", "from a helper"))),
             helper("second", 2, says(finish("told her"))),
-            Rule(
+            ScriptRule(
                 when=When(step=1),
                 answer=says(call("fork", goal="first"), call("fork", goal="second")),
             ),
-            Rule(when=When(step=2), answer=says(send("ann", "all"))),
-            Rule(when=When(step=3), answer=says(finish("all said"))),
+            ScriptRule(when=When(step=2), answer=says(send("ann", "all"))),
+            ScriptRule(when=When(step=3), answer=says(finish("all said"))),
         ]
     ),
     [
@@ -346,8 +350,8 @@ async def test_a_handler_stopped_at_any_await_leaves_nothing_behind(in_memory: N
 SHORT = Work(
     Script(
         rules=[
-            Rule(when=When(step=1), answer=says(call("look_up", word="tea"))),
-            Rule(when=When(step=2), answer=says(send("ann", "here"), finish())),
+            ScriptRule(when=When(step=1), answer=says(call("look_up", word="tea"))),
+            ScriptRule(when=When(step=2), answer=says(send("ann", "here"), finish())),
         ]
     ),
     ["here"],

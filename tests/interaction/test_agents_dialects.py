@@ -13,7 +13,15 @@ from pydantic import JsonValue
 from hubbub.people.groups.turns import _lines
 from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn
-from hubbub.testing.model_server import Answer, Call, Refusal, Rule, Script, Usage, When
+from hubbub.testing.model_server import (
+    Refusal,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptedUsage,
+    ScriptRule,
+    When,
+)
 from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks, config
 from tests.interaction.scripted import TALK, ending, scene
@@ -29,19 +37,19 @@ def unheard_of() -> dict[str, JsonValue]:
     return {"model": f"unheard-of-{next(_numbers)}"}
 
 
-def reads(limits: Sequence[int]) -> list[Answer]:
+def reads(limits: Sequence[int]) -> list[ScriptedAnswer]:
     return [says(call("read_thread", thread="direct_ann", limit=n)) for n in limits]
 
 
-CONVERSATIONS: dict[str, tuple[int, list[Answer]]] = {
+CONVERSATIONS: dict[str, tuple[int, list[ScriptedAnswer]]] = {
     "a reply": (1, [says(send("direct_ann", "hello <b>"), text="I greet her"), says(finish())]),
     "several calls and finish": (2, [says(send("ann", "1"), send("ann", "2"), finish("x"))]),
     "wrong calls": (
         1,
         [
             says(call("send_mesage", to="ann")),
-            says(Call(tool="send_text_message", arguments="{oops")),
-            says(Call(tool="send_text_message", arguments='["ann"]')),
+            says(ScriptedCall(tool="send_text_message", arguments="{oops")),
+            says(ScriptedCall(tool="send_text_message", arguments='["ann"]')),
             says(call("send_text_message", to="annn", text="x")),
             says(call("read_thread", thread="direct_ann", limit=3), call("fly", high=True)),
             says(send("ann", "there"), finish()),
@@ -69,7 +77,7 @@ CONVERSATIONS: dict[str, tuple[int, list[Answer]]] = {
 async def held(networks: Networks, dialect: str) -> dict[str, Turn]:
     """The turns of all conversations, one after the other, with a model of this dialect."""
     rules = [
-        Rule(when=When.model_validate({"incoming": f"^{name}$"}), answer=[*answers])
+        ScriptRule(when=When.model_validate({"incoming": f"^{name}$"}), answer=[*answers])
         for name, (_, answers) in CONVERSATIONS.items()
     ]
     turns: dict[str, Turn] = {}
@@ -149,8 +157,8 @@ async def test_a_model_may_show_its_plan_and_wait_for_any_of_its_calls(
     plan = {"action": "Plan", "message_to_user": "1. look\n2. tell"}
     looks = [call("read_thread", thread="direct_ann", limit=n) for n in (1, 2, 3)]
     answers = [
-        Answer(text=f"<final_output>{json.dumps(plan)}</final_output>"),
-        Answer(calls=looks, wait="any", dialect="final_output"),
+        ScriptedAnswer(text=f"<final_output>{json.dumps(plan)}</final_output>"),
+        ScriptedAnswer(calls=looks, wait="any", dialect="final_output"),
         says(send("ann", "found"), finish()),
     ]
     async with scene(in_memory, *answers, endpoint={"dialect": "final_output"}) as s:
@@ -170,12 +178,12 @@ async def test_steps_that_the_model_discards_are_not_shown_again(
     in_memory: Networks, dialect: str
 ) -> None:
     marks: JsonValue = {"discard": [1], "compress": [{"step": 2, "text": "nothing new"}]}
-    tidy = says(Call(tool="tidy_steps", arguments=marks))
+    tidy = says(ScriptedCall(tool="tidy_steps", arguments=marks))
     if dialect == "final_output":
         shorter = [{"step_id": 2, "compressed": "nothing new"}]
         output = {"action": "CallTool", "selected_tool": "list_channels", "discardable_steps": [1]}
         text = json.dumps({**output, "compressed_steps": shorter})
-        tidy = Answer(text=f"<final_output>{text}</final_output>")
+        tidy = ScriptedAnswer(text=f"<final_output>{text}</final_output>")
     answers = [*reads(range(1, 8)), tidy, says(send("ann", "x"), finish())]
     async with scene(in_memory, *answers, endpoint={"dialect": dialect}) as s:
         turn = await s.turn()
@@ -215,9 +223,11 @@ class TestFallback:
     async def test_one_that_ignores_that_a_call_is_required_is_asked_in_words(
         self, in_memory: Networks
     ) -> None:
-        talk = TALK.model_copy(update={"usage": Usage(prompt_tokens=100, completion_tokens=7)})
+        talk = TALK.model_copy(
+            update={"usage": ScriptedUsage(prompt_tokens=100, completion_tokens=7)}
+        )
         right = says(
-            send("ann", "hi"), finish(), usage=Usage(prompt_tokens=10, completion_tokens=3)
+            send("ann", "hi"), finish(), usage=ScriptedUsage(prompt_tokens=10, completion_tokens=3)
         )
         async with scene(in_memory, talk, talk, right, endpoint=unheard_of()) as s:
             turn = await s.turn()
@@ -231,7 +241,7 @@ class TestFallback:
         self, in_memory: Networks
     ) -> None:
         long = Refusal(status=400, message="the prompt is too long for this model")
-        cases: list[tuple[str, list[Answer | Refusal], dict[str, JsonValue], str]] = [
+        cases: list[tuple[str, list[ScriptedAnswer | Refusal], dict[str, JsonValue], str]] = [
             ("words that are not in a row", [TALK, *reads([1]), TALK], {}, "no_action"),
             ("words are allowed", [TALK, TALK], {"tool_choice": "auto"}, "no_action"),
             ("words in words too", [TALK, TALK, TALK], {}, "no_action"),
@@ -255,14 +265,14 @@ class TestFallback:
 async def test_no_malformed_answer_crashes_an_agent(in_memory: Networks, dialect: str) -> None:
     kinds = list(KINDS)[::6]  # each damage, in one of its dresses
     wrong = [
-        Rule(
+        ScriptRule(
             when=When.model_validate({"incoming": f"^kind {n}$", "step": 1}),
             times=1,
-            answer=Answer(text=answer_text(kind, dialect), ignore_tool_choice=True),  # type: ignore[arg-type]  # one of the three
+            answer=ScriptedAnswer(text=answer_text(kind, dialect), ignore_tool_choice=True),  # type: ignore[arg-type]  # one of the three
         )
         for n, kind in enumerate(kinds)
     ]
-    script = Script(rules=[*wrong, Rule(answer=says(send("ann", "well"), finish()))])
+    script = Script(rules=[*wrong, ScriptRule(answer=says(send("ann", "well"), finish()))])
     async with scene(in_memory, script=script, file=QUICK, endpoint={"dialect": dialect}) as s:
         for n, kind in enumerate(kinds):
             turn = await s.say(f"kind {n}")

@@ -16,8 +16,8 @@ from hubbub.client.calls import Backoff
 from hubbub.network.queries import LatestTurns
 from hubbub.protocol.frames import Event
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd
-from hubbub.testing.model_script import Rule
-from hubbub.testing.model_server import Call, ModelServer, Script
+from hubbub.testing.model_script import ScriptRule
+from hubbub.testing.model_server import ModelServer, Script, ScriptedCall
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.agent_rig import ended, finish, playing, rig, says, send
 from tests.interaction.peers import Networks, config, soon
@@ -185,7 +185,7 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
 
 @pytest.mark.slow
 async def test_in_a_rush_beyond_the_rate_limit_all_turns_end(in_memory: Networks) -> None:
-    script = Script(rules=[Rule(answer=says(send("{{ sender }}", "hi"), finish()))])
+    script = Script(rules=[ScriptRule(answer=says(send("{{ sender }}", "hi"), finish()))])
     limits = config(network={"limits": {"burst": 20, "calls_per_second": 200}})
     async with ModelServer(script) as model, rig(in_memory, limits) as net:
         await net.llm("bot", model)
@@ -215,7 +215,7 @@ async def test_what_the_hub_does_not_take_is_recorded_in_part(in_memory: Network
         answer
         for arguments in odd.values()
         for answer in (
-            says(Call(tool="send_text_message", arguments=arguments)),
+            says(ScriptedCall(tool="send_text_message", arguments=arguments)),
             says(finish()),
             says(finish()),
         )

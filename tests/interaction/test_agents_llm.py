@@ -13,7 +13,14 @@ from hubbub.errors import ConfigError
 from hubbub.network.store.sqlite import SqliteStore
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Breakdown, Call, ModelServer, Refusal, Rule, Script
+from hubbub.testing.model_server import (
+    Breakdown,
+    ModelServer,
+    Refusal,
+    Script,
+    ScriptedCall,
+    ScriptRule,
+)
 from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks, config
 from tests.interaction.scripted import TALK, Config, ending, scene
@@ -51,7 +58,7 @@ async def test_a_wake_becomes_a_recorded_turn_and_the_turn_a_reply(on_sockets: N
 
 @pytest.mark.behaviour("T-1", "T-5")
 async def test_of_each_prompt_the_hub_is_sent_what_it_does_not_have(on_sockets: Networks) -> None:
-    script = Script(rules=[Rule(answer=says(send("ann", "yes"), finish()))])
+    script = Script(rules=[ScriptRule(answer=says(send("ann", "yes"), finish()))])
     async with scene(on_sockets, script=script, instruction="Be brief. " * 100) as s:
         store = s.net.network.hub.kernel.store
         assert isinstance(store, SqliteStore)
@@ -114,10 +121,14 @@ class TestToolOrFinish:
     async def test_a_wrong_call_is_told_to_the_model_which_goes_on(
         self, in_memory: Networks
     ) -> None:
-        cut = Call(tool="send_text_message", arguments='{"to": "a')
+        cut = ScriptedCall(tool="send_text_message", arguments='{"to": "a')
         wrong = [
             (call("send_mesage", to="ann"), "unknown_tool", "send_message"),
-            (Call(tool="send_text_message", arguments="{oops"), "invalid_arguments", "JSON object"),
+            (
+                ScriptedCall(tool="send_text_message", arguments="{oops"),
+                "invalid_arguments",
+                "JSON object",
+            ),
             (call("send_text_message", to="ann"), "invalid_arguments", "text"),
             (call("send_text_message", to="annn", text="x"), "unknown_participant", "ann"),
             (call("read_thread", thread="channel_desc"), "", "channel"),

@@ -13,7 +13,7 @@ from hubbub.errors import ConfigError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Call
+from hubbub.testing.model_server import ScriptedCall
 from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import Config, ending, scene
@@ -192,7 +192,7 @@ class TestScratchpad:
     ) -> None:
         text = f"<scratchpad>{SECRET}</scratchpad>hello"
         escaped = text.replace("<", "\\u003c")
-        raw = Call(
+        raw = ScriptedCall(
             tool="send_text_message", arguments=f'{{"to": "direct_ann", "text": "{escaped}"}}'
         )
         content: JsonValue = {"a": [f"x &lt;scratchpad&gt;{SECRET}", SECRET]}

@@ -12,14 +12,14 @@ from pydantic import JsonValue
 from hubbub import Agent, Message
 from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Step, ToolCallRecord
-from hubbub.testing.model_server import Usage
+from hubbub.testing.model_server import ScriptedUsage
 from tests.interaction.agent_rig import finish, rig, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import scene
 
 PRICE: JsonValue = {"price": {"input": 0.25, "output": 2.00}}
-FIRST = says(send("ann", "x"), usage=Usage(prompt_tokens=1000, completion_tokens=10))
-SECOND = says(finish(), usage=Usage(prompt_tokens=2000, completion_tokens=20))
+FIRST = says(send("ann", "x"), usage=ScriptedUsage(prompt_tokens=1000, completion_tokens=10))
+SECOND = says(finish(), usage=ScriptedUsage(prompt_tokens=2000, completion_tokens=20))
 ROUNDED_MS = 0.11
 """Each time is rounded to a tenth of a millisecond."""
 

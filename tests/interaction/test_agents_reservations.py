@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from hubbub.testing.model_script import Usage
+from hubbub.testing.model_script import ScriptedUsage
 from tests.interaction.agent_rig import (
     call,
     ended,
@@ -29,8 +29,8 @@ def limited(**budgets: JsonValue) -> Any:  # as `config` returns it
     return config(network={"budgets": budgets})
 
 
-def used(tokens_in: int, tokens_out: int = 10) -> Usage:
-    return Usage(prompt_tokens=tokens_in, completion_tokens=tokens_out)
+def used(tokens_in: int, tokens_out: int = 10) -> ScriptedUsage:
+    return ScriptedUsage(prompt_tokens=tokens_in, completion_tokens=tokens_out)
 
 
 async def spent(ann: Peer, interaction: str = "i1") -> dict[str, float]:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub import Agent, Message
-from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
 from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
 from tests.interaction.approval_rig import Shop, parked, replies, script, the_call
 from tests.interaction.peers import Networks, Peer, eventually
@@ -159,10 +159,14 @@ class TestMessages:
     ) -> None:
         goal = {"prompt": "<goal>read the news"}
         rules = [
-            Rule(when=When.model_validate({**goal, "step": 1}), answer=FETCH),
-            Rule(when=When.model_validate({**goal, "step": 2}), answer=says(finish("rain"))),
+            ScriptRule(when=When.model_validate({**goal, "step": 1}), answer=FETCH),
+            ScriptRule(when=When.model_validate({**goal, "step": 2}), answer=says(finish("rain"))),
         ]
-        answers: list[Answer] = [says(call("fork", goal="read the news")), PUBLISH, replies("ok")]
+        answers: list[ScriptedAnswer] = [
+            says(call("fork", goal="read the news")),
+            PUBLISH,
+            replies("ok"),
+        ]
         played = Script(rules=rules, answers=list(answers))
         async with at_shop(in_memory, tmp_path, played, fork={}) as (net, ann, _):
             await ann.say("bot", "publish the news")

@@ -9,7 +9,15 @@ from pydantic import JsonValue
 
 from hubbub.people.groups.turns import _lines
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_server import Answer, ModelServer, Refusal, Rule, Script, Usage, When
+from hubbub.testing.model_server import (
+    ModelServer,
+    Refusal,
+    Script,
+    ScriptedAnswer,
+    ScriptedUsage,
+    ScriptRule,
+    When,
+)
 from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import Config, ending, scene
@@ -80,22 +88,22 @@ async def test_a_window_without_room_for_what_must_stay_ends_the_turn_unasked(
 READS = [says(call("read_thread", thread="channel_desk", limit=n)) for n in range(1, 9)]
 """Eight steps whose results are long."""
 SHORTER = When.model_validate({"system": "^You take notes"})
-NOTES = Answer(
+NOTES = ScriptedAnswer(
     text="I have read four times.",
     ignore_tool_choice=True,
-    usage=Usage(prompt_tokens=1000, completion_tokens=7),
+    usage=ScriptedUsage(prompt_tokens=1000, completion_tokens=7),
 )
 SENT = "[my step 1, in fewer words] send_text_message("
 
 
 async def long_turn(
-    networks: Networks, notes: Answer | Refusal, **context: Any
+    networks: Networks, notes: ScriptedAnswer | Refusal, **context: Any
 ) -> tuple[Turn, ModelServer, str]:
     """A turn that sends, then reads and ends, in a window with no room for all of it; and what
     the model was shown of it in the end.
     """
     steps = [says(send("ann", f"wait {LONG * 3}")), *READS, says(finish())]
-    script = Script(rules=[Rule(when=SHORTER, answer=notes)], answers=list(steps))
+    script = Script(rules=[ScriptRule(when=SHORTER, answer=notes)], answers=list(steps))
     config: Config = {
         "endpoint": {"context_window": "5k"},
         "tools": LIST_TOOLS,
@@ -114,7 +122,7 @@ async def long_turn(
 async def test_earlier_steps_go_by_importance_and_what_was_sent_is_remembered(
     in_memory: Networks,
 ) -> None:
-    turn, model, told = await long_turn(in_memory, Answer(text="nobody asks for this"))
+    turn, model, told = await long_turn(in_memory, ScriptedAnswer(text="nobody asks for this"))
     assert layers(turn.steps[-1])["steps"][1] > 0
     assert SENT in told
     assert [message.role for message in model.requests[-1].messages].count("tool") == 5

@@ -9,8 +9,8 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_script import Rule, Script
-from hubbub.testing.model_server import Answer, Usage
+from hubbub.testing.model_script import Script, ScriptRule
+from hubbub.testing.model_server import ScriptedAnswer, ScriptedUsage
 from tests.interaction import trade
 from tests.interaction.agent_rig import call, finish, says
 from tests.interaction.peers import Networks
@@ -29,11 +29,13 @@ def shop() -> trade.Shop:
 
 
 def playing(
-    networks: Networks, helper: list[Answer], *answers: Answer, **config: Any
+    networks: Networks, helper: list[ScriptedAnswer], *answers: ScriptedAnswer, **config: Any
 ) -> AbstractAsyncContextManager[Scene]:
     """An agent whose helpers for the lamp are given `helper`, step by step."""
     rules = [
-        Rule.model_validate({"when": {"prompt": "<goal>the lamp", "step": n}, "answer": answer})
+        ScriptRule.model_validate(
+            {"when": {"prompt": "<goal>the lamp", "step": n}, "answer": answer}
+        )
         for n, answer in enumerate(helper, 1)
     ]
     script = Script(rules=rules, answers=list(answers))
@@ -41,11 +43,11 @@ def playing(
     return scene(networks, script=script, base=trade.FILE.parent, tools=trade.TOOLS, **config)
 
 
-def replies(text: str) -> Answer:
+def replies(text: str) -> ScriptedAnswer:
     return says(call("finish", message=text))
 
 
-def held(answer: Answer, name: str) -> Answer:
+def held(answer: ScriptedAnswer, name: str) -> ScriptedAnswer:
     return answer.model_copy(update={"hold": name})
 
 
@@ -143,7 +145,7 @@ async def test_bounds_and_failures_are_those_of_every_helper(in_memory: Networks
         assert calls >= {
             ("fork", "too_many_helpers"), ("wait_for", "not_joined"), ("wait_for", "timeout"),
         }  # fmt: skip
-    dear = Usage(prompt_tokens=900, completion_tokens=100)
+    dear = ScriptedUsage(prompt_tokens=900, completion_tokens=100)
     spent = [a.model_copy(update={"usage": dear}) for a in (BEGIN, WAIT, LAMP)]
     async with playing(in_memory, [spent[2]], *spent[:2], max_tokens=2000) as s:
         assert ending(await s.turn())[0] == "max_steps"

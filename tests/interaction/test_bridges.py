@@ -20,11 +20,11 @@ from hubbub.bridges.chat import (
     Deleted,
     Edited,
     Incoming,
-    Left,
+    IncomingMessage,
     Outgoing,
     Parent,
     Person,
-    Said,
+    PersonLeft,
     Take,
 )
 from hubbub.bridges.irc import folded, nick_of, said, wrapped
@@ -113,15 +113,15 @@ async def test_what_is_said_on_both_sides_is_the_same_conversation(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     async with network(in_memory) as (net, ann), bridge(net, tmp_path / "pairs") as room:
-        await room.tell(Said("$1", ALICE, "#dev", "hello @helper"))
-        await room.tell(Said("$1", ALICE, "#dev", "hello @helper"))
+        await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello @helper"))
+        await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello @helper"))
         (hello,) = await log(ann)
         assert (hello["sender_id"], hello["outside"]) == ("room-alice", True)
         assert hello["mentions"] == ["helper"]
         await eventually(lambda: room.shown == ["helper"])
 
         sent = await ann.call("reply", message_id=hello["id"], text="hello @room-alice")
-        await room.tell(Said("$2", BOB, "#dev", "me too", thread="$1"))
+        await room.tell(IncomingMessage("$2", BOB, "#dev", "me too", thread="$1"))
         replies = await log(ann, sent["thread_id"])
         assert [each["content"] for each in replies] == ["hello @room-alice", "me too"]
         assert replies[1]["sender_id"].startswith("room-bob-elsewhere--")
@@ -140,7 +140,7 @@ async def test_what_is_said_on_both_sides_is_the_same_conversation(
         await room.tell(Edited("$3", BOB, "#dev", "$1", "not mine"))
         await room.tell(Edited("$4", ALICE, "#dev", "$1", "hello all"))
         assert [each["content"] for each in await log(ann)] == ["hello all"]
-        await room.tell(Deleted("$5", "$1"), Deleted("$6", there.id), Left("alice"))
+        await room.tell(Deleted("$5", "$1"), Deleted("$6", there.id), PersonLeft("alice"))
         assert [each.get("amended") for each in await log(ann)] == ["deleted"]
         assert len(room.said) == 3, "nothing comes back"
 
@@ -152,7 +152,7 @@ async def test_a_bridge_that_ends_in_the_middle_repeats_what_was_not_taken_under
     pairs = tmp_path / "pairs"
     async with network(in_memory) as (net, ann):
         async with bridge(net, pairs) as room:
-            await room.tell(Said("$1", ALICE, "#dev", "hello"))
+            await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello"))
             await ann.call("post_to_channel", channel="dev", text="one")
             await eventually(lambda: len(room.said) == 1)
             room.fails = True
@@ -160,11 +160,11 @@ async def test_a_bridge_that_ends_in_the_middle_repeats_what_was_not_taken_under
             await eventually(lambda: len(room.said) == 2)
         await ann.call("post_to_channel", channel="dev", text="three")
         async with bridge(net, pairs) as again:
-            await again.tell(Said("$1", ALICE, "#dev", "hello"))
+            await again.tell(IncomingMessage("$1", ALICE, "#dev", "hello"))
             await eventually(lambda: [each.text for each in again.said][-1:] == ["three"])
             assert [each.text for each in again.said][-2:] == ["two", "three"]
             assert room.said[1] in again.said
-            await again.tell(Said("$2", BOB, "#dev", "yes", thread="$1"))
+            await again.tell(IncomingMessage("$2", BOB, "#dev", "yes", thread="$1"))
         (hello, *_) = await log(ann)
         assert [each["content"] for each in await log(ann)] == ["hello", "one", "two", "three"]
         replies = await log(ann, f"channel.dev.t{hello['seq']}")
@@ -196,8 +196,8 @@ async def test_who_is_outside_decides_no_approval_and_wakes_no_more_than_the_bud
     daily = {"network": {"wakes": 1}}
     async with network(in_memory, daily=daily) as (net, ann), bridge(net, tmp_path / "p") as room:
         helper = await net.join("helper", "agent", turns=True)
-        await room.tell(Said("$1", ALICE, "#dev", "@helper tidy up"))
-        await room.tell(Said("$2", ALICE, "#dev", "@helper and sweep"))
+        await room.tell(IncomingMessage("$1", ALICE, "#dev", "@helper tidy up"))
+        await room.tell(IncomingMessage("$2", ALICE, "#dev", "@helper and sweep"))
         turn = await begin(helper)
         second, notice = await helper.take(2)
         assert (second["message"]["content"], "wake" in second) == ("@helper and sweep", False)

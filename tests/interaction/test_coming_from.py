@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from hubbub.testing.model_script import AnyAnswer, Rule, Script, When
-from hubbub.testing.model_server import Answer, ModelServer
+from hubbub.testing.model_script import AnyAnswer, Script, ScriptRule, When
+from hubbub.testing.model_server import ModelServer, ScriptedAnswer
 from tests.doc_pages import ROOT, blocks, example
 from tests.interaction.agent_rig import call, playing, says
 from tests.interaction.role_rig import scores
@@ -34,14 +34,18 @@ async def test_a_model_that_writes_step_actions_goes_on_as_it_did(tmp_path: Path
     (tmp_path / "handbook" / "orders.md").write_text("New clocks come on the first Monday of May.")
 
     def step(name: str) -> AnyAnswer:
-        return Answer(text=f"<final_output>{example(f'{PAGES}/{page}', name)}</final_output>")
+        return ScriptedAnswer(
+            text=f"<final_output>{example(f'{PAGES}/{page}', name)}</final_output>"
+        )
 
     helper = When.model_validate({"prompt": "Which date is the first Monday of May"})
-    found = Answer(
+    found = ScriptedAnswer(
         text='{"action": "FINISH", "reasoning": "a Monday", "parameters": {"reason": "May 4"}}'
     )
     answers = [step(f"{name}.json") for name in ("parallel", "fork", "finish")]
-    async with ModelServer(Script(rules=[Rule(when=helper, answer=found)], answers=answers)) as m:
+    async with ModelServer(
+        Script(rules=[ScriptRule(when=helper, answer=found)], answers=answers)
+    ) as m:
         lines = await _printed(page, tmp_path, m)
     assert lines == [
         "No. New ones come on May 4.",
@@ -59,7 +63,7 @@ async def test_a_model_that_writes_step_actions_goes_on_as_it_did(tmp_path: Path
 async def test_a_tool_contract_in_the_prompt_is_a_dialect(tmp_path: Path) -> None:
     page = "a-tool-contract.md"
     lines = [example(f"{PAGES}/{page}", name) for name in ("calls.txt", "end.txt")]
-    async with playing(*(Answer(text=text) for text in lines)) as model:
+    async with playing(*(ScriptedAnswer(text=text) for text in lines)) as model:
         assert await _printed(page, tmp_path, model) == ["64.50 euros together.", "24.5 40.0"]
     system = model.requests[0].system
     assert system.startswith("You sell things in the network market. The shop is open.")

@@ -19,7 +19,7 @@ from hubbub.config.loader import load
 from hubbub.lab.cases import find_cases, load_cases
 from hubbub.lab.prompt_tests import run_cases
 from hubbub.loading import load_attribute
-from hubbub.testing.model_server import Answer, ModelServer, Rule, Script, When
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
 from tests.doc_pages import ROOT, blocks, example
 from tests.interaction.agent_rig import call as calls
 from tests.interaction.agent_rig import finish, says, send
@@ -85,15 +85,15 @@ async def test_the_library(tmp_path: Path) -> None:
 
 SCRIPT = Script(
     rules=[
-        Rule(
+        ScriptRule(
             when=When.model_validate({"system": "You sort the mail of Acme"}),
-            answer=Answer(text='{"queue": "billing", "urgent": true}'),
+            answer=ScriptedAnswer(text='{"queue": "billing", "urgent": true}'),
         ),
-        Rule(
+        ScriptRule(
             when=When.model_validate({"incoming": "order 7", "step": 1}),
             answer=says(calls("find_order", number=7)),
         ),
-        Rule(
+        ScriptRule(
             when=When.model_validate({"tool_result": "sent on Monday"}),
             answer=says(send("ann", "It was sent on Monday."), finish("answered")),
         ),

@@ -32,8 +32,8 @@ from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.errors import HubbubError
 from hubbub.protocol.operations import Turns
-from hubbub.testing.model_script import AnyAnswer, Refusal, Rule, When
-from hubbub.testing.model_server import Answer, ModelServer, Script
+from hubbub.testing.model_script import AnyAnswer, Refusal, ScriptRule, When
+from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
 from tests.interaction.agent_rig import call, playing, says
 from tests.interaction.peers import eventually, soon
 
@@ -87,7 +87,7 @@ async def test_an_agent_with_a_tool_is_asked_and_remembers_the_question_before()
 
 
 async def test_the_events_of_a_turn_come_in_order_and_the_text_as_it_is_written() -> None:
-    slow = Answer(
+    slow = ScriptedAnswer(
         calls=[call("finish", message="All of it, word by word.")], piece=6, chunk_delay_s=0.1
     )
     heard: list[str] = []
@@ -118,7 +118,7 @@ async def test_the_events_of_a_turn_come_in_order_and_the_text_as_it_is_written(
 
 async def test_what_is_written_is_told_once_where_a_person_asks_two_at_the_same_time() -> None:
     text = "All of it, word by word."
-    slow = Answer(calls=[call("finish", message=text)], piece=6, chunk_delay_s=0.1)
+    slow = ScriptedAnswer(calls=[call("finish", message=text)], piece=6, chunk_delay_s=0.1)
 
     async def said(net: Network, agent: str) -> str:
         return "".join([event.text or "" async for event in net.ask(agent, "hello")])
@@ -185,7 +185,7 @@ async def test_an_endpoint_that_refuses_the_form_of_an_answer_is_asked_for_finis
 
 
 async def test_what_is_no_json_of_the_form_goes_back_and_tools_are_called_beside_it() -> None:
-    prose = Answer(text="It is order seven.", ignore_tool_choice=True)
+    prose = ScriptedAnswer(text="It is order seven.", ignore_tool_choice=True)
     async with (
         playing(
             says(call("price_of", order=7)), prose, *answers({"order": 7, "cents": 1})
@@ -200,7 +200,7 @@ async def test_what_is_no_json_of_the_form_goes_back_and_tools_are_called_beside
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_responses_api_is_asked_as_chat_completions_are(stream: bool) -> None:
-    slow = Answer(
+    slow = ScriptedAnswer(
         calls=[call("finish", message="All of it, word by word.")], piece=6, chunk_delay_s=0.1
     )
     first = says(call("price_of", order=7), call("price_of", order=8))
@@ -343,11 +343,11 @@ async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_the
             return len(message.text.split())
 
     rules = [
-        Rule(
+        ScriptRule(
             when=When(step=1, sender="^(ann|bob)$"),
             answer=says(call("delegate", to="word-counter", task="a b c"), call("finish")),
         ),
-        Rule(answer=says(call("finish", message="three"))),
+        ScriptRule(answer=says(call("finish", message="three"))),
     ]
     async with ModelServer(Script(rules=rules)) as model:
         agents = (clerk(model, "boss"), WordCounter)
@@ -501,7 +501,7 @@ async def test_roles_take_their_model_from_the_agent_too() -> None:
 
 async def test_cancelling_a_question_stops_its_turn() -> None:
     async with (
-        playing(Answer(calls=[call("finish")], hold="for ever")) as model,
+        playing(ScriptedAnswer(calls=[call("finish")], hold="for ever")) as model,
         Network(clerk(model)) as net,
     ):
         question = asyncio.ensure_future(_awaited(net.ask("clerk", "think hard")))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hubbub import Network
-from hubbub.adapters.guest import GuestAgent, GuestTurn, Threads
+from hubbub.adapters.guest import GuestAgent, GuestTurn, WorkerThreads
 from hubbub.agents.launch import run_python_agent
 from hubbub.client import Client, WebSocketTransport
 from hubbub.config.agents import AgentConfig
@@ -87,7 +87,7 @@ async def test_a_thread_of_a_framework_ends_with_what_it_tells_after_its_turn() 
         return "never"
 
     async def work() -> None:
-        async with Threads() as threads:
+        async with WorkerThreads() as threads:
 
             def blocking() -> None:
                 try:

@@ -12,7 +12,7 @@ from hubbub.client.transport import MemoryTransport
 from hubbub.embed.ask import turns_of
 from hubbub.network.queries import Query, WakesAt
 from hubbub.network.store import SqliteStore, searches
-from hubbub.network.store.place import Place
+from hubbub.network.store.location import SqliteLocation
 from tests.interaction.peers import Network, Networks, Peer, config
 
 T = TypeVar("T")
@@ -236,7 +236,7 @@ class Meanwhile(SqliteStore):
 async def test_an_interaction_goes_on_when_its_last_turn_wakes_somebody_while_it_is_read(
     in_memory: Networks,
 ) -> None:
-    store = Meanwhile(Place(None))
+    store = Meanwhile(SqliteLocation(None))
     async with in_memory.start(DESK, store=store) as network:
         ann = await network.join("ann")
         one = await network.join("one", "agent", turns=True)

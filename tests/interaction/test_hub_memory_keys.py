@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from hubbub.errors import OperationError
-from hubbub.network.records import Remembered
+from hubbub.network.records import MemoryWritten
 from hubbub.network.services.memory import MOST_KEYS
 from hubbub.network.store import open_store
 from hubbub.protocol.memory import MemoryEntry, Recalled
@@ -62,7 +62,7 @@ async def test_memory_survives_a_restart_and_keys_on_their_way_to_the_store_coun
 ) -> None:
     place = f"sqlite:{tmp_path / 'town.db'}"
     async with opened(before := open_store(place)):
-        await write(before, *(Remembered("bot", f"k{n}", str(n)) for n in range(MOST_KEYS - 1)))
+        await write(before, *(MemoryWritten("bot", f"k{n}", str(n)) for n in range(MOST_KEYS - 1)))
     store = MoodyStore(place)
     async with in_memory.start(store=store) as network:
         bot, ann = await network.join("bot", "agent"), await network.join("ann")

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hubbub import Agent
 from hubbub.protocol.messages import Message
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Answer, Script, Usage
+from hubbub.testing.model_server import Script, ScriptedAnswer, ScriptedUsage
 from tests.interaction import trade
 from tests.interaction.agent_rig import call, finish, says, send
 from tests.interaction.peers import Networks, eventually
@@ -35,7 +35,7 @@ def buying(
     *answers: AnyAnswer,
     dialect: str | None = None,
     script: Script | None = None,
-    worded: Answer | None = None,
+    worded: ScriptedAnswer | None = None,
     **config: Any,
 ) -> AbstractAsyncContextManager[Scene]:
     """An agent with the tools of the shop."""
@@ -158,7 +158,7 @@ class TestBeginning:
             assert ending(turn)[0] == "finished"
 
 
-def helped(goal: str, **more: Any) -> Answer:
+def helped(goal: str, **more: Any) -> ScriptedAnswer:
     return says(call("fork", goal=goal, **more))
 
 
@@ -239,7 +239,7 @@ class TestFork:
 
     @pytest.mark.behaviour("Y-10")
     async def test_helpers_that_come_to_nothing_are_failures(self, in_memory: Networks) -> None:
-        dear = Usage(prompt_tokens=900, completion_tokens=100)
+        dear = ScriptedUsage(prompt_tokens=900, completion_tokens=100)
         spent = [
             answer.model_copy(update={"usage": dear})
             for answer in (helped("a"), says(LAMP), says(finish("never heard")))

@@ -18,8 +18,8 @@ from hubbub import Agent, Client, LlmAgent, Message, Network, tool
 from hubbub.network.auth import AT_ONCE
 from hubbub.protocol.control import Approvals
 from hubbub.protocol.frames import Signal
-from hubbub.protocol.operations import ThreadPage, Threads
-from hubbub.testing.model_script import AnyAnswer, Refusal, Usage
+from hubbub.protocol.operations import ThreadList, ThreadPage
+from hubbub.testing.model_script import AnyAnswer, Refusal, ScriptedUsage
 from hubbub.testing.model_server import ModelServer
 from tests.interaction.agent_rig import call, held, playing, says
 from tests.interaction.peers import soon
@@ -73,7 +73,7 @@ class Door:
     async def threads(self, who: str = "ann") -> list[list[str]]:
         """The texts of each conversation with an agent, the oldest first."""
         person = await self.net.join(who)
-        listed = Threads.model_validate(await person.call("list_threads"))
+        listed = ThreadList.model_validate(await person.call("list_threads"))
         found = []
         for thread in sorted(listed.threads, key=lambda each: each.id):
             if ".t" in thread.id:
@@ -152,7 +152,7 @@ async def test_a_user_a_header_or_an_earlier_response_names_the_conversation() -
 async def test_text_streams_as_the_model_writes_it_and_the_end_has_tokens_and_cost() -> None:
     slow = says(
         call("finish", message="It is a long story."),
-        hold="begun", hold_after=4, usage=Usage(prompt_tokens=1000, completion_tokens=500),
+        hold="begun", hold_after=4, usage=ScriptedUsage(prompt_tokens=1000, completion_tokens=500),
     )  # fmt: skip
     async with playing(slow) as model, door(model=model) as there, there.client() as ann:
         stream = await ann.chat.completions.create(
@@ -246,7 +246,7 @@ async def test_pictures_and_files_are_attached(tmp_path: Path) -> None:
             )
         person = await there.net.join("ann")
         page = await person.call("list_threads", limit=2)
-        (thread,) = (t for t in Threads.model_validate(page).threads if ".t" in t.id)
+        (thread,) = (t for t in ThreadList.model_validate(page).threads if ".t" in t.id)
         told = ThreadPage.model_validate(await person.call("read_thread", thread=thread.id))
         assert len(told.messages) == 2, "what has files and a key is asked once, too"
         names = [(a.name, a.media_type) for a in told.messages[0].attachments]

@@ -16,7 +16,7 @@ from hubbub.errors import ConfigError
 from hubbub.lab.cases import scene
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Participant
-from hubbub.testing.model_server import Answer, Call, ModelServer, Refusal, Script
+from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedAnswer, ScriptedCall
 from tests.interaction.agent_rig import call, finish, says, send
 
 pytestmark = pytest.mark.behaviour("Q-11")
@@ -56,12 +56,12 @@ READY = Ready(
     participants=tuple(Participant(id=n, kind="human", present=True) for n in NETWORK.humans),
     operations=operations(NETWORK),
 )
-FOUND = Call(tool="find_order", arguments={"order": 7})
+FOUND = ScriptedCall(tool="find_order", arguments={"order": 7})
 
 
 async def play(
     folder: Path,
-    *answers: Answer | Refusal,
+    *answers: ScriptedAnswer | Refusal,
     agent: dict[str, JsonValue] | None = None,
     endpoint: dict[str, JsonValue] | None = None,
     **case: JsonValue,
@@ -190,7 +190,7 @@ async def test_a_mistake_in_the_config_is_raised(tmp_path: Path) -> None:
 
 
 async def test_roles_rehearse_too(tmp_path: Path) -> None:
-    said = [Answer(text="Hmm.", ignore_tool_choice=True)] * 8
+    said = [ScriptedAnswer(text="Hmm.", ignore_tool_choice=True)] * 8
     for kind in ("router", "planner", "executor", "pipeline"):
         performance, server = await play(tmp_path, *said, agent={"kind": kind})
         assert server.mistakes == []

@@ -16,7 +16,7 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Answer, Refusal, Rule, Script, When
+from hubbub.testing.model_server import Refusal, Script, ScriptedAnswer, ScriptRule, When
 from tests.interaction import trade
 from tests.interaction.agent_rig import call, finish, says
 from tests.interaction.peers import Networks, soon
@@ -121,14 +121,14 @@ async def test_an_escalation_asks_the_person_and_goes_on_with_the_answer(
         assert again.incoming == "with"
 
 
-def filling_in(planned: Answer) -> Script:
+def filling_in(planned: ScriptedAnswer) -> Script:
     """The executors of both steps fill in what the plan leaves out, in any order."""
     rules = [
-        Rule(when=When(tools=["route"]), answer=route("make_plan")),
-        Rule(when=When(tools=["submit_plan"]), answer=planned),
-        Rule(when=When.model_validate({"prompt": "step 1: the lamp"}), answer=says(LAMP)),
-        Rule(when=When.model_validate({"prompt": "step 2: the clock"}), answer=says(CLOCK)),
-        Rule(
+        ScriptRule(when=When(tools=["route"]), answer=route("make_plan")),
+        ScriptRule(when=When(tools=["submit_plan"]), answer=planned),
+        ScriptRule(when=When.model_validate({"prompt": "step 1: the lamp"}), answer=says(LAMP)),
+        ScriptRule(when=When.model_validate({"prompt": "step 2: the clock"}), answer=says(CLOCK)),
+        ScriptRule(
             when=When(tools=["judge"]),
             answer=judge("accept", answer="$step_1_result, $step_2_result"),
         ),
@@ -269,7 +269,7 @@ async def test_a_judge_weighs_its_criteria_also_for_a_simple_route_where_that_is
         "criteria": {"truth": 3, "tone": 1}, "min_score": 4, "judge_simple": True,
     }  # fmt: skip
 
-    def judged(truth: int, tone: int) -> Answer:
+    def judged(truth: int, tone: int) -> ScriptedAnswer:
         scores: JsonValue = {"truth": truth, "tone": tone}
         return says(
             call("judge", verdict="accept", scores=scores, reasoning="so", answer="$step_1_result")
@@ -410,7 +410,7 @@ class TestPrompts:
             assert turn.start.components[:3] == ("role:router", "identity", "style")
 
 
-def holding(answer: Answer, name: str) -> Answer:
+def holding(answer: ScriptedAnswer, name: str) -> ScriptedAnswer:
     """The answer, when the test lets it go."""
     return answer.model_copy(update={"hold": name})
 

@@ -11,12 +11,12 @@ from pydantic import JsonValue
 from hubbub import LlmAgent, Network, tool
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_script import Answer, Call, Script
+from hubbub.testing.model_script import Script, ScriptedAnswer, ScriptedCall
 from hubbub.testing.model_server import ModelServer
 
 pytestmark = pytest.mark.behaviour("K-15")
 
-DONE = Answer(calls=[Call(tool="finish", arguments={"message": "done"})])
+DONE = ScriptedAnswer(calls=[ScriptedCall(tool="finish", arguments={"message": "done"})])
 ABOUT = {
     "track_parcel": "Say where a parcel is.",
     "refund_order": "Pay the money for an order back.",

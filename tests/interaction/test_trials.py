@@ -13,8 +13,8 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import OperationError
 from hubbub.protocol.agents import TriedTurn
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_script import AnyAnswer, Usage
-from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Rule, Script, When
+from hubbub.testing.model_script import AnyAnswer, ScriptedUsage
+from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Script, ScriptRule, When
 from tests.interaction.agent_rig import Rig, call, finish, held, playing, rig, says, send
 from tests.interaction.peers import Networks, Peer, config, soon
 from tests.unit.agents.raw_endpoint import Reply, endpoint
@@ -64,7 +64,7 @@ async def test_the_model_is_asked_again_what_the_record_says(networks: Networks)
         send("ann", "two"),
         call("nonsense"),
         text="<scratchpad>Should I?</scratchpad>Yes.",
-        usage=Usage(prompt_tokens=1000, completion_tokens=100),
+        usage=ScriptedUsage(prompt_tokens=1000, completion_tokens=100),
     )
     async with playing(FIRST, LAST, again, again, LAST) as model, rig(networks, FILE) as net:
         ann, turn = await a_turn(net, model, prompt={"scratchpad": True})
@@ -166,7 +166,7 @@ async def test_an_answer_that_takes_too_long_is_given_up(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.network.services.trials.DEADLINE_S", 0.05)
-    later = Rule(when=When(system="^now$"), answer=LAST)
+    later = ScriptRule(when=When(system="^now$"), answer=LAST)
     script = Script(rules=[later], answers=[FIRST, LAST, says(finish(), hold="on")])
     async with ModelServer(script) as model, rig(in_memory, FILE) as net:
         ann, _turn = await a_turn(net, model)

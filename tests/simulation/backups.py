@@ -12,7 +12,7 @@ from hubbub.client import Client
 from hubbub.mods.loader import load_mods
 from hubbub.network.hub import Hub
 from hubbub.network.store.backups import back_up, restore
-from hubbub.network.store.place import Place
+from hubbub.network.store.location import SqliteLocation
 from hubbub.network.store.sqlite import SqliteStore
 from tests.simulation.disk import Disk
 from tests.simulation.network import VirtualNetwork
@@ -26,7 +26,7 @@ async def backed_up(world: World, log: Sequence[bytes]) -> AsyncIterator[str]:
     who has seen what came later starts afresh with it."""
     for head, image in world.backups:
         disk = Disk(world.loop, _put_back(image))
-        store = SqliteStore(Place(None), connect=disk.connect)
+        store = SqliteStore(SqliteLocation(None), connect=disk.connect)
         async with Hub(FILE, store, mods=load_mods(FILE.mods), clock=world) as hub:
             found = [bytes(entry.body) for entry in await store.log(0, head, 10_000)]
             if found != log[:head]:

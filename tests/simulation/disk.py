@@ -12,8 +12,8 @@ from functools import partial
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from hubbub.errors import StoreUnavailable
-from hubbub.network.store.connection import Connection, disk_trouble
-from hubbub.network.store.place import Place
+from hubbub.network.store.connection import DatabaseConnection, disk_trouble
+from hubbub.network.store.location import SqliteLocation
 from tests.simulation.loop import VirtualLoop
 
 __all__ = ["Disk", "Trouble"]
@@ -36,7 +36,7 @@ class Disk:
         self.troubles: list[Trouble] = []
         """What comes of the next pieces of work."""
 
-    async def connect(self, place: Place, *pragmas: str) -> Connection:
+    async def connect(self, place: SqliteLocation, *pragmas: str) -> DatabaseConnection:
         for pragma in pragmas:
             self._db.execute(f"PRAGMA {pragma}")
         (sync,) = self._db.execute("PRAGMA synchronous").fetchone()

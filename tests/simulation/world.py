@@ -34,7 +34,7 @@ from hubbub.mods.guard import Guard
 from hubbub.mods.loader import load_mods
 from hubbub.network.hub import Hub
 from hubbub.network.queries import PendingWakes
-from hubbub.network.store.place import Place
+from hubbub.network.store.location import SqliteLocation
 from hubbub.network.store.sqlite import SqliteStore
 from hubbub.protocol.frames import Event, Ready, Signal
 from tests.simulation.disk import Disk, Trouble
@@ -195,7 +195,7 @@ class World:
         self.loop.deliver(driver, self.loop.time() + delay, self._keep_alive, process.name)
 
     async def _hub(self, name: str) -> None:
-        store = SqliteStore(Place(None), connect=self.disk.connect)
+        store = SqliteStore(SqliteLocation(None), connect=self.disk.connect)
         async with Hub(FILE, store, mods=load_mods(FILE.mods), clock=self) as hub:
             self.hub, self.stop = hub, asyncio.Event()
             self.hubs += 1

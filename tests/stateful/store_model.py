@@ -12,12 +12,12 @@ from hubbub.network.records import (
     CallSettled,
     CursorMoved,
     Delivery,
-    Forgotten,
     MemberLeft,
+    MemoryDeleted,
+    MemoryWritten,
     MessageRow,
     ParticipantSeen,
     Record,
-    Remembered,
     StepRecorded,
     ThreadCreated,
     TokenAdded,
@@ -111,9 +111,9 @@ class StoreModel:
                 self.cursors[participant] = max(seq, self.cursors.get(participant, 0))
             case StoredMark(participant, thread_no, tseq):
                 self.marks[participant, thread_no] = tseq
-            case Remembered(participant, key, value):
+            case MemoryWritten(participant, key, value):
                 self.memory[participant, key] = value
-            case Forgotten(participant, key):
+            case MemoryDeleted(participant, key):
                 self.memory.pop((participant, key), None)
             case WakesSettled(participant, upto):
                 self.floors[participant] = max(upto, self.floors.get(participant, 0))

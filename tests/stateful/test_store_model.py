@@ -34,11 +34,11 @@ from hubbub.network.records import (
     CallSettled,
     CursorMoved,
     Delivery,
-    Forgotten,
     MemberLeft,
+    MemoryDeleted,
+    MemoryWritten,
     ParticipantSeen,
     Record,
-    Remembered,
     StepRecorded,
     ThreadCreated,
     TokenAdded,
@@ -49,7 +49,7 @@ from hubbub.network.records import (
     WakesSettled,
 )
 from hubbub.network.store import SqliteStore
-from hubbub.network.store.place import Place
+from hubbub.network.store.location import SqliteLocation
 from hubbub.network.stored import StoredMark, StoredMember, StoreState
 from hubbub.testing.store_rows import message
 from tests.contract.full_disk import full_disk
@@ -81,7 +81,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.runner = asyncio.Runner()
         self.model = StoreModel()
-        self.store = SqliteStore(Place(self.folder / "log.db"), tail)
+        self.store = SqliteStore(SqliteLocation(self.folder / "log.db"), tail)
         self.runner.run(self.store.open())
         threads = [ThreadCreated(no, f"thread.{no}") for no in THREADS]
         self.write([*threads, *(ParticipantSeen(name, "agent", "{}") for name in PEOPLE)])
@@ -175,7 +175,7 @@ class StoreMachine(RuleBasedStateMachine):
     def remember_or_forget(self, name: str, changes: list[tuple[str, str | None]]) -> None:
         self.write(
             [
-                Forgotten(name, key) if value is None else Remembered(name, key, value)
+                MemoryDeleted(name, key) if value is None else MemoryWritten(name, key, value)
                 for key, value in changes
             ]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -23,6 +24,15 @@ def test_the_page_on_architecture_names_files_that_are_there() -> None:
     named = set(re.findall(r"\b((?:network|protocol|mods|agents|client)/[\w/]+\.py)\b", page))
     assert named
     assert {name for name in named if not (ROOT / "hubbub" / name).exists()} == set()
+
+
+def test_no_two_classes_of_the_package_have_the_same_name() -> None:
+    places = defaultdict(list)
+    for path in sorted((ROOT / "hubbub").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 MOST_PARAMETERS = 7

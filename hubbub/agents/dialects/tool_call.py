@@ -54,7 +54,7 @@ The tools, with the JSON Schema of their parameters:
 """
 
 
-class _Call(BaseModel):
+class _TextCall(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     tool_name: Annotated[
@@ -112,7 +112,7 @@ def _calls(value: JsonValue) -> list[CallRequest]:
 
 def _call(value: JsonValue) -> CallRequest:
     try:
-        call = _Call.model_validate(value)
+        call = _TextCall.model_validate(value)
     except ValidationError as exc:
         raise AmbiguousText(
             f"the object after TOOL_CALL has `tool_name` and `parameters`, nothing else: "

@@ -37,7 +37,7 @@ class Passage(NamedTuple):
     text: str
 
 
-class _Line(NamedTuple):
+class _NumberedLine(NamedTuple):
     no: int
     text: str
 
@@ -48,7 +48,7 @@ class _Section(NamedTuple):
     level: int
     title: str
     line: int
-    lines: Sequence[_Line]
+    lines: Sequence[_NumberedLine]
 
 
 def passages(text: str) -> list[Passage]:
@@ -81,7 +81,7 @@ def title_of(found: Iterable[Passage]) -> str:
     return next((p.heading.split(" > ")[0] for p in found if p.heading), "")
 
 
-def _without_front_matter(lines: Sequence[str]) -> tuple[str, list[_Line]]:
+def _without_front_matter(lines: Sequence[str]) -> tuple[str, list[_NumberedLine]]:
     """The title from the front matter, and the lines below it."""
     start, title = 0, ""
     if lines and lines[0].rstrip() == "---":
@@ -91,12 +91,12 @@ def _without_front_matter(lines: Sequence[str]) -> tuple[str, list[_Line]]:
                 break
         found = (_TITLE.match(line) for line in lines[1:start])
         title = next((match["text"] for match in found if match), "")
-    return title, [_Line(n, line) for n, line in enumerate(lines[start:], start + 1)]
+    return title, [_NumberedLine(n, line) for n, line in enumerate(lines[start:], start + 1)]
 
 
-def _sections(lines: Sequence[_Line], title: str) -> Iterator[_Section]:
+def _sections(lines: Sequence[_NumberedLine], title: str) -> Iterator[_Section]:
     """The title from the front matter counts as a heading above all others."""
-    level, line, below = 0, 1, list[_Line]()
+    level, line, below = 0, 1, list[_NumberedLine]()
     fence = ""
     for at in lines:
         fence, fenced = _fenced(at.text, fence)
@@ -120,7 +120,7 @@ def _fenced(line: str, fence: str) -> tuple[str, bool]:
     return ("" if closes else fence), True
 
 
-def _heading(at: _Line, above: Sequence[_Line]) -> _Section | None:
+def _heading(at: _NumberedLine, above: Sequence[_NumberedLine]) -> _Section | None:
     """The heading that a line is, or that it makes of the line above it."""
     match = _HEADING.match(at.text)
     if match and len(at.text) <= _LONGEST_HEADING:
@@ -140,9 +140,9 @@ def _heading(at: _Line, above: Sequence[_Line]) -> _Section | None:
 # Pieces -----------------------------------------------------------------------------------------
 
 
-def _pieces(lines: Iterable[_Line]) -> Iterator[tuple[int, str]]:
+def _pieces(lines: Iterable[_NumberedLine]) -> Iterator[tuple[int, str]]:
     """The lines in pieces of at most `LONGEST` characters, split between paragraphs if possible."""
-    held: list[_Line] = []
+    held: list[_NumberedLine] = []
     size = 0
     for line in _short(lines):
         while held and size + len(line.text) > LONGEST:
@@ -157,25 +157,25 @@ def _pieces(lines: Iterable[_Line]) -> Iterator[tuple[int, str]]:
     yield from _joined(held)
 
 
-def _begun(lines: list[_Line]) -> list[_Line]:
+def _begun(lines: list[_NumberedLine]) -> list[_NumberedLine]:
     """Without the empty lines at the beginning."""
     start = next((n for n, line in enumerate(lines) if line.text.strip()), len(lines))
     return lines[start:]
 
 
-def _joined(lines: Sequence[_Line]) -> Iterator[tuple[int, str]]:
+def _joined(lines: Sequence[_NumberedLine]) -> Iterator[tuple[int, str]]:
     text = "\n".join(line.text for line in lines).rstrip()
     if text:
         yield lines[0].no, text
 
 
-def _short(lines: Iterable[_Line]) -> Iterator[_Line]:
+def _short(lines: Iterable[_NumberedLine]) -> Iterator[_NumberedLine]:
     """Lines of at most `LONGEST` characters: longer ones are split between words."""
     for line in lines:
         start = 0
         while len(line.text) - start > LONGEST:
             space = line.text.rfind(" ", start + 1, start + LONGEST)
             end = space if space > 0 else start + LONGEST
-            yield _Line(line.no, line.text[start:end])
+            yield _NumberedLine(line.no, line.text[start:end])
             start = end
-        yield _Line(line.no, line.text[start:])
+        yield _NumberedLine(line.no, line.text[start:])

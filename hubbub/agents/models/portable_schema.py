@@ -65,10 +65,10 @@ _OPEN: tuple[Schema, ...] = (
 
 def portable(schema: Mapping[str, JsonValue]) -> Schema:
     """The schema of an object as models are offered it."""
-    return _Writer(schema).top()
+    return _SchemaWriter(schema).top()
 
 
-class _Writer:
+class _SchemaWriter:
     """Rewrites one schema."""
 
     def __init__(self, root: Mapping[str, JsonValue]):

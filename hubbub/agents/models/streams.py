@@ -37,12 +37,12 @@ class _PartialCall:
     name: str = ""
     arguments: list[str] = field(default_factory=list)
 
-    def add(self, piece: _Piece) -> None:
+    def add(self, piece: _CallDelta) -> None:
         self.id = self.id or piece.id
         self.name = self.name or piece.name
         self.arguments.append(piece.arguments)
 
-    def is_over(self, piece: _Piece) -> bool:
+    def is_over(self, piece: _CallDelta) -> bool:
         """Whether the piece, which has the index of this call, starts another one.
 
         Some endpoints give all calls the same index, or none; some repeat the name with every
@@ -63,7 +63,7 @@ class _PartialCall:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _CallDelta:
     """A piece of a call."""
 
     index: int | None
@@ -73,7 +73,7 @@ class _Piece:
     arguments: str
 
     @classmethod
-    def read(cls, given: JsonValue) -> _Piece:
+    def read(cls, given: JsonValue) -> _CallDelta:
         if not isinstance(given, dict):
             raise UnreadableResponse(NO_FUNCTION)
         function = function_of(given) or {}
@@ -135,13 +135,13 @@ class Assembly:
         self._thoughts.append(reasoning_of(delta))
         deltas = [Delta(text, attempt=self._attempt)] if text else []
         for given in calls_of(delta):
-            piece = _Piece.read(given)
+            piece = _CallDelta.read(given)
             call = self._call(piece)
             call.add(piece)
             deltas.append(Delta(piece.arguments, call.n, call.name, self._attempt))
         return deltas
 
-    def _call(self, piece: _Piece) -> _PartialCall:
+    def _call(self, piece: _CallDelta) -> _PartialCall:
         """The call that the piece belongs to, or starts."""
         call = self._at(piece)
         if call is None or call.is_over(piece):
@@ -149,7 +149,7 @@ class Assembly:
             self._calls.append(call)
         return call
 
-    def _at(self, piece: _Piece) -> _PartialCall | None:
+    def _at(self, piece: _CallDelta) -> _PartialCall | None:
         """The last call with the piece's index, else with its id, else the last one."""
         if piece.index is not None:
             return next((c for c in reversed(self._calls) if c.index == piece.index), None)

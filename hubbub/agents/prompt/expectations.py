@@ -108,7 +108,7 @@ class CaseRun:
         return counted or TokenEstimate().count("".join(map(_written, steps)))
 
 
-class _Failed(Exception):
+class _ExpectationFailed(Exception):
     """The expectation does not hold; the text says why."""
 
 
@@ -118,7 +118,7 @@ def failures(expected: Sequence[Expectation], run: CaseRun) -> list[str]:
     for expectation in expected:
         try:
             _CHECKS[expectation.kind](expectation, run)
-        except _Failed as exc:
+        except _ExpectationFailed as exc:
             found.append(f"{expectation}: {exc}")
     return found
 
@@ -138,21 +138,21 @@ def _no_field(expectation: Expectation, run: CaseRun) -> None:
     value = _json(run)
     try:
         found = _at(value, expectation.no_field or "")
-    except _Failed:
+    except _ExpectationFailed:
         return
-    raise _Failed(f"it is there: {_short(json.dumps(found, ensure_ascii=False))}")
+    raise _ExpectationFailed(f"it is there: {_short(json.dumps(found, ensure_ascii=False))}")
 
 
 def _field(expectation: Expectation, run: CaseRun) -> None:
     value = _at(_json(run), expectation.field or "")
     if not any(_same(value, allowed) for allowed in expectation.values or ()):
-        raise _Failed(f"it is {_short(json.dumps(value, ensure_ascii=False))}")
+        raise _ExpectationFailed(f"it is {_short(json.dumps(value, ensure_ascii=False))}")
 
 
 def _matches(expectation: Expectation, run: CaseRun) -> None:
     pattern = re.compile(expectation.matches or "")
     if not any(pattern.search(text) for text in run.said):
-        raise _Failed(_quoted(run))
+        raise _ExpectationFailed(_quoted(run))
 
 
 def _json(run: CaseRun) -> JsonValue:
@@ -160,7 +160,7 @@ def _json(run: CaseRun) -> JsonValue:
         return read_json(run.answer)
     except ValueError:
         fenced = ", which is in a code fence" if run.answer.lstrip()[:3] == "```" else ""
-        raise _Failed(f"it is no JSON{fenced}: {_quoted(run)}") from None
+        raise _ExpectationFailed(f"it is no JSON{fenced}: {_quoted(run)}") from None
 
 
 def _at(value: JsonValue, path: str) -> JsonValue:
@@ -174,7 +174,9 @@ def _at(value: JsonValue, path: str) -> JsonValue:
         elif isinstance(here, list) and part.isdecimal() and int(part) < len(here):
             here = here[int(part)]
         else:
-            raise _Failed(f"it has no {part!r}: {_short(json.dumps(here, ensure_ascii=False))}")
+            raise _ExpectationFailed(
+                f"it has no {part!r}: {_short(json.dumps(here, ensure_ascii=False))}"
+            )
     return here
 
 
@@ -200,7 +202,7 @@ def _tool_not_called(expectation: Expectation, run: CaseRun) -> None:
     name = expectation.tool_not_called
     times = sum(call.name == name for call in run.calls)
     if times:
-        raise _Failed(f"it was called {times} times" if times > 1 else "it was called")
+        raise _ExpectationFailed(f"it was called {times} times" if times > 1 else "it was called")
 
 
 def _arguments_match(expectation: Expectation, run: CaseRun) -> None:
@@ -208,7 +210,9 @@ def _arguments_match(expectation: Expectation, run: CaseRun) -> None:
     calls = _of(run, name)
     for call in calls:
         if not isinstance(call.arguments, dict):
-            raise _Failed(f"its arguments are no JSON object: {_short(str(call.arguments))}")
+            raise _ExpectationFailed(
+                f"its arguments are no JSON object: {_short(str(call.arguments))}"
+            )
         given, own = expectation.schema_, run.schemas.get(name)
         if given is not None:
             wrong = _strict(given, call.arguments)
@@ -217,7 +221,7 @@ def _arguments_match(expectation: Expectation, run: CaseRun) -> None:
         else:  # a tool of this turn only: the runtime has checked it
             wrong = call.result if call.error == "invalid_arguments" else None
         if wrong is not None:
-            raise _Failed(wrong)
+            raise _ExpectationFailed(wrong)
 
 
 def _strict(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> str | None:
@@ -248,19 +252,21 @@ def _of(run: CaseRun, name: str) -> list[ToolCallRecord]:
         return calls
     others = ", ".join(dict.fromkeys(call.name for call in run.calls))
     stopped = _stopped(run)
-    raise _Failed((f"called were {others}" if others else "nothing was called") + stopped)
+    raise _ExpectationFailed(
+        (f"called were {others}" if others else "nothing was called") + stopped
+    )
 
 
 def _max_tokens(expectation: Expectation, run: CaseRun) -> None:
     if run.tokens_out > (expectation.max_tokens or 0):
-        raise _Failed(f"it wrote {run.tokens_out}")
+        raise _ExpectationFailed(f"it wrote {run.tokens_out}")
 
 
 def _ends_with_finish(_: Expectation, run: CaseRun) -> None:
     if run.outcome != "finished":
         ended = run.outcome or "it did not end"
         message = f"{ended} ({run.reason})" if run.reason else ended
-        raise _Failed(message + _stopped(run))
+        raise _ExpectationFailed(message + _stopped(run))
 
 
 # Networks -----------------------------------------------------------------------------------------
@@ -270,31 +276,31 @@ def _answered_by(expectation: Expectation, run: CaseRun) -> None:
     answering = list(dict.fromkeys(run.answering))
     if answering != [expectation.answered_by]:
         what = f"{' and '.join(answering)} did" if answering else "nobody did"
-        raise _Failed(what + _stopped(run))
+        raise _ExpectationFailed(what + _stopped(run))
 
 
 def _never_silent(_: Expectation, run: CaseRun) -> None:
     if not (run.said or run.notices):
-        raise _Failed("there is neither an answer nor a notice" + _stopped(run))
+        raise _ExpectationFailed("there is neither an answer nor a notice" + _stopped(run))
 
 
 def _max_turns(expectation: Expectation, run: CaseRun) -> None:
     if len(run.turns) > (expectation.max_turns or 0):
-        raise _Failed(f"it took {len(run.turns)}")
+        raise _ExpectationFailed(f"it took {len(run.turns)}")
 
 
 def _max_cost(expectation: Expectation, run: CaseRun) -> None:
     cost = fsum(turn.cost_usd or 0 for turn in run.turns)
     if cost > (expectation.max_cost or 0):
-        raise _Failed(f"it cost {cost:g}")
+        raise _ExpectationFailed(f"it cost {cost:g}")
 
 
 def _no_loop(_: Expectation, run: CaseRun) -> None:
     looping = [turn for turn in run.turns if turn.end and turn.end.outcome in _CIRCLES]
     if looping and looping[0].end is not None:
-        raise _Failed(f"a turn of {looping[0].agent} ended as {looping[0].end.outcome}")
+        raise _ExpectationFailed(f"a turn of {looping[0].agent} ended as {looping[0].end.outcome}")
     if notices := [text for text in run.notices if "loop_limit" in text]:
-        raise _Failed(_short(notices[0]))
+        raise _ExpectationFailed(_short(notices[0]))
 
 
 _CIRCLES = frozenset({"loop_detected", "max_steps"})

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from hubbub.agents.inbox import InboxThread, TurnPlan
 from hubbub.agents.prompt.escape import Escaped, escaped
 from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, line_in, read_prompt_file
-from hubbub.config.models import History
+from hubbub.config.models import HistoryConfig
 from hubbub.errors import ConfigError
 from hubbub.ids import message_id
 from hubbub.protocol import thread_ids
@@ -53,7 +53,7 @@ class ThreadView(NamedTuple):
 
 
 def select_history(
-    threads: Iterable[InboxThread], turn: TurnPlan, me: str, rules: History
+    threads: Iterable[InboxThread], turn: TurnPlan, me: str, rules: HistoryConfig
 ) -> dict[str, ThreadView]:
     """What the prompt of `turn` shows, by relative thread id, most recently active first.
 
@@ -79,7 +79,7 @@ def select_history(
     return views
 
 
-def _fits(message: Message, rules: History) -> bool:
+def _fits(message: Message, rules: HistoryConfig) -> bool:
     right_type = rules.types is None or message.type in rules.types
     return right_type and message.sender_id not in rules.hide_senders
 
@@ -324,7 +324,7 @@ class ConversationPrompt:
         threads: Iterable[InboxThread],
         turn: TurnPlan,
         me: str,
-        rules: History,
+        rules: HistoryConfig,
         rule: Closing = LOOP_CLOSING,
     ) -> ConversationPrompt:
         """The conversation of `turn` for the agent `me`, with `rule` at its end."""

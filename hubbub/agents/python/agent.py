@@ -37,8 +37,8 @@ from hubbub.protocol.operations import (
     Channels,
     Participants,
     SendResult,
+    ThreadList,
     ThreadPage,
-    Threads,
 )
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Agent:
     async def threads(self, limit: int = 50) -> tuple[ThreadSummary, ...]:
         """The agent's threads with their last messages, most recently active first."""
         found = await self._linked.read("list_threads", limit=limit)
-        return Threads.model_validate(found).threads
+        return ThreadList.model_validate(found).threads
 
     async def read_thread(
         self, thread: str, *, before: int | None = None, limit: int = 20

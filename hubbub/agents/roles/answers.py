@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import BaseModel, Field, JsonValue, ValidationError, model_validator
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.roles.plan import Plan, PlanStep, StepId
-from hubbub.agents.tools.schema import argument_errors, without_titles
-from hubbub.field_docs import Documented
+from hubbub.agents.tools.schema import ToolArguments, argument_errors, without_titles
 
 __all__ = [
     "ANSWER",
@@ -41,11 +40,7 @@ class WrongAnswer(ValueError):
     """An invalid answer; the text tells the model what is wrong."""
 
 
-class _Arguments(Documented):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Route(_Arguments):
+class Route(ToolArguments):
     """Who does what was asked."""
 
     reasoning: str = ""
@@ -68,7 +63,7 @@ class Route(_Arguments):
         return self
 
 
-class Judgement(_Arguments):
+class Judgement(ToolArguments):
     """How good the results are, and what comes next."""
 
     reasoning: Annotated[str, Field(min_length=1)]

@@ -13,11 +13,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
+from hubbub.agents.tools.schema import ToolArguments
 from hubbub.agents.turn.steps import MAX_DEPTH, read_json
 from hubbub.config.problems import nearest
-from hubbub.field_docs import Documented
 
 __all__ = [
     "Plan",
@@ -43,11 +43,7 @@ class WrongPlan(ValueError):
     """An invalid plan; the text tells its author what is wrong."""
 
 
-class _Part(Documented):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PlanStep(_Part):
+class PlanStep(ToolArguments):
     """One thing to do: a call of a tool, or a request to an agent."""
 
     id: StepId
@@ -63,7 +59,7 @@ class PlanStep(_Part):
     """Numbers of the steps that must have succeeded before. Others run at the same time."""
 
 
-class Plan(_Part):
+class Plan(ToolArguments):
     """Steps that may run as soon as what they depend on has succeeded."""
 
     reasoning: str = ""

@@ -21,8 +21,16 @@ from pydantic.fields import FieldInfo
 
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.runtime_arguments import CancelToken, IdempotencyKey, runtime_kind
+from hubbub.field_docs import Documented
 
-__all__ = ["LONGEST_NAME", "FunctionArguments", "argument_errors", "legal_name", "without_titles"]
+__all__ = [
+    "LONGEST_NAME",
+    "FunctionArguments",
+    "ToolArguments",
+    "argument_errors",
+    "legal_name",
+    "without_titles",
+]
 
 LONGEST_NAME = 64
 """Maximum characters of a tool's name at endpoints."""
@@ -39,6 +47,12 @@ def legal_name(name: str) -> str:
         f"{name[:LONGEST_NAME]!r} is no name for a tool: it has 1 to {LONGEST_NAME} letters "
         "(a-z, A-Z), digits, - and _"
     )
+
+
+class ToolArguments(Documented):
+    """A part of a tool's arguments. Unknown keys are refused: a misspelled one would be ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class FunctionArguments:

@@ -10,15 +10,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed
 from hubbub.agents.tools.hub import HubCaller, hub_refusal
-from hubbub.agents.tools.schema import argument_errors, without_titles
+from hubbub.agents.tools.schema import ToolArguments, argument_errors, without_titles
 from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.errors import OperationError
-from hubbub.field_docs import Documented
 from hubbub.protocol.messages import Permission
 
 __all__ = [
@@ -48,35 +47,31 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 Words = Annotated[str, Field(min_length=1)]
 
 
-class _Arguments(Documented):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Question(_Arguments):
+class _Question(ToolArguments):
     question: Words
     """What you need to know, so that it can be understood without having seen your thoughts."""
     options: tuple[Words, ...] = ()
     """Answers to choose from, if there are some."""
 
 
-class _Refusal(_Arguments):
+class _Refusal(ToolArguments):
     reason: Words
     """Why, in a sentence; the one who asked reads it."""
 
 
-class _Plan(_Arguments):
+class _Plan(ToolArguments):
     plan: Words
     """What you are going to do, step by step."""
 
 
-class _End(_Arguments):
+class _End(ToolArguments):
     message: str = ""
     """Your answer to whoever wrote to you, if it is not sent yet. Left out: nothing is said."""
     reason: str = ""
     """Why you are done, for the record."""
 
 
-class _Reply(_Arguments):
+class _Reply(ToolArguments):
     text: Words
     """What is said."""
 

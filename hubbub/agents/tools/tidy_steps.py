@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
-from hubbub.agents.tools.schema import argument_errors, without_titles
+from hubbub.agents.tools.schema import ToolArguments, argument_errors, without_titles
 from hubbub.agents.turn.chat import PROTECTED_STEPS
-from hubbub.field_docs import Documented
 from hubbub.protocol.turns import Step
 from hubbub.wording import shortened
 
@@ -25,10 +24,8 @@ _SHOWN_WORDS = 60
 StepNumber = Annotated[int, Field(ge=1, le=10**6)]
 
 
-class Shorter(Documented):
+class Shorter(ToolArguments):
     """A step in fewer words."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     step: StepNumber
     """The step's number."""
@@ -36,10 +33,8 @@ class Shorter(Documented):
     """All that you need to remember of it."""
 
 
-class TidyArguments(Documented):
+class TidyArguments(ToolArguments):
     """The arguments of `tidy_steps`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     discard: tuple[StepNumber, ...] = ()
     """Numbers of steps that you need no more."""

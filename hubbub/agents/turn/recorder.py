@@ -41,7 +41,7 @@ log = get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Post:
+class _PendingPost:
     name: str
     key: object
     """A later post with the same key replaces this one."""
@@ -102,7 +102,7 @@ class TurnRecorder:
         self._durably = False
         self._over = False  # the hub accepts no more of it
         self._known: tuple[Step, ...] = ()
-        self._posts: deque[_Post] = deque()
+        self._posts: deque[_PendingPost] = deque()
         self._settling = asyncio.Lock()
         """Several tasks may wait for the record; one of them at a time processes it."""
         self._refused_for_now = False
@@ -249,7 +249,7 @@ class TurnRecorder:
                 self._posts.popleft()
             self._refused_for_now = False
 
-    async def _settle_one(self, post: _Post) -> None:
+    async def _settle_one(self, post: _PendingPost) -> None:
         try:
             await asyncio.shield(post.future)  # cancelling the wait must not withdraw the record
         except OperationError as exc:
@@ -259,10 +259,10 @@ class TurnRecorder:
             elif not self._replaced(post):
                 await self._retry(post)
 
-    def _replaced(self, post: _Post) -> bool:
+    def _replaced(self, post: _PendingPost) -> bool:
         return any(later.key == post.key for later in islice(self._posts, 1, None))
 
-    async def _retry(self, post: _Post) -> None:
+    async def _retry(self, post: _PendingPost) -> None:
         try:
             await self._call_until_accepted(post.name, post.args)
         except OperationError as exc:
@@ -290,7 +290,7 @@ class TurnRecorder:
         if _unsent(future):
             args, parts = self._beginning(start, prompts, measured=True)
             future = self._client.post("begin_turn", cid=None, **args)
-        self._posts.append(_Post("begin_turn", "begin", args, future))
+        self._posts.append(_PendingPost("begin_turn", "begin", args, future))
 
         def answered(answer: asyncio.Future[JsonValue]) -> None:
             begun = not answer.cancelled() and answer.exception() is None
@@ -337,7 +337,7 @@ class TurnRecorder:
         if _unsent(future):  # not checked before: measuring costs as much as sending
             args = {key: self._cut(value) for key, value in args.items()}
             future = self._client.post(name, cid=None, **args)
-        self._posts.append(_Post(name, key, args, future))
+        self._posts.append(_PendingPost(name, key, args, future))
 
     def _cut(self, record: JsonValue) -> JsonValue:
         return within_limits(record, self._client.hello.limits)

@@ -30,7 +30,7 @@ from hubbub.client.calls import Backoff
 from hubbub.config.agents import ModelConfig, Price
 from hubbub.errors import BudgetExhausted, ModelError, OperationError
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.spending import Left, Reservation, Whose
+from hubbub.protocol.spending import RemainingBudget, Reservation, Whose
 from hubbub.protocol.turns import Outcome
 
 __all__ = [
@@ -80,7 +80,7 @@ _FINISH = "Finish now with what you have."
 _ALONE = "Involve no other agent unless you must."
 
 
-def reminder(low: Sequence[Left]) -> str:
+def reminder(low: Sequence[RemainingBudget]) -> str:
     """One or two sentences: what is left, and what to do about it. Empty without limits."""
     if not low:
         return ""
@@ -96,7 +96,7 @@ def reminder(low: Sequence[Left]) -> str:
     return " ".join(lines)
 
 
-def _amount(left: Left) -> str:
+def _amount(left: RemainingBudget) -> str:
     rest, of = max(left.of - left.used, 0.0), left.of
     match left.limit:
         case "tokens":

@@ -45,7 +45,7 @@ from hubbub.interop.a2a.cards import card_of
 from hubbub.interop.a2a.push import KEY as PUSH_KEY
 from hubbub.interop.a2a.push import Push
 from hubbub.interop.a2a.tasks import OVER, RESTS, TaskClient, Update, a2a_error
-from hubbub.interop.a2a.wire import STREAMS, JsonRpc, Rest, Wire
+from hubbub.interop.a2a.wire import STREAMS, Binding, JsonRpc, Rest
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer
 from hubbub.logs import get_logger
@@ -150,7 +150,7 @@ class A2aDoor:
         else:
             await exchange.whole(200, headers, body)
 
-    async def _answer(self, agent: str, exchange: Exchange, wire: Wire) -> None:
+    async def _answer(self, agent: str, exchange: Exchange, wire: Binding) -> None:
         try:
             token = bearer(exchange.header("authorization"))
             who = await self._clients.person(self._owner, token, exchange.address)
@@ -226,7 +226,7 @@ class A2aDoor:
             bound.history_length = config.history_length
         return await who.get(agent, bound)
 
-    async def _stream(self, who: TaskClient, agent: str, exchange: Exchange, wire: Wire) -> None:
+    async def _stream(self, who: TaskClient, agent: str, exchange: Exchange, wire: Binding) -> None:
         asked = wire.asked
         if isinstance(asked, SendMessageRequest):
             asked.configuration.return_immediately = True
@@ -258,7 +258,7 @@ def _check_version(exchange: Exchange) -> None:
         )
 
 
-async def _write(exchange: Exchange, wire: Wire, updates: AsyncIterator[Update | None]) -> None:
+async def _write(exchange: Exchange, wire: Binding, updates: AsyncIterator[Update | None]) -> None:
     try:
         async for update in updates:
             if update is None:
@@ -271,7 +271,7 @@ async def _write(exchange: Exchange, wire: Wire, updates: AsyncIterator[Update |
         await exchange.write(b"event: error\ndata: " + _encoded(event) + b"\n\n")
 
 
-async def _fail(exchange: Exchange, wire: Wire, error: A2AError) -> None:
+async def _fail(exchange: Exchange, wire: Binding, error: A2AError) -> None:
     status, body = wire.error(error)
     await _json(exchange, status, body)
 

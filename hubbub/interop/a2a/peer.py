@@ -26,7 +26,7 @@ from google.protobuf.json_format import ParseError
 
 from hubbub.config.agents import A2aPeerConfig
 
-__all__ = ["Forgotten", "Peer", "PeerFailed", "probe"]
+__all__ = ["Peer", "PeerFailed", "TaskUnknown", "probe"]
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of one answer, or of all events of a stream."""
@@ -40,7 +40,7 @@ class PeerFailed(Exception):
     """It could not be asked, or what it has answered is not A2A."""
 
 
-class Forgotten(PeerFailed):
+class TaskUnknown(PeerFailed):
     """It refuses what was said, for example since it does not know the task or context any more."""
 
 
@@ -142,7 +142,7 @@ def _failures() -> Iterator[None]:
     try:
         yield
     except (TaskNotFoundError, InvalidParamsError) as error:
-        raise Forgotten(str(error)[:500]) from error
+        raise TaskUnknown(str(error)[:500]) from error
     except (
         A2AError,
         httpx.HTTPError,

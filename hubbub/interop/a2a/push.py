@@ -56,7 +56,7 @@ def _address(url: str) -> httpx.URL:
     return named
 
 
-class _Kept(BaseModel):
+class _PushConfigs(BaseModel):
     """What is remembered of a task."""
 
     agent: str
@@ -76,7 +76,7 @@ class _Followed:
     async def keep(self) -> None:
         """For a hub that comes back. Raises `OperationError`."""
         configs: list[JsonValue] = [MessageToDict(each) for each in self.configs.values()]
-        value = _Kept(agent=self.agent, configs=configs).model_dump()
+        value = _PushConfigs(agent=self.agent, configs=configs).model_dump()
         await self.who.client.call("remember", key=KEY + self.id, value=value)
 
 
@@ -150,7 +150,7 @@ class Push:
         known = Recalled.model_validate(await who.client.call("recall"))
         for key in (entry.key for entry in known.entries if entry.key.startswith(KEY)):
             value = Recalled.model_validate(await who.client.call("recall", key=key)).value
-            kept = _Kept.model_validate(value)
+            kept = _PushConfigs.model_validate(value)
             followed = _Followed(who, kept.agent, key.removeprefix(KEY))
             for config in kept.configs:
                 read = ParseDict(config, TaskPushNotificationConfig())

@@ -30,9 +30,9 @@ from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError, ModelError
 from hubbub.interop.a2a.errand import Errand, parts_of
-from hubbub.interop.a2a.peer import Forgotten, Peer, PeerFailed
+from hubbub.interop.a2a.peer import Peer, PeerFailed, TaskUnknown
 from hubbub.interop.guest import GuestBackend, GuestTurn, Told
-from hubbub.interop.remembered import Remembered
+from hubbub.interop.thread_memory import ThreadMemory
 from hubbub.logs import get_logger
 
 __all__ = ["SEND", "RemoteAgent", "run_a2a_agent"]
@@ -50,7 +50,7 @@ FAILURES = 6
 log = get_logger(__name__)
 
 
-class Known(BaseModel):
+class RemoteTask(BaseModel):
     """What is remembered of a thread."""
 
     context: str = ""
@@ -67,7 +67,7 @@ class RemoteAgent:
     model: str | None = None
     network_tools = ()
 
-    def __init__(self, peer: Peer, known: Remembered[Known]):
+    def __init__(self, peer: Peer, known: ThreadMemory[RemoteTask]):
         self._peer, self._known = peer, known
         self._live: dict[str, str] = {}
         """The tasks under way, by turn."""
@@ -86,7 +86,9 @@ class RemoteAgent:
         plan = turn.plan
         self._live.pop(plan.id, None)
         task = errand.task if errand.waits else ""
-        await self._remember(plan, Known(context=errand.context, task=task, waits=errand.waits))
+        await self._remember(
+            plan, RemoteTask(context=errand.context, task=task, waits=errand.waits)
+        )
         if errand.failure:
             turn.called(call.id, errand.failure, "failed")
             raise ModelError(f"the agent elsewhere gives no answer: {errand.failure}")
@@ -119,7 +121,7 @@ class RemoteAgent:
     async def _begun(self, turn: GuestTurn, errand: Errand) -> AsyncIterator[StreamResponse]:
         """The first events. What an earlier process has sent is not sent again."""
         plan = turn.plan
-        known = await self._known.of(plan.thread_id) or Known()
+        known = await self._known.of(plan.thread_id) or RemoteTask()
         if known.task and known.turn == plan.id:
             errand.task, errand.context = known.task, known.context
             self._live[plan.id] = known.task
@@ -130,7 +132,7 @@ class RemoteAgent:
             return events
         try:  # it may have forgotten what it has said, and then nothing has come of the message
             await self._take(turn, errand, await anext(events))
-        except Forgotten:
+        except TaskUnknown:
             return self._peer.send(_asked(plan, "", ""))
         except StopAsyncIteration:
             raise PeerFailed("its answer is empty") from None
@@ -141,13 +143,13 @@ class RemoteAgent:
         errand.take(event)
         if errand.task and plan.id not in self._live:
             self._live[plan.id] = errand.task
-            known = Known(context=errand.context, task=errand.task, turn=plan.id)
+            known = RemoteTask(context=errand.context, task=errand.task, turn=plan.id)
             await self._remember(plan, known)
         if errand.note != note and not errand.over:
             turn.progress(errand.note)
         await turn.writing(errand.written)
 
-    async def _remember(self, plan: TurnPlan, known: Known) -> None:
+    async def _remember(self, plan: TurnPlan, known: RemoteTask) -> None:
         await self._known.keep(plan.thread_id, known)
 
     # Stops --------------------------------------------------------------------------------------
@@ -201,7 +203,7 @@ async def run_a2a_agent(
         raise ConfigError(f"agents.{name}: an agent elsewhere needs `a2a: {{url: https://...}}`")
     inbox = inbox_of(config, name)
     async with Peer(config.a2a) as peer:
-        agent = RemoteAgent(peer, Remembered(client, MEMORY_KEY, Known))
+        agent = RemoteAgent(peer, ThreadMemory(client, MEMORY_KEY, RemoteTask))
         try:
             backend = _RemoteBackend(agent, client, inbox, config)
             await run_backend(client, inbox, backend, config, grace_s, greet_cid)

@@ -37,7 +37,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 from pydantic import JsonValue
 
-__all__ = ["STREAMS", "JsonRpc", "Rest", "Wire"]
+__all__ = ["STREAMS", "Binding", "JsonRpc", "Rest"]
 
 Body: TypeAlias = dict[str, JsonValue]
 METHODS: Mapping[str, Callable[[], Message]] = {
@@ -76,7 +76,7 @@ _ROUTES = tuple(
 )
 
 
-class Wire(ABC):
+class Binding(ABC):
     """One request, as far as it is read."""
 
     method = ""
@@ -106,7 +106,7 @@ class Wire(ABC):
         self.method, self.asked = method, asked
 
 
-class JsonRpc(Wire):
+class JsonRpc(Binding):
     """The method is in the body."""
 
     _id: str | int | None = None
@@ -140,7 +140,7 @@ class JsonRpc(Wire):
         return 200, cast(Body, {"jsonrpc": "2.0", "id": self._id, "error": failure})
 
 
-class Rest(Wire):
+class Rest(Binding):
     """The method is verb and path."""
 
     def __init__(self, verb: str, path: str, query: str):

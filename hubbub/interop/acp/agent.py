@@ -38,8 +38,8 @@ from hubbub.config.agents import AgentConfig
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
 from hubbub.interop.acp.network import NetworkTools, OfferedTool
-from hubbub.interop.acp.program import Program, Server
-from hubbub.interop.acp.sessions import Sessions
+from hubbub.interop.acp.program import AcpProgram, Server
+from hubbub.interop.acp.sessions import AcpSessions
 from hubbub.interop.acp.turn import AcpTurn, Workspace
 from hubbub.interop.answer import ANSWER, AnswerTool
 from hubbub.interop.tools import offered
@@ -151,7 +151,7 @@ async def run_acp_agent(
     if config.acp is None:
         raise ConfigError(f"agents.{name}: a coding agent needs `acp: {{command: [...]}}`")
     workspace = (base_dir / config.acp.cwd).resolve()
-    program = Program(config.acp.model_copy(update={"cwd": str(workspace)}))
+    program = AcpProgram(config.acp.model_copy(update={"cwd": str(workspace)}))
     inbox = inbox_of(config, name)
     outbox = Outbox(client, inbox)
     servers = list(_servers(servers_of(config, name, mcp_servers or {})))
@@ -169,7 +169,7 @@ async def run_acp_agent(
         place = Workspace(
             name,
             config,
-            Sessions(program, network, client, servers),
+            AcpSessions(program, network, client, servers),
             network,
             HubApprover(client),
             workspace,

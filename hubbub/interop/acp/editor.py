@@ -33,7 +33,7 @@ from hubbub.errors import HubbubError
 from hubbub.ids import new_ulid
 from hubbub.interop.asking.asker import Asker
 from hubbub.interop.asking.question import Failed, Question
-from hubbub.interop.asking.words import Asked, File, Said
+from hubbub.interop.asking.request import InboundRequest, RequestFile, UserInput
 from hubbub.protocol.control import Approval, Approvals
 
 __all__ = ["serve_editor"]
@@ -104,7 +104,7 @@ class EditorAgent:
     ) -> acp.PromptResponse:
         cancelled = self._prompts[session_id] = asyncio.Event()
         try:
-            asked = Asked(self._agent, [_said(prompt)], user=session_id)
+            asked = InboundRequest(self._agent, [_said(prompt)], user=session_id)
             question = await self._asker.ask(asked, "", "")
             async with self._asker.waiting(question), _until(cancelled.wait()) as given_up:
                 await self._follow(session_id, question, given_up)
@@ -193,7 +193,7 @@ async def _until(event: Any) -> AsyncIterator[asyncio.Task[object]]:
         task.cancel()
 
 
-def _said(prompt: Sequence[object]) -> Said:
+def _said(prompt: Sequence[object]) -> UserInput:
     """A prompt as a question."""
     texts, files = [], []
     for number, block in enumerate(prompt, 1):
@@ -206,7 +206,7 @@ def _said(prompt: Sequence[object]) -> Said:
                 texts.append(f"{uri}:\n```\n{text}\n```")
             case ImageContentBlock(data=data, mime_type=kind):
                 name = f"image{number}.{kind.rpartition('/')[2]}"
-                files.append(File(name, kind, base64.b64decode(data)))
+                files.append(RequestFile(name, kind, base64.b64decode(data)))
             case _:
                 raise Failed(400, "unsupported", "the agent takes texts, links and pictures")
-    return Said("\n\n".join(texts), files=tuple(files))
+    return UserInput("\n\n".join(texts), files=tuple(files))

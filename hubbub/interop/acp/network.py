@@ -36,7 +36,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.turn.loop import CallResult
 from hubbub.interop.acp.progress import SERVER
 
-__all__ = ["Caller", "NetworkTools", "OfferedTool"]
+__all__ = ["NetworkCaller", "NetworkTools", "OfferedTool"]
 
 _RELAY = Path(__file__).with_name("relay.py")
 _MOST_LINE = 1024 * 1024
@@ -53,7 +53,7 @@ class OfferedTool:
     """It changes nothing."""
 
 
-class Caller(Protocol):
+class NetworkCaller(Protocol):
     """A prompt that runs in a session: `Prompting`."""
 
     async def network_call(self, name: str, arguments: dict[str, JsonValue]) -> CallResult: ...
@@ -65,7 +65,7 @@ class NetworkTools:
 
     def __init__(self) -> None:
         self.offered: Sequence[OfferedTool] = ()
-        self.callers: dict[str, Caller] = {}
+        self.callers: dict[str, NetworkCaller] = {}
         """The prompts that run, by the key of their session."""
         self._keys: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -43,7 +43,7 @@ from hubbub.interop.acp.permission import CANCELLED
 from hubbub.logs import get_logger
 from hubbub.waiting import done_within
 
-__all__ = ["Listener", "Program", "ProgramFailed", "Running", "Server", "Session", "probe"]
+__all__ = ["AcpProcess", "AcpProgram", "AcpSession", "Listener", "ProgramFailed", "Server", "probe"]
 
 T = TypeVar("T")
 Server: TypeAlias = HttpMcpServer | McpServerStdio
@@ -86,7 +86,7 @@ class Listener(Protocol):
         ...
 
 
-class _Pipe:
+class _StdioPipe:
     """The program's stdin and stdout, as the library's connection wants them (`Transport`).
 
     Updates are handed over here, in their order; the library gets the rest. Between two messages
@@ -149,11 +149,11 @@ def _message(line: bytes) -> dict[str, Any] | None:
 
 
 @dataclass(eq=False)
-class Session:
+class AcpSession:
     """One session of a program that runs."""
 
     id: str
-    running: Running
+    running: AcpProcess
     listener: Listener | None = None
     """Who hears it; None: no prompt runs."""
     key: str = ""
@@ -185,7 +185,7 @@ class Session:
 class _Client:
     """What the program may ask of its client."""
 
-    def __init__(self, running: Running):
+    def __init__(self, running: AcpProcess):
         self._running = running
 
     async def request_permission(
@@ -213,13 +213,13 @@ class _Client:
 
 
 @dataclass(eq=False)
-class Running:
+class AcpProcess:
     """One life of a program."""
 
     name: str
     process: asyncio.subprocess.Process
     config: AcpConfig
-    sessions: dict[str, Session] = field(default_factory=dict)
+    sessions: dict[str, AcpSession] = field(default_factory=dict)
     about: InitializeResponse = field(init=False)
     """What the program has said of itself."""
     retired: bool = False
@@ -228,13 +228,13 @@ class Running:
     _last_words: bytes = b""
 
     def __post_init__(self) -> None:
-        self._pipe = _Pipe(self.process, self._hear)
+        self._pipe = _StdioPipe(self.process, self._hear)
         client: Any = _Client(self)  # it has less than the library's protocol: no terminals
         self._connection = ClientSideConnection(client, self._pipe)
         self._spawn(self._errors())
 
     @classmethod
-    async def start(cls, config: AcpConfig) -> Running:
+    async def start(cls, config: AcpConfig) -> AcpProcess:
         """Start the program and greet it. Raises `ProgramFailed`."""
         name = Path(config.command[0]).name
         try:
@@ -288,7 +288,7 @@ class Running:
 
     async def session(
         self, cwd: str, servers: Sequence[Server], known: str | None
-    ) -> tuple[Session, bool]:
+    ) -> tuple[AcpSession, bool]:
         """A session, and whether it remembers: the `known` one if the program still has it, else a
         new one. Raises `ProgramFailed`.
         """
@@ -304,7 +304,7 @@ class Running:
         id = (await self._asked(new, "beginning a session")).session_id
         return self._opened(id), False
 
-    async def _loaded(self, cwd: str, servers: Sequence[Server], id: str) -> Session:
+    async def _loaded(self, cwd: str, servers: Sequence[Server], id: str) -> AcpSession:
         session, given = self._opened(id), self._given(servers)
         capabilities = self.about.agent_capabilities
         sessions = capabilities.session_capabilities if capabilities else None
@@ -315,8 +315,8 @@ class Running:
             await self._asked(self._connection.load_session(cwd, id, mcp_servers=given), what)
         return session
 
-    def _opened(self, id: str) -> Session:
-        session = self.sessions[id] = Session(id, self)
+    def _opened(self, id: str) -> AcpSession:
+        session = self.sessions[id] = AcpSession(id, self)
         return session
 
     def _given(self, servers: Sequence[Server]) -> list[Any]:
@@ -329,7 +329,7 @@ class Running:
         return [s for s in servers if isinstance(s, McpServerStdio) or (mcp and mcp.http)]
 
     async def prompt(
-        self, session: Session, texts: Sequence[str], listener: Listener
+        self, session: AcpSession, texts: Sequence[str], listener: Listener
     ) -> PromptResponse:
         """Give it a prompt, and wait until it is done with it. Raises `ProgramFailed`."""
         blocks: list[Any] = [TextContentBlock(type="text", text=text) for text in texts]
@@ -339,12 +339,12 @@ class Running:
         finally:
             self._kill_if_retired()
 
-    def cancel(self, session: Session, prompt: asyncio.Task[PromptResponse]) -> None:
+    def cancel(self, session: AcpSession, prompt: asyncio.Task[PromptResponse]) -> None:
         """End what runs in a session. One that goes on all the same is left behind."""
         if not prompt.done():
             self._spawn(self._cancel(session, prompt))
 
-    async def _cancel(self, session: Session, prompt: asyncio.Task[PromptResponse]) -> None:
+    async def _cancel(self, session: AcpSession, prompt: asyncio.Task[PromptResponse]) -> None:
         with contextlib.suppress(ConnectionError):
             await done_within(self._connection.cancel(session.id), _CANCEL_S)
         await asyncio.wait({prompt}, timeout=_CANCEL_S)
@@ -454,7 +454,7 @@ async def probe(config: AcpConfig) -> str:
     """Start the program, and end it again. What it says of itself, as a sentence. Raises
     `ProgramFailed`.
     """
-    running = await Running.start(config)
+    running = await AcpProcess.start(config)
     await running.end()
     info = running.about.agent_info
     who = f"{info.name} {info.version}" if info is not None else running.name
@@ -462,21 +462,21 @@ async def probe(config: AcpConfig) -> str:
     return f"{who} speaks ACP {running.about.protocol_version} and {keeps} its sessions"
 
 
-class Program:
+class AcpProgram:
     """Keeps a program running: a context, in which `running` is there when it is needed."""
 
     def __init__(self, config: AcpConfig):
         self.config = config
-        self._lives: list[Running] = []
+        self._lives: list[AcpProcess] = []
         self._starting = asyncio.Lock()
 
-    async def __aenter__(self) -> Program:
+    async def __aenter__(self) -> AcpProgram:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
         await asyncio.gather(*(life.end() for life in self._lives))
 
-    async def running(self) -> Running:
+    async def running(self) -> AcpProcess:
         """The program as it runs now, started if it does not. Raises `ProgramFailed`."""
         async with self._starting:
             for life in [life for life in self._lives if not life.usable]:
@@ -485,6 +485,6 @@ class Program:
                     await life.end()
             usable = next((life for life in self._lives if life.usable), None)
             if usable is None:
-                usable = await Running.start(self.config)
+                usable = await AcpProcess.start(self.config)
                 self._lives.append(usable)
             return usable

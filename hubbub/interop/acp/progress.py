@@ -82,7 +82,7 @@ def diff(path: str, old: str | None, new: str) -> str:
     return "\n".join(difflib.unified_diff(before, after, origin, path, lineterm=""))
 
 
-class _Text:
+class _CappedText:
     """A text that comes in pieces; of one without an end the beginning is kept."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class _Text:
 
 
 @dataclass
-class _Call:
+class _ToolProgress:
     record: ToolCallRecord
     title: str | None
     kind: str | None
@@ -127,9 +127,9 @@ class _Open:
 
     n: int
     at_ms: float
-    text: _Text = field(default_factory=_Text)
-    thoughts: _Text = field(default_factory=_Text)
-    calls: dict[str, _Call] = field(default_factory=dict)
+    text: _CappedText = field(default_factory=_CappedText)
+    thoughts: _CappedText = field(default_factory=_CappedText)
+    calls: dict[str, _ToolProgress] = field(default_factory=dict)
     acted_ms: float | None = None
     cost: float | None = None
     notes: list[str] = field(default_factory=list)
@@ -243,7 +243,9 @@ class Progress:
         """The program calls a tool of the network: the step in which it does, and the call's id."""
         self._next_if_over()
         id = f"{SERVER}_{self._open.n}_{len(self._open.calls)}"
-        self._add(id, _Call(ToolCallRecord(id=id, name=name, arguments=arguments), None, None))
+        self._add(
+            id, _ToolProgress(ToolCallRecord(id=id, name=name, arguments=arguments), None, None)
+        )
         return self.step, id
 
     def network_result(self, n: int, result: CallResult) -> None:
@@ -307,7 +309,7 @@ class Progress:
             arguments={"entries": told},
             result=f"{done} of {len(entries)} done",
         )
-        self._add(record.id, _Call(record, None, None))
+        self._add(record.id, _ToolProgress(record, None, None))
 
     def _call(self, update: ToolCallStart | ToolCallProgress) -> None:
         id = update.tool_call_id
@@ -321,7 +323,7 @@ class Progress:
             self._next_if_over()
             name = call_name(update.title, update.kind)
             record = ToolCallRecord(id=id[:200], name=reveal(name), arguments={})
-            call = _Call(record, update.title, update.kind)
+            call = _ToolProgress(record, update.title, update.kind)
             if not self._add(id, call):
                 return
         self._tell(call, update)
@@ -329,7 +331,7 @@ class Progress:
             self._end(call, call.told, FAILED if update.status == "failed" else None)
             self.outside.append(call.record.name)
 
-    def _tell(self, call: _Call, update: ToolCallStart | ToolCallProgress) -> None:
+    def _tell(self, call: _ToolProgress, update: ToolCallStart | ToolCallProgress) -> None:
         call.title, call.kind = update.title or call.title, update.kind or call.kind
         arguments = arguments_of(update.raw_input, call.title)
         known = call.record.arguments
@@ -364,7 +366,7 @@ class Progress:
 
     # Steps --------------------------------------------------------------------------------------
 
-    def _add(self, id: str, call: _Call) -> bool:
+    def _add(self, id: str, call: _ToolProgress) -> bool:
         if len(self._open.calls) >= _MOST_CALLS and id not in self._open.calls:
             self._open.left_out = True
             return False
@@ -376,7 +378,7 @@ class Progress:
         self._fresh = True
         return True
 
-    def _end(self, call: _Call, told: str, error: str | None) -> None:
+    def _end(self, call: _ToolProgress, told: str, error: str | None) -> None:
         at = call.record.at_ms or 0.0
         result = CallResult(call.record.id, self._fit(told), error, at, self.clock.since(at))
         call.record = with_result(call.record, result)

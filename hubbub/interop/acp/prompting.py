@@ -24,7 +24,7 @@ from hubbub.agents.tools.policy import PermissionMode
 from hubbub.agents.turn.driver import StepCalls
 from hubbub.agents.turn.loop import CallResult, RunTools
 from hubbub.interop.acp.permission import CANCELLED, allow, judged, question, reject
-from hubbub.interop.acp.program import ProgramFailed, Session
+from hubbub.interop.acp.program import AcpSession, ProgramFailed
 from hubbub.interop.acp.progress import Progress
 
 __all__ = ["Prompting"]
@@ -45,7 +45,7 @@ class _Over(Exception):
 class Prompting:
     """The listener of a session while its prompt runs."""
 
-    session: Session
+    session: AcpSession
     progress: Progress
     mode: PermissionMode
     approver: Approver

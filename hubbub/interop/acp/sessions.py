@@ -14,16 +14,16 @@ from pydantic import BaseModel
 
 from hubbub.client import Client
 from hubbub.interop.acp.network import NetworkTools
-from hubbub.interop.acp.program import Program, Server, Session
-from hubbub.interop.remembered import Remembered
+from hubbub.interop.acp.program import AcpProgram, AcpSession, Server
+from hubbub.interop.thread_memory import ThreadMemory
 
-__all__ = ["Known", "Sessions"]
+__all__ = ["AcpSessions", "SavedSession"]
 
 MEMORY_KEY = "acp.sessions"
 _ALL_THREADS = "*"
 
 
-class Known(BaseModel):
+class SavedSession(BaseModel):
     """What is remembered of a session."""
 
     id: str
@@ -39,14 +39,14 @@ class _Holder:
     free: asyncio.Event
 
 
-class Sessions:
+class AcpSessions:
     """Which session a turn works in. At most one turn at a time works in a session, and it has it
     also while it waits for a person.
     """
 
     def __init__(
         self,
-        program: Program,
+        program: AcpProgram,
         network: NetworkTools,
         client: Client,
         servers: Sequence[Server],
@@ -54,9 +54,9 @@ class Sessions:
         """`servers` are MCP servers besides the network's own."""
         self._program, self._network = program, network
         self._servers = servers
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, AcpSession] = {}
         self._held: dict[str, _Holder] = {}
-        self._remembered = Remembered(client, MEMORY_KEY, Known)
+        self._remembered = ThreadMemory(client, MEMORY_KEY, SavedSession)
 
     def key(self, thread_id: str) -> str:
         """What the session of a thread is remembered by."""
@@ -77,7 +77,7 @@ class Sessions:
                 del self._held[key]
                 holder.free.set()
 
-    async def of(self, key: str) -> tuple[Session, Known]:
+    async def of(self, key: str) -> tuple[AcpSession, SavedSession]:
         """The session, and what is known of it: nothing but its id if it is new. Raises
         `ProgramFailed`.
         """
@@ -92,10 +92,10 @@ class Sessions:
         session.key = mcp_key
         self._open[key] = session
         if known is None or not loaded:
-            known = Known(id=session.id)
+            known = SavedSession(id=session.id)
         return session, known
 
-    async def remember(self, key: str, known: Known) -> None:
+    async def remember(self, key: str, known: SavedSession) -> None:
         """For the next turn, in whichever process."""
         await self._remembered.keep(key, known)
 

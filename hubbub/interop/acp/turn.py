@@ -38,7 +38,7 @@ from hubbub.interop.acp.network import NetworkTools
 from hubbub.interop.acp.program import ProgramFailed
 from hubbub.interop.acp.progress import Progress
 from hubbub.interop.acp.prompting import Prompting
-from hubbub.interop.acp.sessions import Sessions
+from hubbub.interop.acp.sessions import AcpSessions
 from hubbub.interop.answer import ANSWER, MOST_FILES, cut
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
 from hubbub.waiting import done_within
@@ -66,7 +66,7 @@ class Workspace:
 
     name: str
     config: AgentConfig
-    sessions: Sessions
+    sessions: AcpSessions
     network: NetworkTools
     approver: Approver
     workspace: Path

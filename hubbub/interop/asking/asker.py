@@ -25,7 +25,7 @@ from hubbub.interop.asking.conversations import (
     text_of,
 )
 from hubbub.interop.asking.question import Failed, Question
-from hubbub.interop.asking.words import Asked, File, Said
+from hubbub.interop.asking.request import InboundRequest, RequestFile, UserInput
 from hubbub.interop.request_clients import RequestClient
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -101,7 +101,7 @@ class Asker(RequestClient):
         if model not in self._agents:
             raise unknown_model(model, agents)
 
-    async def ask(self, asked: Asked, key: str, thread: str) -> Question:
+    async def ask(self, asked: InboundRequest, key: str, thread: str) -> Question:
         """Ask, in the conversation that the request goes on with. `key`: who asks again with it has
         asked once; `thread` names the thread, if it is not left to the request.
 
@@ -122,7 +122,7 @@ class Asker(RequestClient):
         self._spawn(self._work(question))
         return question
 
-    async def _conversation(self, asked: Asked, thread: str, once: str) -> Conversation:
+    async def _conversation(self, asked: InboundRequest, thread: str, once: str) -> Conversation:
         if asked.previous:
             message = await self.client.call("read_message", id=asked.previous)
             thread = Message.model_validate(message).thread_id
@@ -276,7 +276,7 @@ class Asker(RequestClient):
             found.append({"name": file.name, "media_type": file.media_type, "uri": uri})
         return found
 
-    async def _upload(self, file: File, cid: str) -> str:
+    async def _upload(self, file: RequestFile, cid: str) -> str:
         if not self.client.offers("begin_upload"):
             raise Failed(400, "no_files", "this network keeps no files: it needs the mod `files`")
         told = {"name": file.name, "size": len(file.data), "media_type": file.media_type}
@@ -337,7 +337,7 @@ class Asker(RequestClient):
     async def history(self, agent: str, user: str) -> Sequence[Message]:
         """The last messages of the conversation that `user` names, oldest first. Raises
         `OperationError` if there are none."""
-        asked = Asked(agent, [Said("a conversation")], user=user)
+        asked = InboundRequest(agent, [UserInput("a conversation")], user=user)
         question = Question(asked, Conversation(agent), "")
         await self._open(question)
         question.conversation.busy = False

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from hubbub.interop.asking.words import Answered, Asked, Said
+from hubbub.interop.asking.request import Answered, InboundRequest, UserInput
 from hubbub.protocol import thread_ids
 from hubbub.protocol.external_tools import ExternalResult, call_in
 from hubbub.protocol.messages import Message, ThreadSummary
@@ -67,7 +67,7 @@ class Conversation:
         if len(self.keys) > MOST_GROUPS:
             self.keys, self.whole = self.keys[-MOST_GROUPS:], False
 
-    def is_told_by(self, groups: Sequence[Said | Answered]) -> bool:
+    def is_told_by(self, groups: Sequence[UserInput | Answered]) -> bool:
         """Whether these are its words."""
         if not self.keys or len(self.keys) + self.before > len(groups):
             return False
@@ -121,7 +121,7 @@ class Conversations:
         conversation.take(message)
         self._index(conversation)
 
-    def find(self, asked: Asked, *, again: bool = False) -> Conversation | None:
+    def find(self, asked: InboundRequest, *, again: bool = False) -> Conversation | None:
         """The conversation that a request goes on with, or repeats the last question of; with
         `again` also where the answer was taken."""
         *earlier, new = asked.groups
@@ -136,7 +136,7 @@ class Conversations:
                 return conversation
         return None
 
-    def _with_question(self, agent: str, group: Said | Answered) -> Sequence[Conversation]:
+    def _with_question(self, agent: str, group: UserInput | Answered) -> Sequence[Conversation]:
         found = self._by_question.get((agent, group.key), {})
         return [conversation for conversation in found.values() if not conversation.busy]
 
@@ -168,7 +168,7 @@ def answered(messages: Sequence[Message]) -> Answered:
     return Answered("\n\n".join(texts), tuple(calls))
 
 
-def content_of(asked: Asked, before: int) -> JsonValue:
+def content_of(asked: InboundRequest, before: int) -> JsonValue:
     """The content of the message that says what is new; None: its text alone. `before`: how many of
     the groups before it are told along with it."""
     new = asked.new
@@ -184,7 +184,7 @@ def content_of(asked: Asked, before: int) -> JsonValue:
     return None
 
 
-def text_of(asked: Asked, before: int) -> str:
+def text_of(asked: InboundRequest, before: int) -> str:
     """How that message reads."""
     new, parts = asked.new, list[str]()
     if before:
@@ -201,22 +201,22 @@ def text_of(asked: Asked, before: int) -> str:
     return "\n\n".join(parts)
 
 
-def _line(group: Said | Answered) -> str:
-    if isinstance(group, Said):
+def _line(group: UserInput | Answered) -> str:
+    if isinstance(group, UserInput):
         results = (f"result: {result.output}" for result in group.results)
         return "\n".join(filter(None, (f"asker: {group.text}" if group.text else "", *results)))
     return f"you: {group.text or '(called tools)'}"
 
 
-def said(message: Message) -> Said:
+def said(message: Message) -> UserInput:
     """What a message of the asker's says."""
     content = message.content
     if not isinstance(content, dict):
-        return Said(message.text.strip())
+        return UserInput(message.text.strip())
     text, results = content.get("text"), content.get("external_results")
     ids = [r["id"] for r in results if isinstance(r, dict)] if isinstance(results, list) else []
     told = tuple(ExternalResult(id=id, output="") for id in ids if isinstance(id, str))
-    return Said(text if isinstance(text, str) else message.text.strip(), results=told)
+    return UserInput(text if isinstance(text, str) else message.text.strip(), results=told)
 
 
 def _before(message: Message) -> int:

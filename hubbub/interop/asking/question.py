@@ -10,7 +10,7 @@ from itertools import count
 from hubbub.errors import HubbubError, OperationError
 from hubbub.ids import new_ulid
 from hubbub.interop.asking.conversations import Conversation
-from hubbub.interop.asking.words import Asked
+from hubbub.interop.asking.request import InboundRequest
 from hubbub.protocol.external_tools import ExternalCall, call_in
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Receipt
@@ -61,7 +61,7 @@ _STATUS = {
 class Question:
     """A question, and its answer as far as it is there; those who listen are told of changes."""
 
-    def __init__(self, asked: Asked, conversation: Conversation, once: str):
+    def __init__(self, asked: InboundRequest, conversation: Conversation, once: str):
         """`once`: a key under which it is asked once, if the asker has given one."""
         self.asked, self.conversation, self.once = asked, conversation, once
         self.key = once or f"{_LIFE}{next(_NUMBERS)}"

@@ -10,13 +10,13 @@ from typing import Literal, get_args
 
 from pydantic import JsonValue
 
-__all__ = ["HOSTS", "Host", "HostName", "pasted"]
+__all__ = ["HOSTS", "HostName", "McpHost", "pasted"]
 
 HostName = Literal["claude", "cursor", "opencode", "vscode"]
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class McpHost:
     """An MCP host, and where it reads of servers."""
 
     file: str
@@ -24,12 +24,12 @@ class Host:
     """The key under which servers stand."""
 
 
-HOSTS: Mapping[HostName, Host] = MappingProxyType(
+HOSTS: Mapping[HostName, McpHost] = MappingProxyType(
     {
-        "claude": Host(".mcp.json of the project", "mcpServers"),
-        "cursor": Host("~/.cursor/mcp.json", "mcpServers"),
-        "opencode": Host("opencode.json of the project", "mcp"),
-        "vscode": Host(".vscode/mcp.json of the project", "servers"),
+        "claude": McpHost(".mcp.json of the project", "mcpServers"),
+        "cursor": McpHost("~/.cursor/mcp.json", "mcpServers"),
+        "opencode": McpHost("opencode.json of the project", "mcp"),
+        "vscode": McpHost(".vscode/mcp.json of the project", "servers"),
     }
 )
 assert tuple(HOSTS) == get_args(HostName), "each has an entry"

@@ -16,8 +16,8 @@ from hubbub.errors import HubbubError
 from hubbub.interop.asking.asker import Asker, unknown_model
 from hubbub.interop.asking.question import Failed, Question
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
-from hubbub.interop.openai.replies import ChatReply, Reply, ResponsesReply, error_body, model
-from hubbub.interop.openai.requests import ChatRequest, ResponsesRequest, Unsupported
+from hubbub.interop.openai.replies import ChatReply, OpenAIReply, ResponsesReply, error_body, model
+from hubbub.interop.openai.requests import ChatCompletionBody, ResponsesRequest, Unsupported
 from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer
 
 __all__ = ["PATH", "OpenAiDoor"]
@@ -27,8 +27,8 @@ MOST_BODY = 32 * 1024 * 1024
 """Bytes of a request: files come along in it."""
 KEEP_ALIVE_S = 10.0
 """Between two signs of life while nothing is written."""
-ASKS: Mapping[str, tuple[type[ChatRequest | ResponsesRequest], type[Reply]]] = {
-    f"{PATH}/chat/completions": (ChatRequest, ChatReply),
+ASKS: Mapping[str, tuple[type[ChatCompletionBody | ResponsesRequest], type[OpenAIReply]]] = {
+    f"{PATH}/chat/completions": (ChatCompletionBody, ChatReply),
     f"{PATH}/responses": (ResponsesRequest, ResponsesReply),
 }
 
@@ -118,7 +118,7 @@ async def _fail(exchange: Exchange, failure: Failed, headers: Mapping[str, str])
 
 
 async def _whole(
-    question: Question, reply: Reply, exchange: Exchange, headers: Mapping[str, str]
+    question: Question, reply: OpenAIReply, exchange: Exchange, headers: Mapping[str, str]
 ) -> None:
     await question.over.wait()
     if question.failure is not None:
@@ -127,7 +127,7 @@ async def _whole(
 
 
 async def _stream(
-    question: Question, reply: Reply, exchange: Exchange, headers: Mapping[str, str]
+    question: Question, reply: OpenAIReply, exchange: Exchange, headers: Mapping[str, str]
 ) -> None:
     while question.message is None and question.failure is None:
         if not await question.changed(KEEP_ALIVE_S):

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from hubbub.interop.asking.question import Failed, Question
 from hubbub.protocol.external_tools import ExternalCall
 
-__all__ = ["ChatReply", "Reply", "ResponsesReply", "error_body", "model"]
+__all__ = ["ChatReply", "OpenAIReply", "ResponsesReply", "error_body", "model"]
 
 Body = dict[str, JsonValue]
 COST = "cost"
@@ -45,7 +45,7 @@ def error_body(failure: Failed) -> Body:
     return {"error": told}
 
 
-class Reply(ABC):
+class OpenAIReply(ABC):
     """The answer to one question. What is written is given as lines of server-sent events."""
 
     def __init__(self, question: Question, created: int):
@@ -113,7 +113,7 @@ class Reply(ABC):
         return receipt.tokens_in or 0, receipt.tokens_out or 0, cost
 
 
-class ChatReply(Reply):
+class ChatReply(OpenAIReply):
     """As `chat.completion`."""
 
     @property
@@ -178,7 +178,7 @@ class ChatReply(Reply):
         yield _event(error_body(failure))
 
 
-class ResponsesReply(Reply):
+class ResponsesReply(OpenAIReply):
     """As `response`."""
 
     def __init__(self, question: Question, created: int):

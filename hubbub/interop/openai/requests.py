@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from hubbub.interop.asking.words import Answered, Asked, File, Said
+from hubbub.interop.asking.request import Answered, InboundRequest, RequestFile, UserInput
 from hubbub.protocol.external_tools import MOST_TOOLS, ExternalResult, ExternalTool
 
-__all__ = ["ChatRequest", "ResponsesRequest", "Unsupported"]
+__all__ = ["ChatCompletionBody", "ResponsesRequest", "Unsupported"]
 
 
 class Unsupported(Exception):
@@ -46,7 +46,7 @@ class _FileData(_Model):
     filename: str | None = None
 
 
-class _Part(_Model):
+class _ContentPart(_Model):
     type: str
     text: Text = ""
     refusal: Text = ""
@@ -82,7 +82,7 @@ class _Tool(_Model):
     parameters: dict[str, JsonValue] | None = None
 
 
-Content = Text | list[_Part] | None
+Content = Text | list[_ContentPart] | None
 ToolChoice = Literal["auto", "none", "required"] | dict[str, Any] | None
 
 
@@ -102,7 +102,7 @@ class _Format(_Model):
     type: str = "text"
 
 
-class ChatRequest(_Model):
+class ChatCompletionBody(_Model):
     """The body of `POST /v1/chat/completions`."""
 
     model: str
@@ -118,7 +118,7 @@ class ChatRequest(_Model):
     response_format: _Format | None = None
     functions: JsonValue = None
 
-    def asked(self) -> Asked:
+    def asked(self) -> InboundRequest:
         """In the form of both. Raises `Unsupported`."""
         _form(self.n, self.response_format)
         if self.logprobs:
@@ -127,7 +127,7 @@ class ChatRequest(_Model):
             raise Unsupported("functions", "use `tools`")
         if self.modalities and self.modalities != ["text"]:
             raise Unsupported("modalities", "agents answer with text")
-        return Asked(
+        return InboundRequest(
             self.model,
             _groups(_chat_items(self.messages)),
             _tools(self.tools, self.tool_choice),
@@ -142,7 +142,7 @@ class _Item(_Model):
     role: Literal["system", "developer", "user", "assistant"] = "user"
     content: Content = None
     call_id: str = ""
-    output: Text | list[_Part] | None = None
+    output: Text | list[_ContentPart] | None = None
 
 
 class _TextFormat(_Model):
@@ -168,7 +168,7 @@ class ResponsesRequest(_Model):
     background: bool | None = False
     text: _TextFormat | None = None
 
-    def asked(self) -> Asked:
+    def asked(self) -> InboundRequest:
         """In the form of both. Raises `Unsupported`."""
         if self.background:
             raise Unsupported("background", "wait for the answer, or stream it")
@@ -178,8 +178,8 @@ class ResponsesRequest(_Model):
         given = [_Item(content=self.input)] if isinstance(self.input, str) else self.input
         items = list(_response_items(given))
         if self.instructions:
-            items.insert(0, _Piece("system", self.instructions))
-        return Asked(
+            items.insert(0, _InputMessage("system", self.instructions))
+        return InboundRequest(
             self.model,
             _groups(items),
             _tools(self.tools, self.tool_choice),
@@ -215,50 +215,50 @@ def _tools(tools: Iterable[_Tool] | None, choice: ToolChoice) -> tuple[ExternalT
 
 
 @dataclass(slots=True)
-class _Piece:
+class _InputMessage:
     """A message of either API."""
 
     role: str
     text: str = ""
     calls: tuple[str, ...] = ()
     results: tuple[ExternalResult, ...] = ()
-    files: list[File] = field(default_factory=list)
+    files: list[RequestFile] = field(default_factory=list)
 
 
-def _chat_items(messages: Iterable[_Message]) -> Iterator[_Piece]:
+def _chat_items(messages: Iterable[_Message]) -> Iterator[_InputMessage]:
     for message in messages:
         text, files = _content(message.content)
         if message.role == "tool":
             if message.tool_call_id is None:
                 raise Unsupported("messages", "a tool's message needs `tool_call_id`")
             result = ExternalResult(id=message.tool_call_id, output=text)
-            yield _Piece("tool", results=(result,), files=files)
+            yield _InputMessage("tool", results=(result,), files=files)
         else:
             calls = tuple(call.id for call in message.tool_calls or ())
-            yield _Piece(message.role, text or message.refusal or "", calls, files=files)
+            yield _InputMessage(message.role, text or message.refusal or "", calls, files=files)
 
 
-def _response_items(items: Iterable[_Item]) -> Iterator[_Piece]:
+def _response_items(items: Iterable[_Item]) -> Iterator[_InputMessage]:
     for item in items:
         match item.type:
             case "message":
                 text, files = _content(item.content)
-                yield _Piece(item.role, text, files=files)
+                yield _InputMessage(item.role, text, files=files)
             case "function_call":
-                yield _Piece("assistant", calls=(item.call_id,))
+                yield _InputMessage("assistant", calls=(item.call_id,))
             case "function_call_output":
                 text, files = _content(item.output)
                 result = ExternalResult(id=item.call_id, output=text)
-                yield _Piece("tool", results=(result,), files=files)
+                yield _InputMessage("tool", results=(result,), files=files)
             case "reasoning":
                 pass
             case other:
                 raise Unsupported("input", f"there are no items of the type {other!r}")
 
 
-def _groups(pieces: Iterable[_Piece]) -> Sequence[Said | Answered]:
+def _groups(pieces: Iterable[_InputMessage]) -> Sequence[UserInput | Answered]:
     """The pieces as groups that take turns."""
-    groups: list[list[_Piece]] = []
+    groups: list[list[_InputMessage]] = []
     for piece in pieces:
         agent = piece.role == "assistant"
         if not groups or (groups[-1][0].role == "assistant") != agent:
@@ -268,14 +268,14 @@ def _groups(pieces: Iterable[_Piece]) -> Sequence[Said | Answered]:
         raise Unsupported("messages", "the last one must be the asker's")
     found = [_answered(g) if g[0].role == "assistant" else _said(g) for g in groups]
     last = found[-1]
-    if isinstance(last, Said) and not (last.text or last.results or last.files):
+    if isinstance(last, UserInput) and not (last.text or last.results or last.files):
         raise Unsupported("messages", "the last one says nothing")
     return found
 
 
-def _said(group: Sequence[_Piece]) -> Said:
+def _said(group: Sequence[_InputMessage]) -> UserInput:
     instructions = (p.text for p in group if p.role in ("system", "developer"))
-    return Said(
+    return UserInput(
         _joined(p.text for p in group if p.role == "user"),
         _joined(instructions),
         tuple(result for piece in group for result in piece.results),
@@ -283,7 +283,7 @@ def _said(group: Sequence[_Piece]) -> Said:
     )
 
 
-def _answered(group: Sequence[_Piece]) -> Answered:
+def _answered(group: Sequence[_InputMessage]) -> Answered:
     return Answered(_joined(p.text for p in group), tuple(id for p in group for id in p.calls))
 
 
@@ -297,7 +297,7 @@ _DATA = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", r
 _ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "plain": "txt"}
 
 
-def _content(content: Content) -> tuple[str, list[File]]:
+def _content(content: Content) -> tuple[str, list[RequestFile]]:
     """Its text and what is attached. Raises `Unsupported`."""
     if content is None or isinstance(content, str):
         return content or "", []
@@ -318,28 +318,28 @@ def _content(content: Content) -> tuple[str, list[File]]:
     return "\n\n".join(texts), files
 
 
-def _attached(part: _Part, name: str) -> File:
+def _attached(part: _ContentPart, name: str) -> RequestFile:
     given = part.file or _FileData(
         file_data=part.file_data, file_id=part.file_id, filename=part.filename
     )
     if given.file_id is not None:
-        return File(given.filename or given.file_id, uri=f"file:{given.file_id}")
+        return RequestFile(given.filename or given.file_id, uri=f"file:{given.file_id}")
     if part.file_url is not None:
-        return File(given.filename or name, uri=part.file_url)
+        return RequestFile(given.filename or name, uri=part.file_url)
     if given.file_data is None:
         raise Unsupported("content", "a file needs `file_data` or `file_id`")
     return _file(given.file_data, name, given.filename)
 
 
-def _file(url: str, name: str, given: str | None = None) -> File:
+def _file(url: str, name: str, given: str | None = None) -> RequestFile:
     """What a `data:` URL holds, or where something is."""
     head = _DATA.match(url)
     if head is None and url.startswith(("http://", "https://")):
-        return File(given or url.rpartition("/")[2][:100] or name, uri=url)
+        return RequestFile(given or url.rpartition("/")[2][:100] or name, uri=url)
     media_type = (head and head["type"]) or "application/octet-stream"
     try:
         data = base64.b64decode(url[head.end() if head else 0 :], validate=True)
     except (binascii.Error, ValueError):
         raise Unsupported("content", "a file is a `data:` URL with base64, or https") from None
     ending = media_type.partition("/")[2]
-    return File(given or f"{name}.{_ENDINGS.get(ending, ending)}", media_type, data)
+    return RequestFile(given or f"{name}.{_ENDINGS.get(ending, ending)}", media_type, data)

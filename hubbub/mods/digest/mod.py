@@ -37,7 +37,7 @@ from hubbub.mods.fields import time_of
 from hubbub.mods.operation import Calling, Commit, Statement, bad_request, operation
 from hubbub.protocol.control import Approvals, Requests
 from hubbub.protocol.messages import Message
-from hubbub.protocol.operations import Threads
+from hubbub.protocol.operations import ThreadList
 from hubbub.wording import shortened
 
 __all__ = ["DigestConfig", "DigestMod", "summary_of"]
@@ -277,7 +277,7 @@ class DigestMod(Mod):
         before: int | None = None
         for _ in range(0, MOST_LOOKED, PAGE):
             page = await self.host.ask(call, "list_threads", before=before, limit=PAGE)
-            assert isinstance(page, Threads)
+            assert isinstance(page, ThreadList)
             for thread in page.threads:
                 if not begin.includes(thread.messages[-1]):
                     return

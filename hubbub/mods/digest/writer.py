@@ -59,7 +59,7 @@ class Written:
     """Why others could not."""
 
 
-class _Failed(Exception):
+class _SummaryFailed(Exception):
     """There is no summary; the text says why."""
 
 
@@ -88,7 +88,7 @@ class Writer:
             try:
                 async with gate:
                     summaries[thread] = await self._summary(messages, limits)
-            except _Failed as failed:
+            except _SummaryFailed as failed:
                 notes[str(failed)] = None
             except StoreUnavailable:
                 notes["the store does not answer"] = None
@@ -117,8 +117,10 @@ class Writer:
             future.set_result(summary)
             return summary
         except BaseException as error:
-            why = str(error) if isinstance(error, _Failed) else "the model was not waited for"
-            future.set_exception(_Failed(why))
+            why = (
+                str(error) if isinstance(error, _SummaryFailed) else "the model was not waited for"
+            )
+            future.set_exception(_SummaryFailed(why))
             raise
         finally:
             del self._asked[key]
@@ -147,14 +149,14 @@ class Writer:
         return summary
 
     async def _count(self, daily: int) -> None:
-        """Take one of the day's requests. Raises `_Failed` if there is none left."""
+        """Take one of the day's requests. Raises `_SummaryFailed` if there is none left."""
         day = time_of(self._host.now()).date().isoformat()
         if day != self._day:
             rows = await self._host.rows("SELECT requests FROM digest_day WHERE day = ?", day)
             if day != self._day:  # nobody else has read it meanwhile
                 self._day, self._requests = day, int(rows[0][0]) if rows else 0
         if self._requests >= daily:
-            raise _Failed(f"the {daily} requests of this day are used up")
+            raise _SummaryFailed(f"the {daily} requests of this day are used up")
         self._requests += 1
         sql = (
             "INSERT INTO digest_day VALUES (?, 1) "
@@ -163,7 +165,7 @@ class Writer:
         await self._host.keep([Statement(sql, (day,))])
 
     async def _ask(self, key: str, text: str) -> str:
-        """Raises `_Failed`."""
+        """Raises `_SummaryFailed`."""
         mark = f"<<{key[:24]}>>"
         asked = [
             {"role": "system", "content": INSTRUCTION.format(mark=mark)},
@@ -173,10 +175,10 @@ class Writer:
             said = (await self._completions.ask(self._model, asked)).text
         except ModelError as error:
             log.warning("no summary for a digest", model=self._model.model, why=str(error))
-            raise _Failed("the model has failed; the hub's log says how") from error
+            raise _SummaryFailed("the model has failed; the hub's log says how") from error
         summary = " ".join(said.split())[:LONGEST]
         if not summary:
-            raise _Failed("the model answered nothing")
+            raise _SummaryFailed("the model answered nothing")
         return summary
 
 

@@ -64,7 +64,7 @@ PART = 60_000
 """Bytes of text that one answer has; at least one line, which is never long."""
 
 
-class TextPart(NamedTuple):
+class TextLines(NamedTuple):
     """Some lines."""
 
     text: str
@@ -72,7 +72,7 @@ class TextPart(NamedTuple):
     """The number of the last one."""
 
 
-def part_of(text: str, first: int, last: int | None, *, numbers: bool) -> TextPart:
+def part_of(text: str, first: int, last: int | None, *, numbers: bool) -> TextLines:
     """The lines `first` to `last` of a text, or as many of them as there is room for."""
     lines = text.split("\n")[first - 1 : last if last is None else max(last, first)]
     told: list[str] = []
@@ -83,7 +83,7 @@ def part_of(text: str, first: int, last: int | None, *, numbers: bool) -> TextPa
         if size > PART and len(told) > 1:
             told.pop()
             break
-    return TextPart("\n".join(told), first + len(told) - 1)
+    return TextLines("\n".join(told), first + len(told) - 1)
 
 
 SCHEME = "file:"

@@ -454,7 +454,7 @@ def way_to_read(media_type: str) -> str | None:
 
 
 def inspected(path: Path, media_type: str, limits: ReadLimits) -> FileReading:
-    """What the file says. Raises `Refused` for one that must not stay, `NoText`."""
+    """What the file says. Raises `FileRefused` for one that must not stay, `NoText`."""
     check_stream(path, media_type, limits)
     if media_type in _ZIPS:
         open_zip(path, limits).close()

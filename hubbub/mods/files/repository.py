@@ -28,8 +28,8 @@ from hubbub.mods.text_search import SearchHit, SearchQuery, indexable, snippet_o
 
 __all__ = [
     "FileRepository",
+    "StorageUsage",
     "StoredFile",
-    "Usage",
     "Vault",
     "added",
     "deleted",
@@ -50,7 +50,7 @@ class StoredFile(File):
         return File.model_validate({**dict(self), "thread": thread})
 
 
-class Usage(NamedTuple):
+class StorageUsage(NamedTuple):
     """Bytes and numbers. A content counts once for the network, for its uploaders each time."""
 
     of_one: int
@@ -93,14 +93,14 @@ class FileRepository(Repository):
         sql = f"{_FILES} {_MAY_READ} {_PAGE}"
         return await self.page(_file, sql, who, listed(roots), before, limit=limit)
 
-    async def usage(self, who: str) -> Usage:
+    async def usage(self, who: str) -> StorageUsage:
         """What this participant has, and the network."""
         once = f"SELECT DISTINCT sha256, size FROM files_file WHERE {_THERE}"
         sql = (
             "SELECT coalesce(sum(size) FILTER (WHERE uploaded_by = ?), 0), coalesce("
             f"(SELECT sum(size) FROM ({once})), 0), count(*) FROM files_file WHERE {_THERE}"
         )
-        return (await self.all(Usage, sql, who))[0]
+        return (await self.all(StorageUsage, sql, who))[0]
 
     async def contents(self) -> set[str]:
         """Checksums of all that files have."""

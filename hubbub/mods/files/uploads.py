@@ -31,7 +31,7 @@ from hubbub.mods.files.reader import (
     inspected,
     way_to_read,
 )
-from hubbub.mods.files.repository import FileRepository, StoredFile, Usage, Vault, added
+from hubbub.mods.files.repository import FileRepository, StorageUsage, StoredFile, Vault, added
 from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, WriteFile
 from hubbub.mods.host import Host
 from hubbub.mods.operation import (
@@ -249,7 +249,9 @@ class Uploader:
         """Those that are no files yet."""
         return {each for each in self._all.values() if each.file is None}
 
-    def _check_room(self, who: str, size: int, usage: Usage, coming: set[OpenUpload]) -> None:
+    def _check_room(
+        self, who: str, size: int, usage: StorageUsage, coming: set[OpenUpload]
+    ) -> None:
         config, mine = self._mod.config, [each for each in coming if each.owner == who]
         if size > config.max_size:
             raise too_large(f"a file has at most {config.max_size} bytes, not {size}")

@@ -31,7 +31,7 @@ from hubbub.mods.moderation.rules import (
 )
 from hubbub.mods.moderation.secrets import SecretMatch, may_have_secret, named_secret, secrets_in
 from hubbub.mods.moderation.text import Slow, replaced
-from hubbub.protocol.messages import Attachment, Draft, History, Timer
+from hubbub.protocol.messages import Attachment, Draft, TimerMark, TranscriptMark
 
 __all__ = ["LONG", "Moderation"]
 
@@ -229,7 +229,7 @@ class Moderation(Mod):
         """Only what is accepted counts. Taking back what one has said is always possible, and what
         a transcript or a timer says is said by nobody now."""
         deletes = draft.amends is not None and draft.amends.kind == "deleted"
-        if deletes or isinstance(draft.purpose, History | Timer):
+        if deletes or isinstance(draft.purpose, TranscriptMark | TimerMark):
             return draft
         who, now = author.id, self.host.now()
         counting = [(r, w) for r, w in self._rates if r.concerns(draft, author)]

@@ -32,7 +32,7 @@ from hubbub.mods.transcript.formats import (
 from hubbub.mods.transcript.schemas import ExportTranscript, Imported, ImportTranscript, Piece
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.messages import Amendment, Draft, History, Message, Quote
+from hubbub.protocol.messages import Amendment, Draft, Message, Quote, TranscriptMark
 from hubbub.protocol.operations import InteractionPage, ThreadPage
 
 __all__ = ["TranscriptMod"]
@@ -64,7 +64,7 @@ class Importer:
         if header.epoch == self._host.epoch:
             raise conflict("line 1: this is the transcript of this very network")
         async with self._turn:
-            return await _Piece(self._host, call, header.epoch).run(lines)
+            return await _TranscriptImport(self._host, call, header.epoch).run(lines)
 
 
 def _read(text: str, number: int, now: float) -> _Line:
@@ -78,7 +78,7 @@ def _wrong(number: int, code: str, why: str) -> OperationError:
     return OperationError(code, f"line {number}: {why}", details={"line": number})
 
 
-class _Piece:
+class _TranscriptImport:
     """Some lines on their way."""
 
     def __init__(self, host: Host, call: Calling, epoch: str):
@@ -194,7 +194,7 @@ class _Piece:
             cause_id=self._cause(message.cause_id),
             spoken_by=message.spoken_by,
             outside=True,
-            purpose=History(
+            purpose=TranscriptMark(
                 _written(message.sent_at), self._amends(message.amends), message.timer_of
             ),
         )

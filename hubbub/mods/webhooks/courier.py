@@ -20,7 +20,7 @@ from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
 from hubbub.mods.operation import Statement, Value
 from hubbub.mods.repository import Repository, insert
-from hubbub.mods.webhooks.schemas import Delivery, State
+from hubbub.mods.webhooks.schemas import State, WebhookDelivery
 from hubbub.mods.webhooks.settings import HookConfig, WebhooksConfig, signed
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
@@ -48,8 +48,8 @@ class DeliveryRow(NamedTuple):
     due: float
     outcome: str
 
-    def to_schema(self) -> Delivery:
-        return Delivery(
+    def to_schema(self) -> WebhookDelivery:
+        return WebhookDelivery(
             number=self.n,
             id=self.id,
             hook=self.hook,
@@ -220,7 +220,7 @@ class DeliveryOutcome(NamedTuple):
     """Seconds for which the receiver wants to be left alone."""
 
 
-class Sender:
+class WebhookSender:
     """Sends to one receiver, over connections that it keeps."""
 
     def __init__(self, certificates: ssl.SSLContext):
@@ -297,7 +297,7 @@ class Courier:
 
     def __init__(self, host: Host, config: WebhooksConfig, random: Callable[[], float]):
         self._host, self._random, self._deliveries = host, random, DeliveryRepository(host)
-        self._senders: dict[str, Sender] = {}
+        self._senders: dict[str, WebhookSender] = {}
         self._certificates: ssl.SSLContext | None = None
         self.running: dict[str, asyncio.Task[object] | None] = {}
         """By hook: what sends its events now; None: it is about to begin."""
@@ -433,12 +433,12 @@ class Courier:
         [message] = await self._host.log(row.seq - 1, 1)
         return message_data(message, content=hook.content)
 
-    async def _sender(self, name: str) -> Sender:
+    async def _sender(self, name: str) -> WebhookSender:
         if name not in self._senders:
             if self._certificates is None:
                 # Reading the certificates of the system takes a while.
                 self._certificates = await asyncio.to_thread(ssl.create_default_context)
-            self._senders[name] = Sender(self._certificates)
+            self._senders[name] = WebhookSender(self._certificates)
         return self._senders[name]
 
     async def _trim(self, name: str) -> None:

@@ -29,12 +29,12 @@ from hubbub.mods.webhooks.courier import (
     turn_data,
 )
 from hubbub.mods.webhooks.schemas import (
-    Delivery,
     DeliveryPage,
     ListWebhooks,
     ReadDeliveries,
     RetryWebhook,
     Webhook,
+    WebhookDelivery,
     Webhooks,
 )
 from hubbub.mods.webhooks.settings import EventName, WebhooksConfig
@@ -156,7 +156,7 @@ class WebhooksMod(Mod):
         rows, more = await self._deliveries.of_hook(args.hook, args.state, before, args.limit)
         return DeliveryPage(deliveries=tuple(row.to_schema() for row in rows), more=more)
 
-    @operation(permission="admin", tool=False, output=Delivery)
+    @operation(permission="admin", tool=False, output=WebhookDelivery)
     async def retry_webhook(self, call: Calling, args: RetryWebhook) -> Commit:
         """Send a failed or dropped event to its webhook again."""
         row = await self._deliveries.find(args.id)

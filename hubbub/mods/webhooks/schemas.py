@@ -52,7 +52,7 @@ class Webhooks(Model):
     webhooks: tuple[Webhook, ...]
 
 
-class Delivery(Model):
+class WebhookDelivery(Model):
     number: int
     """In the order in which they are sent."""
     id: str
@@ -71,7 +71,7 @@ class Delivery(Model):
 
 
 class DeliveryPage(Model):
-    deliveries: tuple[Delivery, ...]
+    deliveries: tuple[WebhookDelivery, ...]
     """Latest first."""
     more: bool
     """Whether there are earlier ones: ask again with `before`."""

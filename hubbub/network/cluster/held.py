@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from hubbub.errors import OperationError
 from hubbub.ids import new_ulid
-from hubbub.network.cluster.messages import Asked, Joining, Started
+from hubbub.network.cluster.messages import Joining, PeerFrame, Started
 from hubbub.network.session import Session, SessionHost
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frame_errors import FrameError
@@ -35,7 +35,7 @@ _MOVING, _MOVED = (
 _RESULT = b'{"op":"result"'
 
 
-class _Head(Struct):
+class _CallHead(Struct):
     """What a gateway reads of a frame; the rest is the owner's to judge."""
 
     op: str
@@ -44,7 +44,7 @@ class _Head(Struct):
     cid: str | None = None
 
 
-_read_head = msgspec.json.Decoder(_Head).decode
+_read_head = msgspec.json.Decoder(_CallHead).decode
 
 
 class _Unanswered(Struct):
@@ -133,7 +133,7 @@ class HeldSession(Session):
                 return
             if head.op in ("call", "signal"):
                 if not self.moving:
-                    self._holder.tell(Asked(self.no, frame))
+                    self._holder.tell(PeerFrame(self.no, frame))
                 return
         try:
             read = self._hub.decoder.decode(frame)
@@ -159,7 +159,7 @@ class HeldSession(Session):
         self._raw_identify = frame
         self._take_early(read)
 
-    def _ask(self, head: _Head, frame: bytes) -> None:
+    def _ask(self, head: _CallHead, frame: bytes) -> None:
         if self._holder.draining:
             return  # the peer asks again where it comes back, and in the same order
         repeatable = True
@@ -179,7 +179,7 @@ class HeldSession(Session):
         call = _Unanswered(self._calls, frame, repeatable)
         self._unanswered.setdefault(head.ref, deque()).append(call)
         if not self.moving:
-            self._holder.tell(Asked(self.no, frame))
+            self._holder.tell(PeerFrame(self.no, frame))
 
     # Frames out ---------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class HeldSession(Session):
         if self.acked and not self.observe:
             self._hub.acknowledged(self, self.acked, wakes=False)
         for call in self._in_order():
-            self._holder.tell(Asked(self.no, call.frame))
+            self._holder.tell(PeerFrame(self.no, call.frame))
         self._catch_up()
 
     def _end_move(self) -> None:
@@ -301,7 +301,7 @@ class HeldSession(Session):
             self._said.append(seq)
 
 
-def _head(frame: bytes) -> _Head | None:
+def _head(frame: bytes) -> _CallHead | None:
     try:
         return _read_head(frame)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -20,16 +20,16 @@ from hubbub.network.cluster.held import HeldSession
 from hubbub.network.cluster.link import MessageLink
 from hubbub.network.cluster.messages import (
     Acked,
-    Answer,
-    Asked,
+    AnswerFrame,
     ClosedByOwner,
     Committed,
+    EventPage,
     FromOwner,
     Gone,
     Greeting,
     Leaving,
     MemberChanged,
-    Page,
+    PeerFrame,
     PresenceChanged,
     ReadPage,
     ShownPresence,
@@ -127,7 +127,7 @@ class OwnerLink:
         match message:
             case Committed():
                 self._holder.committed(message)
-            case Answer(no=no, ref=ref, frame=frame):
+            case AnswerFrame(no=no, ref=ref, frame=frame):
                 if (session := self._holder.sessions.get(no)) is not None:
                     session.answered(ref, frame)
                     self._holder.settle()
@@ -140,7 +140,7 @@ class OwnerLink:
                     session.close(CloseCode(code), reason)
             case MemberChanged():
                 self._holder.audience.change(message)
-            case Page(id=id, events=events):
+            case EventPage(id=id, events=events):
                 self._answer(id, events)
             case Unreadable(id=id, reason=reason, damaged=damaged):
                 unavailable = StoreUnavailable(reason)
@@ -182,7 +182,7 @@ class OwnerLink:
         self._acks[no] = (max(seq, before), wakes or woken)
         self._wire.touch()
 
-    def send_in_order(self, message: Asked | Gone) -> None:
+    def send_in_order(self, message: PeerFrame | Gone) -> None:
         """Send it after what its session has acknowledged before."""
         if (ack := self._acks.pop(message.no, None)) is not None:
             self.send(Acked(message.no, *ack))
@@ -276,7 +276,7 @@ class SessionHolder:
     def tell(self, message: object) -> None:
         if self._link is None:
             return
-        if isinstance(message, Asked | Gone):
+        if isinstance(message, PeerFrame | Gone):
             self._link.send_in_order(message)
         else:
             self._link.send(message)

@@ -19,10 +19,10 @@ from hubbub.protocol.messages import Kind
 __all__ = [
     "Acked",
     "Alive",
-    "Answer",
-    "Asked",
+    "AnswerFrame",
     "ClosedByOwner",
     "Committed",
+    "EventPage",
     "FromGateway",
     "FromOwner",
     "Gone",
@@ -30,7 +30,7 @@ __all__ = [
     "Joining",
     "Leaving",
     "MemberChanged",
-    "Page",
+    "PeerFrame",
     "PresenceChanged",
     "ReadPage",
     "ShownPresence",
@@ -62,7 +62,7 @@ class Joining(Struct, array_like=True, tag=1):
     """Of a session that goes on: how long ago it joined."""
 
 
-class Asked(Struct, array_like=True, tag=2):
+class PeerFrame(Struct, array_like=True, tag=2):
     """A frame of a peer that has joined: a call or a signal."""
 
     no: int
@@ -107,7 +107,9 @@ class Silent(Struct, array_like=True, tag=7):
     participant: str
 
 
-FromGateway: TypeAlias = Alive | Joining | Asked | Acked | Gone | ReadPage | ShownPresence | Silent
+FromGateway: TypeAlias = (
+    Alive | Joining | PeerFrame | Acked | Gone | ReadPage | ShownPresence | Silent
+)
 
 
 # From the owner ---------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ class Write(Struct, array_like=True, tag=2):
     ephemeral: bool
 
 
-class Answer(Struct, array_like=True, tag=3):
+class AnswerFrame(Struct, array_like=True, tag=3):
     """The answer to the call `ref`; `ref` is empty if the frame answers none."""
 
     no: int
@@ -203,7 +205,7 @@ class MemberChanged(Struct, array_like=True, tag=7):
     joined: bool
 
 
-class Page(Struct, array_like=True, tag=8):
+class EventPage(Struct, array_like=True, tag=8):
     """The answer to `ReadPage`."""
 
     id: int
@@ -233,12 +235,12 @@ FromOwner: TypeAlias = (
     Alive
     | Greeting
     | Write
-    | Answer
+    | AnswerFrame
     | Started
     | ClosedByOwner
     | Committed
     | MemberChanged
-    | Page
+    | EventPage
     | Unreadable
     | Leaving
     | PresenceChanged

@@ -18,17 +18,17 @@ from hubbub.network.caller import Caller
 from hubbub.network.cluster.link import NAME_HEADER, PATH, PROTOCOL, MessageLink
 from hubbub.network.cluster.messages import (
     Acked,
-    Answer,
-    Asked,
+    AnswerFrame,
     ClosedByOwner,
     Committed,
+    EventPage,
     FromGateway,
     Gone,
     Greeting,
     Joining,
     Leaving,
     MemberChanged,
-    Page,
+    PeerFrame,
     PresenceChanged,
     ReadPage,
     ShownPresence,
@@ -89,12 +89,12 @@ class RemoteSession(Session):
             self._outlet.write(frame)
 
     def result(self, ref: str, value: bytes | PlainSendResult, *, duplicate: bool = False) -> None:
-        self._link.send(Answer(self.no, ref, encode_result(ref, value, duplicate=duplicate)))
+        self._link.send(AnswerFrame(self.no, ref, encode_result(ref, value, duplicate=duplicate)))
 
     def error(self, error: OperationError, ref: str | None) -> None:
         left = self._link.leaving and error.code == ErrorCode.STORE_UNAVAILABLE
         if not left and error.code != ErrorCode.DRAINING:  # else the next owner is asked
-            self._link.send(Answer(self.no, ref or "", encode_error(error, ref)))
+            self._link.send(AnswerFrame(self.no, ref or "", encode_error(error, ref)))
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
         self.result(ref, self._hub.send_result(entry), duplicate=duplicate)
@@ -229,7 +229,7 @@ class GatewayLink:
 
     def received(self, message: FromGateway) -> None:
         match message:
-            case Asked(no=no, frame=frame):
+            case PeerFrame(no=no, frame=frame):
                 if (session := self._sessions.get(no)) is not None:
                     session.receive(frame)
             case Acked(no=no, seq=seq, wakes=wakes):
@@ -261,7 +261,7 @@ class GatewayLink:
             if not self.leaving:
                 self.send(Unreadable(asked.id, str(error)))
         else:
-            self.send(Page(asked.id, list(page)))
+            self.send(EventPage(asked.id, list(page)))
 
     def detached(self, session: RemoteSession, before: SessionState) -> None:
         """A session is over, whoever has ended it; `before` that it was in this state."""

@@ -91,12 +91,12 @@ async def serve_gateway(
             await holder.drain(1.0, DRAIN_WITHIN_S)
 
 
-class _Pipe(asyncio.Protocol):
+class _Forwarder(asyncio.Protocol):
     """One direction of a connection that is passed through."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
-        self.other: _Pipe | None = None
+        self.other: _Forwarder | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of asyncio's
@@ -119,7 +119,7 @@ class _Pipe(asyncio.Protocol):
             other.transport.close()
 
 
-class _Switch(_Pipe):
+class _Switch(_Forwarder):
     """A connection until its first request is there, which says whose it is."""
 
     def __init__(self, usual: Callable[[], asyncio.Protocol], owner: Owner):
@@ -156,7 +156,7 @@ class _Switch(_Pipe):
 
     async def _pass_through(self) -> None:
         assert self.transport is not None
-        there, owner = _Pipe(), self._owner()
+        there, owner = _Forwarder(), self._owner()
         try:
             if owner is None:
                 raise ConnectionError

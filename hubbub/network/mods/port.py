@@ -10,7 +10,7 @@ from typing import Any
 from hubbub.clock import Clock
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
-from hubbub.mods.host import Busy, Latest, Restored, Row, Said, Standing
+from hubbub.mods.host import Busy, Latest, OutgoingMessage, Restored, Row, Standing
 from hubbub.mods.operation import Calling, Statement, Value
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
@@ -166,7 +166,7 @@ class KernelPort:
             messages = [m for m in messages if caller.may_look(threads.ensure(m.thread_id))]
         return await self._kernel.pipeline.shown(messages)
 
-    def draft(self, call: Calling, said: Said, again: Message | None) -> Draft:
+    def draft(self, call: Calling, said: OutgoingMessage, again: Message | None) -> Draft:
         kernel, caller = self._kernel, _caller(call)
         sender = Sender(caller.participant, caller.kind)
         if again is None:

@@ -25,7 +25,7 @@ from hubbub.network.auth import new_token
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import MemoriesOf
-from hubbub.network.records import Record, Remembered
+from hubbub.network.records import MemoryWritten, Record
 from hubbub.network.service import Registry, Service
 from hubbub.network.services.budgets.budgets import BudgetService
 from hubbub.network.services.launcher import LauncherService
@@ -423,7 +423,7 @@ def _key(agent: str) -> str:
 
 
 def _record(agent: str, version: AgentVersion) -> Record:
-    return Remembered(_key(agent), f"{version.version:09}", version.model_dump_json())
+    return MemoryWritten(_key(agent), f"{version.version:09}", version.model_dump_json())
 
 
 def _conflict(text: str) -> OperationError:

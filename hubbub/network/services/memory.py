@@ -10,7 +10,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import Commit, operation, over_limit, too_large
 from hubbub.network.caller import Caller
 from hubbub.network.queries import MemoriesOf, MemoryValue
-from hubbub.network.records import Forgotten, Record, Remembered
+from hubbub.network.records import MemoryDeleted, MemoryWritten, Record
 from hubbub.network.service import Service
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.memory import Forget, MemoryEntry, Recall, Recalled, Remember
@@ -42,14 +42,14 @@ class MemoryService(Service):
         keys = self.state.memories.of(call.participant)
         if args.key not in keys and len(keys) >= MOST_KEYS:
             raise over_limit(f"you remember {MOST_KEYS} keys, which is the most: forget one first")
-        return self._change(Remembered(call.participant, args.key, value.decode()))
+        return self._change(MemoryWritten(call.participant, args.key, value.decode()))
 
     @operation(permission="write", output=Done)
     def forget(self, call: Caller, args: Forget) -> Commit[Record]:
         """Forget what you have remembered under a key."""
         if args.key not in self.state.memories.of(call.participant):
             raise self._unknown(call, args.key)
-        return self._change(Forgotten(call.participant, args.key))
+        return self._change(MemoryDeleted(call.participant, args.key))
 
     @operation()
     async def recall(self, call: Caller, args: Recall) -> Recalled:
@@ -64,9 +64,9 @@ class MemoryService(Service):
             raise self._unknown(call, args.key)
         return Recalled.of(args.key, value)
 
-    def _change(self, record: Remembered | Forgotten) -> Commit[Record]:
+    def _change(self, record: MemoryWritten | MemoryDeleted) -> Commit[Record]:
         keys = self.state.memories
-        change = record.participant, record.key, isinstance(record, Remembered)
+        change = record.participant, record.key, isinstance(record, MemoryWritten)
         keys.announce(*change)
         return Commit([record], Done(), partial(keys.put, *change), partial(keys.withdraw, *change))
 

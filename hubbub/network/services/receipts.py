@@ -23,7 +23,7 @@ from hubbub.network.service import Service
 from hubbub.network.services.messages import find_message
 from hubbub.network.services.requests import RequestService
 from hubbub.network.services.turns.turns import TurnService
-from hubbub.network.state import Known
+from hubbub.network.state import ParticipantState
 from hubbub.network.stored import StoredTurn, StoredWake
 from hubbub.network.threads import Thread
 from hubbub.network.wakes import SENTENCES, Reason, explain_absence
@@ -42,7 +42,7 @@ from hubbub.protocol.operations import (
 )
 from hubbub.protocol.turns import Step, TurnEnd, TurnStart
 
-__all__ = ["DECLINE", "Answer", "ReceiptService", "answer_to"]
+__all__ = ["DECLINE", "ReceiptService", "WakeAnswer", "answer_to"]
 
 MOST_RECEIPTS = 200
 """Readers of whom one answer tells."""
@@ -123,7 +123,7 @@ class ReceiptService(Service):
         )
 
     async def _reached(
-        self, call: Caller, thread: Thread, readers: Collection[Known], message: Message
+        self, call: Caller, thread: Thread, readers: Collection[ParticipantState], message: Message
     ) -> Collection[str]:
         """Those of the readers who received the message: not who came later."""
         scope, members = thread.scope, self.state.members
@@ -137,7 +137,7 @@ class ReceiptService(Service):
     def _receipt(
         self,
         call: Caller,
-        who: Known,
+        who: ParticipantState,
         message: Message,
         stored: StoredWake | None,
         begun: Mapping[str, StoredTurn],
@@ -150,7 +150,7 @@ class ReceiptService(Service):
             thread = state.threads.ensure(message.thread_id)
             read = received and state.marks.get(who.id, thread.no) >= message.tseq
         turn = begun.get(stored.taken or "") if stored else None
-        done = answer_to(message.seq, turn) if turn else Answer()
+        done = answer_to(message.seq, turn) if turn else WakeAnswer()
         return Receipt(
             participant=who.id,
             kind=who.kind,
@@ -236,7 +236,9 @@ class ReceiptService(Service):
         return messages, hidden
 
 
-def _explain(who: Known, message: Message, stored: StoredWake | None, *, received: bool) -> _Why:
+def _explain(
+    who: ParticipantState, message: Message, stored: StoredWake | None, *, received: bool
+) -> _Why:
     """Why a message woke a participant or did not, by its delivery row if there is one."""
     if stored is not None:
         return _Why(Reason(stored.reason), stored.reply)
@@ -258,7 +260,7 @@ DECLINE = "decline"
 """The tool by which an agent says that it will not do what it was asked."""
 
 
-class Answer(NamedTuple):
+class WakeAnswer(NamedTuple):
     """As in `Receipt`."""
 
     step: int | None = None
@@ -269,7 +271,7 @@ class Answer(NamedTuple):
     cost_usd: float | None = None
 
 
-def answer_to(seq: int, turn: StoredTurn) -> Answer:
+def answer_to(seq: int, turn: StoredTurn) -> WakeAnswer:
     """What the turn did about the message at `seq`.
 
     Whatever it says after the message stood in its prompt counts as an answer, to whomever: also
@@ -279,7 +281,7 @@ def answer_to(seq: int, turn: StoredTurn) -> Answer:
     end = TurnEnd.model_validate_json(turn.end) if turn.end is not None else None
     shown = _shown(seq, turn, steps)
     if shown is None:
-        return Answer(outcome=end.outcome if end else None)
+        return WakeAnswer(outcome=end.outcome if end else None)
     # What woke the turn stands in its prompt before anything is sent, also what has come since.
     spoken = bool(turn.sent) if shown == 1 else max(turn.sent, default=0) > seq
     answer: Literal["answered", "declined", "silent"] | None = None
@@ -290,7 +292,7 @@ def answer_to(seq: int, turn: StoredTurn) -> Answer:
     elif end is not None:
         answer = "silent"
     known = [step.cost_usd for step in steps if step.cost_usd is not None]
-    return Answer(
+    return WakeAnswer(
         shown,
         answer,
         end.outcome if end else None,

@@ -34,7 +34,7 @@ from hubbub.network.running_turns import Ended
 from hubbub.network.service import Service
 from hubbub.network.services.messages import sender
 from hubbub.network.services.waits import (
-    Questions,
+    OpenQuestions,
     Wait,
     Waits,
     asked_by,
@@ -57,7 +57,7 @@ from hubbub.protocol.control import (
     Requests,
     StopWaiting,
 )
-from hubbub.protocol.messages import Draft, History, RequestMark
+from hubbub.protocol.messages import Draft, RequestMark, TranscriptMark
 from hubbub.protocol.operations import Done, SendResult
 from hubbub.protocol.turns import TurnEnd
 
@@ -93,7 +93,7 @@ class RequestService(Service, Gate):
         self._handed: set[int] = set()
         """Those whose worker's turn has ended while it waited for somebody else: for work, or for
         the reply to a question."""
-        self._questions = Questions()
+        self._questions = OpenQuestions()
         self._answers: dict[str, list[int]] = {}
         """By worker: messages that ended requests of its own, and that no turn may have taken up.
         """
@@ -280,7 +280,7 @@ class RequestService(Service, Gate):
             draft = entry.draft
             # What a transcript tells answers nobody who waits now.
             means = draft.purpose is not None or draft.awaits or self.waits.held
-            if means and not isinstance(draft.purpose, History):
+            if means and not isinstance(draft.purpose, TranscriptMark):
                 self._committed(entry)
 
     def _committed(self, entry: Entry) -> None:

@@ -23,8 +23,8 @@ from hubbub.protocol.operations import (
     MarkRead,
     MarkUnread,
     ReadThread,
+    ThreadList,
     ThreadPage,
-    Threads,
 )
 
 __all__ = ["ThreadService", "find_thread", "said_before"]
@@ -39,7 +39,7 @@ class ThreadService(Service):
     """Reads threads, and tells a participant's other connections what it has read."""
 
     @operation()
-    async def list_threads(self, call: Caller, args: ListThreads) -> Threads:
+    async def list_threads(self, call: Caller, args: ListThreads) -> ThreadList:
         """List your threads, most recently active first, each with its last message; `before` pages
         back in time."""
         state, me = self.state, call.participant
@@ -53,7 +53,7 @@ class ThreadService(Service):
         last = await self._shown([tails[t.no][-1] for t in page if tails.get(t.no)])
         by_id = {message.thread_id: message for message in last}
         told = [_summary(t, by_id[t.id], state.marks.get(me, t.no)) for t in page if t.id in by_id]
-        return Threads(threads=tuple(told), more=len(latest) > len(page))
+        return ThreadList(threads=tuple(told), more=len(latest) > len(page))
 
     async def _shown(self, bodies: Sequence[bytes]) -> Sequence[Message]:
         messages = [Message.model_validate_json(body) for body in bodies]

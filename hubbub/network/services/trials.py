@@ -22,7 +22,7 @@ from hubbub.network.stored import StoredTurn
 from hubbub.protocol.agents import (
     Branch,
     Branched,
-    Case,
+    CaseYaml,
     MakeCase,
     Trial,
     TriedTurn,
@@ -34,7 +34,7 @@ from hubbub.protocol.frames import Signal
 from hubbub.protocol.operations import Done, Input
 from hubbub.protocol.turns import TurnStart
 
-__all__ = ["DEADLINE_S", "Program", "TrialService"]
+__all__ = ["DEADLINE_S", "TrialCommands", "TrialService"]
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Waiting:
     answer: asyncio.Future[TurnTried]
 
 
-class Program(Protocol):
+class TrialCommands(Protocol):
     """The command line, for this network. Raises `OperationError` with its words."""
 
     def branch(self, args: Branch) -> Coroutine[Any, Any, Branched]: ...
@@ -117,7 +117,7 @@ class TrialService(Service):
         super().__init__(kernel)
         self._turns = turns
         self._waiting: dict[str, Waiting] = {}
-        self.program: Program | None = None
+        self.program: TrialCommands | None = None
         self.calls, self.branching = LongCalls(MOST_AT_ONCE), LongCalls(MOST_AT_ONCE)
 
     # Reads for the hub: what the owner writes meanwhile does not wait for the models.
@@ -149,14 +149,14 @@ class TrialService(Service):
         return await self.branching.join(OWNERS, args, lambda: program.branch(args))
 
     @operation(tool=False)
-    async def make_case(self, call: Caller, args: MakeCase) -> Case:
+    async def make_case(self, call: Caller, args: MakeCase) -> CaseYaml:
         """Write what came of a message as a case for `hubbub test`. All of it must be over. For
         owners."""
         program = self._program(call)
         yaml = await self.branching.join(OWNERS, args, lambda: program.case(args.message))
-        return Case(yaml=yaml)
+        return CaseYaml(yaml=yaml)
 
-    def _program(self, call: Caller) -> Program:
+    def _program(self, call: Caller) -> TrialCommands:
         call.require_owner()
         if self.program is None:
             raise _not_tried("only `hubbub up` can do this")

@@ -16,7 +16,7 @@ from hubbub.protocol.control import Request
 from hubbub.protocol.messages import Draft, RequestMark
 
 __all__ = [
-    "Questions",
+    "OpenQuestions",
     "Wait",
     "Waits",
     "asked_by",
@@ -102,7 +102,7 @@ def no_way_back(entry: Entry) -> OperationError:
     )
 
 
-class Questions:
+class OpenQuestions:
     """Requests whose workers have asked back, and wait for the reply."""
 
     def __init__(self) -> None:

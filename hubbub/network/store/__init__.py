@@ -7,12 +7,12 @@ from collections.abc import Callable
 from hubbub.config.paths import POSTGRES
 from hubbub.errors import UserError
 from hubbub.network.ports import Store
+from hubbub.network.store.location import cluster_extra, parse_url
 from hubbub.network.store.offline import (
     add_token_offline,
     list_tokens_offline,
     revoke_tokens_offline,
 )
-from hubbub.network.store.place import cluster_extra, parse_url
 from hubbub.network.store.sqlite import SqliteStore
 
 __all__ = [

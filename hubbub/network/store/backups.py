@@ -13,9 +13,9 @@ from hubbub.errors import StoreUnavailable, UserError
 from hubbub.ids import new_ulid
 from hubbub.network.store.connection import explained
 from hubbub.network.store.database import transaction
+from hubbub.network.store.location import SqliteLocation, parse_url
 from hubbub.network.store.lock import DatabaseLock, make_file
 from hubbub.network.store.migrate import check_version
-from hubbub.network.store.place import Place, parse_url
 
 __all__ = ["back_up", "files_of", "restore"]
 
@@ -36,7 +36,7 @@ def back_up(url: str, target: Path) -> int:
         raise UserError(f"{database} is not there: nothing to back up")
     if target.exists() or files_of(target).exists():
         raise UserError(f"{target} is there already: name a new file for the backup")
-    with _disk(target), explained(Place(database)):
+    with _disk(target), explained(SqliteLocation(database)):
         _copy(database, target)
         if files_of(database).is_dir():
             shutil.copytree(files_of(database), files_of(target))
@@ -56,7 +56,7 @@ def restore(url: str, backup: Path, *, replace: bool) -> int:
         )
     if database.exists() and not replace:
         raise UserError(f"{database} is there already: --replace puts the backup in its place")
-    with _disk(database), explained(Place(backup)):
+    with _disk(database), explained(SqliteLocation(backup)):
         fresh = database.with_name(database.name + ".restoring")
         fresh.unlink(missing_ok=True)
         lock = DatabaseLock(database)

@@ -19,11 +19,11 @@ from hubbub.network import queries
 from hubbub.network.queries import Query
 from hubbub.network.store import events, reads
 from hubbub.network.store.checksums import log_end
-from hubbub.network.store.connection import Connection, connect, explained
+from hubbub.network.store.connection import DatabaseConnection, connect, explained
 from hubbub.network.store.database import snapshot, transaction
 from hubbub.network.store.index import index_all, indexed_upto
+from hubbub.network.store.location import SqliteLocation
 from hubbub.network.store.migrate import check_version, latest_version, migrate
-from hubbub.network.store.place import Place
 from hubbub.network.store.sqlite import SqliteStore, answer
 from hubbub.network.stored import (
     StoredEvent,
@@ -88,10 +88,10 @@ class BranchStore(SqliteStore):
     original_head: int
     """Where the other log ended when the store was opened."""
 
-    def __init__(self, base: Place, seq: int):
-        super().__init__(Place(None))
+    def __init__(self, base: SqliteLocation, seq: int):
+        super().__init__(SqliteLocation(None))
         self._source, self._at = base, seq
-        self._base: Connection | None = None
+        self._base: DatabaseConnection | None = None
         self._ends: Mapping[int, tuple[int, int]] = {}
 
     async def _open(self) -> StoreState:
@@ -120,7 +120,7 @@ class BranchStore(SqliteStore):
         return thread if thread.tseq else thread._replace(tseq=tseq, last_seq=seq)
 
     @property
-    def base(self) -> Connection:
+    def base(self) -> DatabaseConnection:
         """What reads the other log."""
         assert self._base is not None, "it is open"
         return self._base

@@ -12,11 +12,11 @@ import aiosqlite
 
 from hubbub.errors import LogDamaged, StoreUnavailable, UserError
 from hubbub.network.store.checksums import REMEDY
-from hubbub.network.store.place import Place
+from hubbub.network.store.location import SqliteLocation
 
 __all__ = [
     "Connect",
-    "Connection",
+    "DatabaseConnection",
     "StoreConnection",
     "connect",
     "disk_trouble",
@@ -49,7 +49,7 @@ def disk_trouble(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _TROUBLE
 
 
-class Connection(Protocol):
+class DatabaseConnection(Protocol):
     """A connection to a database, and what runs functions on it one after the other."""
 
     async def run(
@@ -68,7 +68,7 @@ class Connection(Protocol):
 class Connect(Protocol):
     """Opens connections, each with these pragmas. Raises `sqlite3.Error`."""
 
-    async def __call__(self, place: Place, *pragmas: str) -> Connection: ...
+    async def __call__(self, place: SqliteLocation, *pragmas: str) -> DatabaseConnection: ...
 
 
 class StoreConnection(aiosqlite.Connection):
@@ -107,7 +107,7 @@ class StoreConnection(aiosqlite.Connection):
         return result
 
 
-async def connect(place: Place, *pragmas: str) -> StoreConnection:
+async def connect(place: SqliteLocation, *pragmas: str) -> StoreConnection:
     """Open a connection, in a thread of its own. Raises `sqlite3.Error`."""
 
     def connector() -> sqlite3.Connection:
@@ -133,7 +133,7 @@ async def connect(place: Place, *pragmas: str) -> StoreConnection:
 
 
 @contextmanager
-def explained(place: Place) -> Iterator[None]:
+def explained(place: SqliteLocation) -> Iterator[None]:
     """Say in a sentence why a database cannot be used: `UserError`, or `StoreUnavailable` where it
     is the disk's fault."""
     try:

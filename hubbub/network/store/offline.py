@@ -13,9 +13,9 @@ from hubbub.errors import StoreVersionError, UserError
 from hubbub.network.records import Record, TokenAdded, TokenRevoked
 from hubbub.network.store.connection import connect, explained
 from hubbub.network.store.database import Database
+from hubbub.network.store.location import SqliteLocation, cluster_extra, parse_url
 from hubbub.network.store.lock import DatabaseLock, make_file, make_private
 from hubbub.network.store.migrate import check_version, latest_version, migrate
-from hubbub.network.store.place import Place, cluster_extra, parse_url
 from hubbub.network.store.reads import token_counts
 from hubbub.network.store.records import write_records
 
@@ -65,7 +65,7 @@ async def _run(url: str, work: Callable[[Database], T]) -> T:
 
 
 async def _in_connection(
-    place: Place,
+    place: SqliteLocation,
     work: Callable[Concatenate[sqlite3.Connection, P], T],
     *args: P.args,
     **kw: P.kwargs,
@@ -81,7 +81,7 @@ def _write(db: Database, record: Record) -> None:
     write_records(db, [record])  # one statement: a transaction of its own
 
 
-async def _migrate_alone(place: Place, path: Path) -> None:
+async def _migrate_alone(place: SqliteLocation, path: Path) -> None:
     """Bring the schema up to date, but never under a running hub."""
     lock = DatabaseLock(path)
     try:

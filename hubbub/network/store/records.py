@@ -165,11 +165,11 @@ _WRITERS: dict[type[records.Record], str | Writer] = {
         f"UPDATE member SET until = ?3 WHERE participant = ?1 AND scope = ?2 AND until = {_OPEN}"
     ),
     stored.StoredMark: _read_marked,
-    records.Remembered: (
+    records.MemoryWritten: (
         "INSERT INTO memory (participant, key, value) VALUES (?, ?, ?) "
         "ON CONFLICT (participant, key) DO UPDATE SET value = excluded.value"
     ),
-    records.Forgotten: "DELETE FROM memory WHERE participant = ? AND key = ?",
+    records.MemoryDeleted: "DELETE FROM memory WHERE participant = ? AND key = ?",
     records.CursorMoved: _cursors_moved,
     records.WakesSettled: _wakes_settled,
     records.PartStored: (

@@ -20,12 +20,12 @@ from hubbub.network.queries import Query
 from hubbub.network.records import Batch
 from hubbub.network.store import control, events, mods, reads, searches
 from hubbub.network.store.checksums import check_end
-from hubbub.network.store.connection import Connect, Connection, connect, explained
+from hubbub.network.store.connection import Connect, DatabaseConnection, connect, explained
 from hubbub.network.store.database import Database, transaction
 from hubbub.network.store.index import index_all
+from hubbub.network.store.location import SqliteLocation
 from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import migrate
-from hubbub.network.store.place import Place
 from hubbub.network.store.writer import TAIL, BatchWriter
 from hubbub.network.stored import StoredEvent, StoreState
 
@@ -89,11 +89,11 @@ class SqliteStore:
     connections: the simulation has a disk of its own.
     """
 
-    def __init__(self, place: Place, tail: int = TAIL, connect: Connect = connect):
+    def __init__(self, place: SqliteLocation, tail: int = TAIL, connect: Connect = connect):
         self._place, self._connect = place, connect
         self._lock = DatabaseLock(place.path) if place.path else None
-        self._writing: Connection | None = None
-        self._reading: Connection | None = None
+        self._writing: DatabaseConnection | None = None
+        self._reading: DatabaseConnection | None = None
         self._writer = BatchWriter(tail)
 
     async def open(self) -> StoreState:
@@ -130,14 +130,14 @@ class SqliteStore:
                 self._lock.release()
 
     @property
-    def writing(self) -> Connection:
+    def writing(self) -> DatabaseConnection:
         """The connection that writes; `StoreUnavailable` while the store is closed."""
         if self._writing is None:
             raise StoreUnavailable("the store is closed")
         return self._writing
 
     @property
-    def reading(self) -> Connection:
+    def reading(self) -> DatabaseConnection:
         """The connection that reads; `StoreUnavailable` while the store is closed."""
         return self._reading or self.writing
 

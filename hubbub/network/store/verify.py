@@ -13,8 +13,8 @@ from hubbub.network.store.checksums import ENTRY, damaged, log_end, proven_body
 from hubbub.network.store.connection import explained
 from hubbub.network.store.database import Database
 from hubbub.network.store.index import IndexName, indexed_upto
+from hubbub.network.store.location import cluster_extra, parse_url
 from hubbub.network.store.migrate import check_version, latest_version
-from hubbub.network.store.place import cluster_extra, parse_url
 
 __all__ = ["verify_entries", "verify_log"]
 

@@ -8,7 +8,7 @@ from hubbub.people.commands import Command
 from hubbub.people.figures import moment
 from hubbub.people.shown import NoteLine, done, paged, table
 from hubbub.people.text import clip, one_line
-from hubbub.protocol.operations import Threads
+from hubbub.protocol.operations import ThreadList
 
 __all__ = ["COMMANDS"]
 
@@ -16,7 +16,7 @@ LAST = 60
 """Columns of a thread's last message."""
 
 
-def listed(found: Threads, person: PersonClient) -> list[NoteLine]:
+def listed(found: ThreadList, person: PersonClient) -> list[NoteLine]:
     """Threads and their last messages, most recently active first."""
     rows = (
         (

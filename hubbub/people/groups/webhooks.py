@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hubbub.mods.webhooks.schemas import Delivery
+from hubbub.mods.webhooks.schemas import WebhookDelivery
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.shown import NoteLine, done
@@ -10,7 +10,7 @@ from hubbub.people.shown import NoteLine, done
 __all__ = ["COMMANDS"]
 
 
-def retried(found: Delivery, person: PersonClient) -> list[NoteLine]:
+def retried(found: WebhookDelivery, person: PersonClient) -> list[NoteLine]:
     return done(f"{found.id} is {found.state} again")
 
 

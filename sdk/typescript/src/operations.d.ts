@@ -227,7 +227,7 @@ export interface AskModel {
   model: string;
   /** A system prompt. */
   instruction?: string;
-  messages: Said[];
+  messages: PromptMessage[];
 }
 
 export interface AssignTask {
@@ -426,7 +426,7 @@ export interface Card2 {
   examples?: string[];
 }
 
-export interface Case {
+export interface CaseYaml {
   /** For a file of cases, as `hubbub test` reads it. */
   yaml: string;
 }
@@ -643,27 +643,9 @@ export interface DeleteMessage {
   cause?: string | null;
 }
 
-export interface Delivery {
-  /** In the order in which they are sent. */
-  number: number;
-  /** As the receiver is told it; the same each time it is sent. */
-  id: string;
-  hook: string;
-  event: string;
-  /** The message that it tells of. */
-  message_id?: string | null;
-  /** When it happened. */
-  at: string;
-  state: "waiting" | "sent" | "failed" | "dropped";
-  /** How often it was sent. */
-  attempts: number;
-  /** Of the last attempt. */
-  outcome?: string;
-}
-
 export interface DeliveryPage {
   /** Latest first. */
-  deliveries: Delivery[];
+  deliveries: WebhookDelivery[];
   /** Whether there are earlier ones: ask again with `before`. */
   more: boolean;
 }
@@ -1136,15 +1118,6 @@ export interface LeaveTurn {
   turn: string;
   /** The process that works on it no more. */
   life: string;
-}
-
-/** A limit of which little is left, or nothing. */
-export interface Left {
-  limit: "hops" | "wakes" | "fan_out" | "agents" | "wall_clock" | "tokens" | "usd";
-  whose: "interaction" | "agent" | "thread" | "network";
-  /** Reservations included. */
-  used: number;
-  of: number;
 }
 
 /** What the hub accepts, as `hello` says. */
@@ -1720,6 +1693,12 @@ export interface PostToChannel {
   text: string;
 }
 
+/** A turn of a conversation with a model. */
+export interface PromptMessage {
+  role: "user" | "assistant";
+  text: string;
+}
+
 /** The prompts of a turn in parts, since most of a prompt stands in the one before, too: each part is sent to the hub and stored once for each agent. A prompt is its parts without anything between them; where it is cut is up to the agent. */
 export interface PromptParts {
   /** The system message; without parts there is none. */
@@ -1986,6 +1965,15 @@ export interface ReleaseBreaker {
   thread: string;
 }
 
+/** A limit of which little is left, or nothing. */
+export interface RemainingBudget {
+  limit: "hops" | "wakes" | "fan_out" | "agents" | "wall_clock" | "tokens" | "usd";
+  whose: "interaction" | "agent" | "thread" | "network";
+  /** Reservations included. */
+  used: number;
+  of: number;
+}
+
 export interface Remember {
   /** What you will ask for it by: letters, digits, `_`, `.` and `-`. */
   key: string;
@@ -2159,7 +2147,7 @@ export interface Reservation {
   turn: string;
   key: string;
   /** Limits of which less than a fifth is left: their prompts say so. */
-  low?: Left[];
+  low?: RemainingBudget[];
   /** Whether tokens or money are limited for such a turn. Where they are not, only a stop can stand in the way, and a question need not wait for its reservation. */
   limited?: boolean;
 }
@@ -2197,12 +2185,6 @@ export interface RollBackAgent {
   agent: string;
   /** The version that holds again. */
   to: number;
-}
-
-/** A turn of a conversation with a model. */
-export interface Said {
-  role: "user" | "assistant";
-  text: string;
 }
 
 export interface SearchFor {
@@ -2350,7 +2332,7 @@ export interface Spending {
   rows: SpendingRow[];
   total: Sums;
   /** The day's limits of the network, and of the agent or thread that was asked for. */
-  today?: Left[];
+  today?: RemainingBudget[];
   /** By model, as its endpoint calls it, the dearest first. */
   models?: SpentBy[];
   /** By who said what the work was set in motion by. */
@@ -2611,6 +2593,12 @@ export interface ThreadInfos {
   more: boolean;
 }
 
+export interface ThreadList {
+  threads: ThreadSummary[];
+  /** Whether there are others, less recently active. */
+  more?: boolean;
+}
+
 export interface ThreadPage {
   thread_id: string;
   /** Oldest first. */
@@ -2646,12 +2634,6 @@ export interface ThreadSummary {
   read?: number;
   /** The last messages up to the reader's position, oldest first. */
   messages?: Message[];
-}
-
-export interface Threads {
-  threads: ThreadSummary[];
-  /** Whether there are others, less recently active. */
-  more?: boolean;
 }
 
 export interface TokenCount {
@@ -2933,6 +2915,24 @@ export interface Webhook {
   outcome?: string;
 }
 
+export interface WebhookDelivery {
+  /** In the order in which they are sent. */
+  number: number;
+  /** As the receiver is told it; the same each time it is sent. */
+  id: string;
+  hook: string;
+  event: string;
+  /** The message that it tells of. */
+  message_id?: string | null;
+  /** When it happened. */
+  at: string;
+  state: "waiting" | "sent" | "failed" | "dropped";
+  /** How often it was sent. */
+  attempts: number;
+  /** Of the last attempt. */
+  outcome?: string;
+}
+
 export interface Webhooks {
   webhooks: Webhook[];
 }
@@ -3132,7 +3132,7 @@ export interface Operations {
   /** List your reply threads with their titles: which are resolved, how many replies they have, when something happened there last, and what you follow or have muted. */
   list_thread_info: { args: ListThreadInfo; result: ThreadInfos };
   /** List your threads, most recently active first, each with its last message; `before` pages back in time. */
-  list_threads: { args: ListThreads; result: Threads };
+  list_threads: { args: ListThreads; result: ThreadList };
   /** Tell who has how many stored tokens; the tokens themselves are not kept. */
   list_tokens: { args: ListTokens; result: TokenCounts };
   /** List the latest turns, newest first: of everybody for an owner, else your own. `before` pages back in time. */
@@ -3140,7 +3140,7 @@ export interface Operations {
   /** List the webhooks that events are sent to, and what waits for them. */
   list_webhooks: { args: ListWebhooks; result: Webhooks };
   /** Write what came of a message as a case for `hubbub test`. All of it must be over. For owners. */
-  make_case: { args: MakeCase; result: Case };
+  make_case: { args: MakeCase; result: CaseYaml };
   /** Mark a thread as read up to a position (tseq); what is read further already stays so. */
   mark_read: { args: MarkRead; result: Done };
   /** Mark a thread as unread from a position (tseq) on, and as read up to there. */
@@ -3230,7 +3230,7 @@ export interface Operations {
   /** Take back your vote in a poll while it is open. */
   retract_vote: { args: PollOf; result: Voted };
   /** Send a failed or dropped event to its webhook again. */
-  retry_webhook: { args: RetryWebhook; result: Delivery };
+  retry_webhook: { args: RetryWebhook; result: WebhookDelivery };
   /** Make all stored tokens of a participant invalid and close its sockets. */
   revoke_tokens: { args: TokenFor; result: Done };
   /** Make an earlier version of an agent hold again. */

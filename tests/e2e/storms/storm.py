@@ -18,7 +18,13 @@ from hubbub.protocol.admin import NetworkStatus
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import InteractionPage, InteractionWake, Receipts
-from hubbub.testing.model_server import Answer, Call, ModelServer, Rule, Script
+from hubbub.testing.model_server import (
+    ModelServer,
+    Script,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptRule,
+)
 from tests.e2e.support.config_network import Network, run_here
 from tests.unit.configs.people import Person
 
@@ -63,18 +69,22 @@ def model_agents(names: Sequence[str], tools: Sequence[str]) -> Agents:
     }
 
 
-def does(tool: str, **arguments: JsonValue) -> Answer:
+def does(tool: str, **arguments: JsonValue) -> ScriptedAnswer:
     """An answer of a model that calls one tool, and is done with that."""
-    done = Call(tool="finish", arguments={"reason": "done"})
-    return Answer(calls=[Call(tool=tool, arguments=arguments), done])
+    done = ScriptedCall(tool="finish", arguments={"reason": "done"})
+    return ScriptedAnswer(calls=[ScriptedCall(tool=tool, arguments=arguments), done])
 
 
-def scripted(*rules: Rule, people: bool = True) -> Script:
+def scripted(*rules: ScriptRule, people: bool = True) -> Script:
     """A model that plays the rules, and answers people who ask whether it is there."""
     person = {"incoming": "are you there", "sender": "^(ann|ben)$"}
     here = does("send_text_message", to="{{ sender }}", text="I am here, {{ sender }}")
-    rest = Rule(answer=Answer(calls=[Call(tool="finish", arguments={"reason": "nothing to do"})]))
-    answers = [Rule.model_validate({"when": person, "answer": here})] if people else []
+    rest = ScriptRule(
+        answer=ScriptedAnswer(
+            calls=[ScriptedCall(tool="finish", arguments={"reason": "nothing to do"})]
+        )
+    )
+    answers = [ScriptRule.model_validate({"when": person, "answer": here})] if people else []
     return Script(rules=[*answers, *rules, rest])
 
 

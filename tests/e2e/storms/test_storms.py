@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.protocol.control import Breakers
 from hubbub.protocol.messages import Message
-from hubbub.testing.model_server import Answer, Rule
+from hubbub.testing.model_server import ScriptedAnswer, ScriptRule
 from tests.e2e.storms.cast import WORM
 from tests.e2e.storms.storm import (
     CAST,
@@ -27,8 +27,8 @@ from tests.unit.configs.people import Person
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.behaviour("H-110")]
 
 
-def rule(answer: Answer, **when: str) -> Rule:
-    return Rule.model_validate({"when": when, "answer": answer})
+def rule(answer: ScriptedAnswer, **when: str) -> ScriptRule:
+    return ScriptRule.model_validate({"when": when, "answer": answer})
 
 
 async def served(ann: Person, agent: str, channel: str | None) -> None:

@@ -19,7 +19,7 @@ from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.operation import Calling
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
-from hubbub.testing.model_server import Answer, Breakdown, ModelServer, Refusal, Script
+from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Script, ScriptedAnswer
 from tests.interaction.mods.workplace import DESK, refused, workplace
 from tests.interaction.peers import Peer
 from tests.interaction.stop_rig import HandClock
@@ -215,7 +215,9 @@ def playing(*answers: Any) -> ModelServer:
 @pytest.mark.behaviour("M-189")
 async def test_a_model_sums_threads_up_and_the_same_text_is_paid_for_once(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
-    async with playing(Answer(text="They  spoke\nof ships."), Answer(text="More.")) as server:
+    async with playing(
+        ScriptedAnswer(text="They  spoke\nof ships."), ScriptedAnswer(text="More.")
+    ) as server:
         named: Any = {"model": "small", "models": {"small": model(server)}, "store": store}
         async with digests(who=("ann", "bob", "bot"), **named) as (_, ann, bob, bot):
             await bob.say(DESK, LONG)
@@ -236,7 +238,7 @@ async def test_a_model_sums_threads_up_and_the_same_text_is_paid_for_once(tmp_pa
 @pytest.mark.behaviour("M-190")
 async def test_messages_are_data_to_the_model_and_the_last_ones_that_fit() -> None:
     async with (
-        playing(Answer(text="ok")) as server,
+        playing(ScriptedAnswer(text="ok")) as server,
         digests(model=model(server), characters=1000) as (_, ann, bob),
     ):
         await bob.say(DESK, "the first " * 50)
@@ -257,7 +259,7 @@ async def test_messages_are_data_to_the_model_and_the_last_ones_that_fit() -> No
 async def test_a_model_that_fails_or_is_silent_leaves_the_digest_with_a_note() -> None:
     failing = (Refusal(status=500), Refusal(status=401), Breakdown(breakdown="reset"))
     for answers, timeout, says in (
-        ((*failing, Answer(text="  ")), 60, "1 without a summary: the model"),
+        ((*failing, ScriptedAnswer(text="  ")), 60, "1 without a summary: the model"),
         ((Breakdown(breakdown="hang"),), 0.05, "took longer than 0.05 s"),
     ):
         async with (
@@ -276,7 +278,7 @@ async def test_a_model_that_fails_or_is_silent_leaves_the_digest_with_a_note() -
 @pytest.mark.behaviour("M-190")
 async def test_a_disk_that_refuses_costs_the_summary_and_not_the_digest() -> None:
     moody = MoodyStore()
-    answers = Answer(text="first", hold="model"), Answer(text="again")
+    answers = ScriptedAnswer(text="first", hold="model"), ScriptedAnswer(text="again")
     async with (
         playing(*answers) as server,
         digests(store=moody, model=model(server)) as (network, ann, bob),
@@ -299,7 +301,7 @@ async def test_a_day_has_so_many_requests_and_a_restart_does_not_give_them_back(
     tmp_path: Path,
 ) -> None:
     store, clock = f"sqlite:{tmp_path / 'x.db'}", HandClock()
-    async with playing(Answer(text="one"), Answer(text="next day")) as server:
+    async with playing(ScriptedAnswer(text="one"), ScriptedAnswer(text="next day")) as server:
         given: Any = {"store": store, "clock": clock, "model": model(server), "daily": 1}
         for start in range(2):
             async with digests(**given) as (_, ann, bob):
@@ -319,7 +321,7 @@ async def test_the_yaml_names_the_model_and_another_may_be_set_while_the_network
         async with digests(model="small"):
             pass
     async with (
-        playing(Answer(text="by the second")) as server,
+        playing(ScriptedAnswer(text="by the second")) as server,
         digests(models={"small": model(server)}) as (network, ann, bob),
     ):
         await bob.say(DESK, LONG)

@@ -13,7 +13,7 @@ from hubbub.mods.api import PASS, Mod, Reject
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
-from hubbub.protocol.messages import Draft, Timer
+from hubbub.protocol.messages import Draft, TimerMark
 from tests.interaction.mods.files_rig import files_mod
 from tests.interaction.mods.workplace import DESK, post, refused, refusing, workplace
 from tests.interaction.peers import Peer, soon
@@ -148,8 +148,8 @@ async def test_rules_hold_where_and_for_whom_they_say() -> None:
         # A reminder is judged as what its owner says.
         draft = Draft("hub", "system", "broadcast", "broadcast", "gosh")
         assert own.on_message(draft) is PASS
-        assert own.on_message(draft.replace(purpose=Timer("ann"))) is PASS
-        assert isinstance(own.on_message(draft.replace(purpose=Timer("bot"))), Reject)
+        assert own.on_message(draft.replace(purpose=TimerMark("ann"))) is PASS
+        assert isinstance(own.on_message(draft.replace(purpose=TimerMark("bot"))), Reject)
     async with workplace([mod()], auth="tokens") as (network,):
         owns = network.hub.services.mods.pipeline.mods[0].host.owns
         assert [owns(who) for who in ("olga", "ann", "nobody")] == [True, False, False]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hubbub.agents.inbox import KEPT_MESSAGES, Inbox
 from hubbub.agents.prompt.render import ConversationTemplate, select_history
-from hubbub.config.models import History
+from hubbub.config.models import HistoryConfig
 from hubbub.protocol.messages import Amendment, Message
 from tests.unit.agents.builders import ME, event, message, pending, plan, ready
 
@@ -101,7 +101,7 @@ def test_a_prompt_marks_what_was_edited_and_deleted() -> None:
         message(5, content="go"),
     )
     turn = plan(message(5, content="go"))
-    views = select_history(inbox.threads, turn, ME, History())
+    views = select_history(inbox.threads, turn, ME, HistoryConfig())
     prompt = ConversationTemplate.shipped().render(views, "direct_alice", turn.shown)
     first, second = [line for line in prompt.splitlines() if "<message " in line]
     assert 'edited="true"' in first

@@ -17,13 +17,16 @@ from hubbub.errors import ModelError, ToolsRefused
 from hubbub.protocol.turns import Step
 from hubbub.testing import model_script as script
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Call, ModelServer, Refusal, Script
+from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedCall
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
 QUESTION = CompletionRequest([{"role": "user", "content": "1 + 2?"}], (ADD,))
-CALLING = script.Answer(
+CALLING = script.ScriptedAnswer(
     text="Let me see, please.",
-    calls=[Call(tool="add", arguments={"a": 1, "b": 23}), Call(tool="finish", arguments="{}")],
+    calls=[
+        ScriptedCall(tool="add", arguments={"a": 1, "b": 23}),
+        ScriptedCall(tool="finish", arguments="{}"),
+    ],
 )
 
 
@@ -75,7 +78,7 @@ async def test_a_request_that_was_repeated_is_noted_and_without_tools_nothing_is
         assert answer.notes == ("the request failed for now and was repeated (1 times)",)
     for stream in [False, True]:
         words = CompletionRequest(QUESTION.messages)
-        _, _, server = await asked(script.Answer(text="3"), question=words, stream=stream)
+        _, _, server = await asked(script.ScriptedAnswer(text="3"), question=words, stream=stream)
         assert not {"tools", "tool_choice"} & server.requests[0].raw.keys()
 
 

@@ -17,15 +17,25 @@ from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError
 from hubbub.testing import model_server as script
 from hubbub.testing.model_script import AnyAnswer
-from hubbub.testing.model_server import Breakdown, Call, ModelServer, Refusal, Script, Usage
+from hubbub.testing.model_server import (
+    Breakdown,
+    ModelServer,
+    Refusal,
+    Script,
+    ScriptedCall,
+    ScriptedUsage,
+)
 
 ADD = ToolSpec("add", "Add numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 QUESTION = CompletionRequest(
     [{"role": "system", "content": "be brief"}, {"role": "user", "content": "1 + 2?"}], (ADD,)
 )
-CALLING = script.Answer(
-    calls=[Call(tool="add", arguments={"a": 1}), Call(tool="add", arguments={"a": 2})],
-    usage=Usage(prompt_tokens=11, completion_tokens=7),
+CALLING = script.ScriptedAnswer(
+    calls=[
+        ScriptedCall(tool="add", arguments={"a": 1}),
+        ScriptedCall(tool="add", arguments={"a": 2}),
+    ],
+    usage=ScriptedUsage(prompt_tokens=11, completion_tokens=7),
 )
 
 AT_ONCE = Backoff(first_s=0, most_s=0)
@@ -84,7 +94,7 @@ class TestBothWays:
     ) -> None:
         price = {"input": 0.25, "output": 2.00}
         uncounted = CALLING.model_copy(
-            update={"usage": Usage(prompt_tokens=0, completion_tokens=0)}
+            update={"usage": ScriptedUsage(prompt_tokens=0, completion_tokens=0)}
         )
         model = await asking(CALLING, uncounted, stream=stream, price=price)
         assert (await model.answer()).cost_usd == pytest.approx(11 * 0.25e-6 + 7 * 2e-6)
@@ -95,7 +105,9 @@ class TestBothWays:
     async def test_the_request_is_what_the_endpoint_needs_and_its_answer_comes_as_it_is(
         self, asking: Ask, stream: bool
     ) -> None:
-        cut = script.Answer(calls=[Call(tool="add", arguments='{"a": ')], finish_reason="length")
+        cut = script.ScriptedAnswer(
+            calls=[ScriptedCall(tool="add", arguments='{"a": ')], finish_reason="length"
+        )
         model = await asking(
             cut, stream=stream, temperature=0.5, max_output_tokens=99, tool_choice="auto"
         )

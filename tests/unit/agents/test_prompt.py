@@ -21,7 +21,7 @@ from hubbub.agents.prompt.render import (
     attachments,
 )
 from hubbub.agents.turn import driver
-from hubbub.config.models import History
+from hubbub.config.models import HistoryConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.messages import Attachment, Message, RequestMark
 from hubbub.testing.model_request import parse_request
@@ -34,13 +34,13 @@ SHIPPED = ConversationTemplate.shipped()
 def rendered(
     known: list[Message],
     incoming: list[Message],
-    rules: History | None = None,
+    rules: HistoryConfig | None = None,
     template: ConversationTemplate = SHIPPED,
 ) -> str:
     inbox = Inbox(ME)
     inbox.note(*known, *incoming)
     shown = plan(*incoming)
-    return ConversationPrompt.of(template, inbox.threads, shown, ME, rules or History()).text
+    return ConversationPrompt.of(template, inbox.threads, shown, ME, rules or HistoryConfig()).text
 
 
 def conversation(text: str) -> ElementTree.Element:
@@ -129,12 +129,12 @@ def test_yaml_chooses_messages_threads_types_and_senders() -> None:
         message(5, content="two"),
     ]  # fmt: skip
     incoming = [message(6)]
-    root = conversation(rendered(known, incoming, History(messages=1, threads=2)))
+    root = conversation(rendered(known, incoming, HistoryConfig(messages=1, threads=2)))
     assert [t.get("id") for t in root.iter("thread")] == ["direct_alice", "channel_desk"]
     assert shown(root, "direct_alice") == ["two"]
-    root = conversation(rendered(known, incoming, History(types=["channel"])))
+    root = conversation(rendered(known, incoming, HistoryConfig(types=["channel"])))
     assert [t.get("id") for t in root.iter("thread")] == ["channel_desk"]
-    root = conversation(rendered(known, incoming, History(hide_senders=["noisy"])))
+    root = conversation(rendered(known, incoming, HistoryConfig(hide_senders=["noisy"])))
     assert shown(root, "channel_desk") == ["desk"]
 
 
@@ -210,9 +210,9 @@ def test_a_template_that_remembers_blocks_renders_what_a_new_one_would(
         said = message(seq, sender, content=f"text {seq}")
         inbox.note(said)
         if wakes:
-            arguments = (inbox.threads, plan(said), ME, History())
+            arguments = (inbox.threads, plan(said), ME, HistoryConfig())
             fresh = ConversationPrompt.of(ConversationTemplate.shipped(), *arguments).text
-            arguments = (inbox.threads, plan(said), ME, History())
+            arguments = (inbox.threads, plan(said), ME, HistoryConfig())
             assert ConversationPrompt.of(template, *arguments).text == fresh
 
 

@@ -27,7 +27,7 @@ from hubbub.protocol.frames import (
     Result,
 )
 from hubbub.protocol.messages import Model, OperationInfo
-from hubbub.protocol.spending import Left, Reservation
+from hubbub.protocol.spending import RemainingBudget, Reservation
 from hubbub.protocol.wire import Outlet
 from tests.interaction.peers import soon
 from tests.unit.agents.builders import ME, ready
@@ -41,7 +41,7 @@ OPERATION = OperationInfo(
 )
 TURN = "bot-m1"
 frames: TypeAdapter[ClientFrame] = TypeAdapter(ClientFrame)
-LOW = Left(limit="tokens", whose="interaction", used=95, of=100)
+LOW = RemainingBudget(limit="tokens", whose="interaction", used=95, of=100)
 
 
 class Bank:
@@ -74,7 +74,7 @@ class Bank:
             self._outlet.write(frame.model_dump_json().encode())
 
     async def give(
-        self, *, low: tuple[Left, ...] = (), limited: bool = True
+        self, *, low: tuple[RemainingBudget, ...] = (), limited: bool = True
     ) -> dict[str, JsonValue]:
         """Answer the next call with a reservation; what it asked for."""
         async with soon():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hubbub.agents.turn.reservations import reminder
-from hubbub.protocol.spending import Left, LimitName, Whose
+from hubbub.protocol.spending import LimitName, RemainingBudget, Whose
 
 
-def left(limit: LimitName, used: float, of: float, whose: Whose = "interaction") -> Left:
-    return Left(limit=limit, whose=whose, used=used, of=of)
+def left(limit: LimitName, used: float, of: float, whose: Whose = "interaction") -> RemainingBudget:
+    return RemainingBudget(limit=limit, whose=whose, used=used, of=of)
 
 
 @pytest.mark.behaviour("H-62")

@@ -14,15 +14,15 @@ from hubbub.app.doctor import Diagnosis, Symptom, diagnose, diagnose_log, probe_
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError
 from hubbub.network.store import add_token_offline, open_store
-from hubbub.testing.model_script import Answer, Call, Refusal, Script, load_script
+from hubbub.testing.model_script import Refusal, Script, ScriptedAnswer, ScriptedCall, load_script
 from hubbub.testing.model_server import ModelServer
 from hubbub.testing.store_rows import direct, opened
 from tests.doc_pages import example
 from tests.unit.conftest import Write
 
 NETWORK = "network: {auth: open, listen: '127.0.0.1:0', store: 'sqlite:x.db'}\n"
-CALLING = Answer(calls=[Call(tool="finish", arguments={"reason": "asked to"})])
-TALKING = Answer(text="Certainly!", ignore_tool_choice=True)
+CALLING = ScriptedAnswer(calls=[ScriptedCall(tool="finish", arguments={"reason": "asked to"})])
+TALKING = ScriptedAnswer(text="Certainly!", ignore_tool_choice=True)
 
 
 def finding(found: Diagnosis, what: str) -> Symptom:

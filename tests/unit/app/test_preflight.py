@@ -21,7 +21,7 @@ from hubbub.app.preflight import (
     load_valid,
 )
 from hubbub.config.problems import ConfigProblems
-from hubbub.config.units import Address
+from hubbub.config.units import ListenAddress
 from hubbub.errors import ConfigError, UserError
 from tests.unit.conftest import Loading, Write
 
@@ -47,13 +47,13 @@ def test_a_port_is_tried_and_left_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
         with pytest.raises(UserError) as caught:
-            check_port(Address("127.0.0.1", port))
+            check_port(ListenAddress("127.0.0.1", port))
     assert f"127.0.0.1:{port} is in use" in str(caught.value)
     assert f"--listen 127.0.0.1:{port + 1}" in str(caught.value)
     for _ in range(2):
-        check_port(Address("127.0.0.1", port))
+        check_port(ListenAddress("127.0.0.1", port))
     with pytest.raises(UserError, match=r"cannot listen on 192\.0\.2\.1:4820"):
-        check_port(Address("192.0.2.1", 4820))
+        check_port(ListenAddress("192.0.2.1", 4820))
 
 
 def test_mods_are_known_listed_once_and_have_settings_of_theirs(

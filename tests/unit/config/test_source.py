@@ -9,13 +9,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.config.source import Document, parse
+from hubbub.config.source import YamlDocument, parse
 from hubbub.errors import ConfigError
 from tests.examples import examples
 from tests.unit.conftest import Write
 
 
-def messages(document: Document) -> list[str]:
+def messages(document: YamlDocument) -> list[str]:
     return [str(problem) for problem in document.problems]
 
 
@@ -162,12 +162,12 @@ def test_any_text_gives_a_document_or_a_config_error(
 ) -> None:
     path = tmp_path_factory.mktemp("yaml") / "a.yaml"
     path.write_text(text, encoding="utf-8")
-    outcome: Document | ConfigError
+    outcome: YamlDocument | ConfigError
     try:
         outcome = parse(path, {})
     except ConfigError as error:
         outcome = error
-    if isinstance(outcome, Document):
+    if isinstance(outcome, YamlDocument):
         assert () in outcome.places
     else:
         assert "\n" not in str(outcome)

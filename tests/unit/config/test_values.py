@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hubbub.config.models import Price
 from hubbub.config.source import MissingVariable, expand, refers
-from hubbub.config.units import Address, Size, Span, parse_address
+from hubbub.config.units import ListenAddress, Size, Span, parse_address
 from tests.unit.config.conftest import Loading
 
 
@@ -30,7 +30,7 @@ class TestAddress:
             ("127.0.0.1.example:80", "127.0.0.1.example", 80, False),
         ):
             address = parse_address(text)
-            assert (address, address.loopback) == (Address(host, port), loopback)
+            assert (address, address.loopback) == (ListenAddress(host, port), loopback)
             assert str(address) == text
 
     def test_what_is_none_is_refused_with_an_example(self) -> None:
@@ -58,7 +58,7 @@ class TestAddress:
     def test_every_ip_address_survives_the_way_to_text_and_back(
         self, host: object, port: int
     ) -> None:
-        address = Address(str(host), port)
+        address = ListenAddress(str(host), port)
         assert parse_address(str(address)) == address
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hubbub.network.services.receipts import Answer, answer_to
+from hubbub.network.services.receipts import WakeAnswer, answer_to
 from hubbub.network.stored import StoredTurn
 from hubbub.protocol.turns import (
     Outcome,
@@ -48,35 +48,37 @@ def called(n: int, name: str, *, result: str | None = "ok", error: str | None = 
 
 
 def test_what_woke_a_turn_stands_in_its_first_prompt() -> None:
-    assert answer_to(4, turn()) == Answer(1, None, None)
-    assert answer_to(4, turn(sent=(9,))) == Answer(1, "answered", None)
-    assert answer_to(4, turn(sent=(9,), end="finished")) == Answer(1, "answered", "finished")
+    assert answer_to(4, turn()) == WakeAnswer(1, None, None)
+    assert answer_to(4, turn(sent=(9,))) == WakeAnswer(1, "answered", None)
+    assert answer_to(4, turn(sent=(9,), end="finished")) == WakeAnswer(1, "answered", "finished")
 
 
 def test_a_turn_that_ends_without_a_word_was_silent() -> None:
-    assert answer_to(4, turn(Step(n=1), end="max_steps")) == Answer(1, "silent", "max_steps")
+    assert answer_to(4, turn(Step(n=1), end="max_steps")) == WakeAnswer(1, "silent", "max_steps")
 
 
 def test_a_message_that_was_let_in_is_answered_by_what_is_said_after_it() -> None:
     steps = (Step(n=1), steered(2, 6, 7), Step(n=3))
-    assert answer_to(6, turn(*steps, sent=(5,))) == Answer(2, None, None)
-    assert answer_to(6, turn(*steps, sent=(5,), end="finished")) == Answer(2, "silent", "finished")
-    assert answer_to(7, turn(*steps, sent=(5, 8))) == Answer(2, "answered", None)
+    assert answer_to(6, turn(*steps, sent=(5,))) == WakeAnswer(2, None, None)
+    assert answer_to(6, turn(*steps, sent=(5,), end="finished")) == WakeAnswer(
+        2, "silent", "finished"
+    )
+    assert answer_to(7, turn(*steps, sent=(5, 8))) == WakeAnswer(2, "answered", None)
 
 
 def test_a_message_that_no_prompt_has_shown_yet_has_no_answer() -> None:
-    assert answer_to(6, turn(Step(n=1), sent=(9,))) == Answer()
+    assert answer_to(6, turn(Step(n=1), sent=(9,))) == WakeAnswer()
     ended = turn(Step(n=1), sent=(9,), end="cancelled")
-    assert answer_to(6, ended) == Answer(None, None, "cancelled")
+    assert answer_to(6, ended) == WakeAnswer(None, None, "cancelled")
 
 
 def test_declining_is_more_than_an_answer() -> None:
     done = turn(Step(n=1), called(2, "decline"), sent=(5,), end="finished")
-    assert answer_to(4, done) == Answer(1, "declined", "finished")
+    assert answer_to(4, done) == WakeAnswer(1, "declined", "finished")
     failed = turn(called(1, "decline", error="invalid_arguments"), end="finished")
-    assert answer_to(4, failed) == Answer(1, "silent", "finished")
+    assert answer_to(4, failed) == WakeAnswer(1, "silent", "finished")
     undone = turn(called(1, "decline", result=None))
-    assert answer_to(4, undone) == Answer(1, None, None)
+    assert answer_to(4, undone) == WakeAnswer(1, None, None)
 
 
 def test_declining_something_earlier_is_not_declining_what_came_later() -> None:

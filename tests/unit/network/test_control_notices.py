@@ -6,9 +6,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub.config.models import Budgets, LoopLimitConfig
-from hubbub.network.services.budgets.account import BudgetAccount, Cost, Limits
+from hubbub.network.services.budgets.account import BudgetAccount, BudgetLimits, Cost
 from hubbub.network.services.budgets.daily import Reached
-from hubbub.network.services.budgets.notices import Notice, Notices, reached_text
+from hubbub.network.services.budgets.notices import BudgetNotices, Notice, reached_text
 from hubbub.network.threads import Threads
 from hubbub.protocol.spending import LIMITS, LimitName, Whose
 
@@ -37,12 +37,12 @@ def test_every_limit_has_its_notice_where_it_stood_in_the_way(snapshot: Snapshot
     posted: list[Notice] = []
     threads = Threads()
     thread = threads.ensure("channel.dev")
-    notices = Notices(threads, posted.append, LoopLimitConfig())
+    notices = BudgetNotices(threads, posted.append, LoopLimitConfig())
     budgets = Budgets(
         hops=8, wakes=64, fan_out=4, agents=3, wall_clock=30.0, tokens=12_345, usd=0.123456
     )
     for person in (True, False):
-        limits = Limits.of(budgets, halved=not person)
+        limits = BudgetLimits.of(budgets, halved=not person)
         ledger = BudgetAccount(7, "ann", thread.no, 1000.0, limits, person=person)
         ledger.spend(Cost(1000, 234, 0.04321))
         for limit in LIMITS:

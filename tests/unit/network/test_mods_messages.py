@@ -17,12 +17,12 @@ from hubbub.protocol.messages import (
     Amendment,
     Attachment,
     Draft,
-    History,
     Message,
     Purpose,
     Quote,
     RequestMark,
-    Timer,
+    TimerMark,
+    TranscriptMark,
 )
 
 pytestmark = pytest.mark.behaviour("M-68")
@@ -68,8 +68,8 @@ PURPOSES = [
     None,
     RequestMark(id="m1", kind="task", deadline=datetime(2027, 1, 1, tzinfo=UTC)),
     EDITS,
-    Timer("ann"),
-    History("2020-01-01T00:00:00.000Z", EDITS, "ann"),
+    TimerMark("ann"),
+    TranscriptMark("2020-01-01T00:00:00.000Z", EDITS, "ann"),
 ]
 
 

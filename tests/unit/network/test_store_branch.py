@@ -36,7 +36,7 @@ from hubbub.network.records import (
     TurnEnded,
 )
 from hubbub.network.store.branch import BranchStore
-from hubbub.network.store.place import Place
+from hubbub.network.store.location import SqliteLocation
 from hubbub.network.store.sqlite import SqliteStore
 from hubbub.network.stored import StoredChannel, StoredMember, StoreState
 from hubbub.testing.store_rows import named_first, opened
@@ -143,7 +143,7 @@ async def test_a_branch_is_read_as_a_log_that_ended_there_and_goes_on_by_itself(
     tmp_path: Path, tail: int, large: bool
 ) -> None:
     text = "y" * 100_000 if large else "x"
-    base, batches = Place(tmp_path / "base.db"), history(Random(tail), text)
+    base, batches = SqliteLocation(tmp_path / "base.db"), history(Random(tail), text)
     origin = SqliteStore(base, tail=tail)
 
     async def same(store: Store, head: int) -> object:
@@ -153,7 +153,10 @@ async def test_a_branch_is_read_as_a_log_that_ended_there_and_goes_on_by_itself(
         await appended(origin, batches)
         before = await same(origin, LENGTH)
         for at in (1, 9, LENGTH):
-            branch, shorter = BranchStore(base, at), SqliteStore(Place(tmp_path / f"{at}.db"))
+            branch, shorter = (
+                BranchStore(base, at),
+                SqliteStore(SqliteLocation(tmp_path / f"{at}.db")),
+            )
             async with opened(shorter):
                 await appended(shorter, batches[:at])
             async with opened(shorter) as then, opened(branch) as now:
@@ -172,14 +175,14 @@ async def test_a_branch_is_read_as_a_log_that_ended_there_and_goes_on_by_itself(
         with pytest.raises(UserError, match="has no message m25"):
             await BranchStore(base, LENGTH + 1).open()
     with pytest.raises(UserError, match="is not there"):
-        await BranchStore(Place(tmp_path / "none.db"), 1).open()
+        await BranchStore(SqliteLocation(tmp_path / "none.db"), 1).open()
 
 
 @pytest.mark.behaviour("Q-13")
 async def test_a_branch_has_the_turns_that_were_over_and_goes_on_with_its_message_alone(
     tmp_path: Path,
 ) -> None:
-    base, batches = Place(tmp_path / "base.db"), history(Random(1), "x")
+    base, batches = SqliteLocation(tmp_path / "base.db"), history(Random(1), "x")
     woken = {batch.messages[0].seq: str(batch.messages[0].recipient) for batch in batches}
     origin, at = SqliteStore(base), 9
     times = {3: (4, 5), 7: (8, 60), 9: (30, 40)}  # of the turn of each: when it began and ended

@@ -13,7 +13,7 @@ from hubbub.errors import StoreUnavailable, UserError
 from hubbub.network.store import SqliteStore
 from hubbub.network.store.connection import connect, explained
 from hubbub.network.store.database import snapshot, transaction
-from hubbub.network.store.place import Place, parse_url
+from hubbub.network.store.location import SqliteLocation, parse_url
 from hubbub.testing.store_rows import direct, seqs
 
 
@@ -21,7 +21,7 @@ async def test_work_runs_in_the_thread_of_its_connection_until_that_is_closed() 
     def work(db: sqlite3.Connection, a: str, *, b: str) -> tuple[str, int]:
         return a + b, threading.get_ident()
 
-    connection = await connect(Place(None))
+    connection = await connect(SqliteLocation(None))
     text, first = await connection.run(work, "x", b="y")
     _, second = await connection.run(work, "x", b="y")
     assert text == "xy"
@@ -36,10 +36,10 @@ async def test_work_runs_in_the_thread_of_its_connection_until_that_is_closed() 
 async def test_a_connection_that_cannot_be_opened_leaves_the_loop_in_peace(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     with pytest.raises(sqlite3.OperationalError, match="unable to open"):
-        await connect(Place(tmp_path / "nowhere" / "x.db"))
+        await connect(SqliteLocation(tmp_path / "nowhere" / "x.db"))
     (tmp_path / "x.db").write_bytes(b"dear diary\n" * 500)
     with pytest.raises(sqlite3.DatabaseError, match="not a database"):
-        await connect(Place(tmp_path / "x.db"), "user_version = 1")
+        await connect(SqliteLocation(tmp_path / "x.db"), "user_version = 1")
     for thread in set(threading.enumerate()) - before:
         thread.join(5)
         assert not thread.is_alive()
@@ -130,11 +130,14 @@ async def test_the_pragmas_of_the_writing_connection_make_commits_durable(tmp_pa
 
 
 def test_a_refusal_of_the_disk_is_said_with_the_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError) as refused, explained(Place(Path("net.db"))):
+    with pytest.raises(UserError) as refused, explained(SqliteLocation(Path("net.db"))):
         raise StoreUnavailable("the store is closed")
     assert str(refused.value) == "net.db cannot be used as a store: the store is closed"
     said = r"x\.db cannot be written: the disk is full; make room, then start again"
     with closing(sqlite3.connect(tmp_path / "x.db")) as db:
         db.execute("PRAGMA max_page_count = 1")
-        with pytest.raises(StoreUnavailable, match=said), explained(Place(tmp_path / "x.db")):
+        with (
+            pytest.raises(StoreUnavailable, match=said),
+            explained(SqliteLocation(tmp_path / "x.db")),
+        ):
             db.execute("CREATE TABLE t (x)")

@@ -13,9 +13,9 @@ from hubbub.network.wakes import (
     SENTENCES,
     Decision,
     Facts,
-    Place,
     Reason,
-    Rule,
+    WakeContext,
+    WakeRule,
     Whom,
     decide,
     decide_amendment,
@@ -250,11 +250,11 @@ def test_every_reason_has_a_sentence_and_a_message_without_a_decision_a_reason()
         assert found is reason
 
 
-PLACES: dict[Place, tuple[MessageType, bool]] = {
-    Place.DIRECT: ("direct", False),
-    Place.CHANNEL: ("channel", False),
-    Place.REPLIES: ("channel", True),
-    Place.BROADCAST: ("broadcast", False),
+PLACES: dict[WakeContext, tuple[MessageType, bool]] = {
+    WakeContext.DIRECT: ("direct", False),
+    WakeContext.CHANNEL: ("channel", False),
+    WakeContext.REPLIES: ("channel", True),
+    WakeContext.BROADCAST: ("broadcast", False),
 }
 """Of the messages that are decided about by where they stand: their type, and if they reply."""
 
@@ -267,7 +267,7 @@ WOKEN = {
 """Whom a message wakes that is for `guide` and mentions `calc`, where `scribe` spoke last."""
 
 
-def said(rule: Rule, *mentions: str) -> Facts:
+def said(rule: WakeRule, *mentions: str) -> Facts:
     type, replies = PLACES[rule.place]
     return Facts(
         type=type,
@@ -301,14 +301,14 @@ def test_a_row_of_the_table_is_what_the_hub_decides() -> None:
 def test_the_table_has_one_rule_for_each_case() -> None:
     cases = [(rule.place, rule.by_person, rule.policy) for rule in RULES]
     assert len(set(cases)) == len(cases)
-    assert {rule.place for rule in RULES} == set(Place)
-    (result,) = (rule for rule in RULES if rule.place is Place.RESULT)
+    assert {rule.place for rule in RULES} == set(WakeContext)
+    (result,) = (rule for rule in RULES if rule.place is WakeContext.RESULT)
     assert (result.whom, result.by_person) == (Whom.ASKER, None)
     for kind in ("agent", "system"):
         found = decide_result(["calc", "bob"], "calc", kind, AGENTS)
         woken = [each for each in found if each.reply]
         assert woken == [Decision("calc", Reason.RESULT, result.reply)], "who asked, nobody else"
-    (notice,) = (rule for rule in RULES if rule.place is Place.NOTICE)
+    (notice,) = (rule for rule in RULES if rule.place is WakeContext.NOTICE)
     assert (notice.whom, notice.reply) == (Whom.NOBODY, None)
     for type in ("direct", "channel", "broadcast"):
         said = Facts(type, "system", AGENTS, ("calc",), EVERYBODY, ("scribe",))

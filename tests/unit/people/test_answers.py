@@ -17,7 +17,7 @@ from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.control import Approvals
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Message
-from hubbub.protocol.operations import SendResult, Threads
+from hubbub.protocol.operations import SendResult, ThreadList
 from hubbub.protocol.turns import Outcome, TurnEnd, TurnStart
 from hubbub.testing.network import LocalNetwork
 from tests.unit.cli.conftest import settled
@@ -110,7 +110,7 @@ async def test_all_that_the_turn_says_is_an_answer_and_its_end_is_the_end() -> N
         await here.waits(answers, work())
         assert here.heard == ["bot writes let", "let me see", "4"]
         assert (answers.reason, answers.receipts["bot"].outcome) == ("", "finished")
-        threads = Threads.model_validate(await here.ann.call("list_threads")).threads
+        threads = ThreadList.model_validate(await here.ann.call("list_threads")).threads
         assert [t.read for t in threads if t.id == "dm.ann.bot"] == [3], "it has been read"
 
 

@@ -15,11 +15,11 @@ from hubbub.protocol.messages import (
     Amendment,
     Attachment,
     Draft,
-    History,
     Quote,
     RequestMark,
     SenderKind,
-    Timer,
+    TimerMark,
+    TranscriptMark,
 )
 
 __all__ = ["drafts", "hostile_text", "json_values", "participants", "thread_names"]
@@ -109,8 +109,8 @@ _PURPOSES = st.one_of(
         RequestMark, id=ids(), kind=st.sampled_from(["task", "result", "failed"]), outcome=ids()
     ),
     _AMENDMENTS,
-    st.builds(Timer, participants()),
-    st.builds(History, _SAID, st.none() | _AMENDMENTS, st.none() | participants()),
+    st.builds(TimerMark, participants()),
+    st.builds(TranscriptMark, _SAID, st.none() | _AMENDMENTS, st.none() | participants()),
 )
 _QUOTES = st.none() | st.builds(Quote, message_id=st.just("m7"), text=hostile_text())
 _ATTACHMENTS = st.lists(

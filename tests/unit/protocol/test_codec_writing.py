@@ -18,7 +18,7 @@ from hubbub.protocol.codec import (
     encode_wake,
 )
 from hubbub.protocol.frames import ErrorFrame, Event, Result, hub_frames
-from hubbub.protocol.messages import Draft, History, Message, Wake
+from hubbub.protocol.messages import Draft, Message, TranscriptMark, Wake
 from hubbub.protocol.operations import SendResult
 from tests.unit.protocol.drafts import drafts, hostile_text, json_values, participants
 
@@ -58,8 +58,8 @@ def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
         mode=draft.mode,
         amends=draft.amends,
         timer_of=draft.timer_of,
-        imported=isinstance(past, History),
-        sent_at=datetime.fromisoformat(past.sent_at if isinstance(past, History) else NOW),
+        imported=isinstance(past, TranscriptMark),
+        sent_at=datetime.fromisoformat(past.sent_at if isinstance(past, TranscriptMark) else NOW),
     )
 
 

@@ -11,13 +11,13 @@ from hubbub.errors import ConfigError
 from hubbub.testing.model_playbook import Playbook
 from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import (
-    Answer,
     Breakdown,
-    Call,
     Refusal,
-    Rule,
     Script,
+    ScriptedAnswer,
+    ScriptedCall,
     ScriptMistake,
+    ScriptRule,
     When,
     fill,
     load_script,
@@ -47,15 +47,19 @@ def test_a_script_file_has_rules_and_answers_of_every_kind(tmp_path: Path) -> No
     script = loaded(tmp_path, YAML)
     assert script.models == ["tiny", "large"]
     sums, others = script.rules
-    assert sums.answer == Answer(calls=[Call(tool="add", arguments={"a": "{{ a }}"})])
+    assert sums.answer == ScriptedAnswer(
+        calls=[ScriptedCall(tool="add", arguments={"a": "{{ a }}"})]
+    )
     assert others.answer == [
         Refusal(status=429, retry_after=1),
         Breakdown(breakdown="hang"),
-        Answer(text="hello", ignore_tool_choice=True),
+        ScriptedAnswer(text="hello", ignore_tool_choice=True),
     ]
-    assert script.answers == [Answer(calls=[Call(tool="finish", arguments='{"reason": ')])]
+    assert script.answers == [
+        ScriptedAnswer(calls=[ScriptedCall(tool="finish", arguments='{"reason": ')])
+    ]
     plain = loaded(tmp_path, '{"answers": [{"text": "hi"}]}', "script.json")
-    assert plain == Script(answers=[Answer(text="hi")])
+    assert plain == Script(answers=[ScriptedAnswer(text="hi")])
 
 
 def test_a_mistake_in_a_script_is_named_with_its_place(tmp_path: Path) -> None:
@@ -133,15 +137,15 @@ def tool(name: str) -> JsonValue:
 
 def says(playbook: Playbook, asked: ChatRequest) -> str | None:
     answer = playbook.choose(asked).answer
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ScriptedAnswer)
     return answer.text
 
 
-def rule(text: str, /, **conditions: object) -> Rule:
-    return Rule(when=When.model_validate(conditions), answer=Answer(text=text))
+def rule(text: str, /, **conditions: object) -> ScriptRule:
+    return ScriptRule(when=When.model_validate(conditions), answer=ScriptedAnswer(text=text))
 
 
-def playing(*rules: Rule) -> Playbook:
+def playing(*rules: ScriptRule) -> Playbook:
     return Playbook(Script(rules=list(rules)))
 
 
@@ -178,8 +182,8 @@ def test_the_nth_matching_request_is_counted_whichever_rule_answers_the_others()
 def test_text_where_a_call_is_required_must_be_meant() -> None:
     asked = request(tools=[tool("f")], tool_choice="required")
     with pytest.raises(ScriptMistake, match="ignore_tool_choice"):
-        Playbook(Script(answers=[Answer(text="no")])).choose(asked)
-    meant = Playbook(Script(answers=[Answer(text="no", ignore_tool_choice=True)]))
+        Playbook(Script(answers=[ScriptedAnswer(text="no")])).choose(asked)
+    meant = Playbook(Script(answers=[ScriptedAnswer(text="no", ignore_tool_choice=True)]))
     assert says(meant, asked) == "no"
-    calls = Playbook(Script(answers=[Answer(calls=[Call(tool="f")])]))
+    calls = Playbook(Script(answers=[ScriptedAnswer(calls=[ScriptedCall(tool="f")])]))
     assert calls.choose(asked).rule == "answers[0]"

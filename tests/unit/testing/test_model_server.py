@@ -26,13 +26,13 @@ from openai import (
 from hubbub.errors import ConfigError, UserError
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import (
-    Answer,
     Breakdown,
-    Call,
     ModelServer,
     Refusal,
     Script,
-    Usage,
+    ScriptedAnswer,
+    ScriptedCall,
+    ScriptedUsage,
     main,
 )
 
@@ -74,14 +74,14 @@ async def playing(
 
 
 async def test_a_stream_assembles_to_the_same_answer() -> None:
-    answer = Answer(
+    answer = ScriptedAnswer(
         text="Grüße, here you are",
-        calls=[Call(tool="add", arguments={"a": "ü" * 20}), Call(tool="add")],
+        calls=[ScriptedCall(tool="add", arguments={"a": "ü" * 20}), ScriptedCall(tool="add")],
         piece=3,
-        usage=Usage(prompt_tokens=1, completion_tokens=2),
+        usage=ScriptedUsage(prompt_tokens=1, completion_tokens=2),
     )
     text, arguments, reasons, total = "", {0: "", 1: ""}, [], 0
-    slow = Answer(text="abcd", piece=2, chunk_delay_s=0.001, delay_s=0.001)
+    slow = ScriptedAnswer(text="abcd", piece=2, chunk_delay_s=0.001, delay_s=0.001)
     async with playing(answer, slow) as (_, caller):
         stream = await caller.create(
             tools=TOOLS, stream=True, stream_options={"include_usage": True}
@@ -100,7 +100,7 @@ async def test_a_stream_assembles_to_the_same_answer() -> None:
 
 
 async def test_requests_are_recorded_with_what_they_said_and_when_they_came() -> None:
-    async with playing(Answer(text="a"), Answer(text="b")) as (server, caller):
+    async with playing(ScriptedAnswer(text="a"), ScriptedAnswer(text="b")) as (server, caller):
         await caller.create(temperature=0.5)
         await caller.create(model="n", tools=TOOLS)
         first, second = await server.received(2)
@@ -112,8 +112,8 @@ async def test_requests_are_recorded_with_what_they_said_and_when_they_came() ->
 
 
 async def test_a_held_answer_waits_until_it_is_released() -> None:
-    stream = Answer(text="abcdef", piece=2, hold="middle", hold_after=2)
-    held = [Answer(text="a", hold="gate"), Answer(text="b"), stream]
+    stream = ScriptedAnswer(text="abcdef", piece=2, hold="middle", hold_after=2)
+    held = [ScriptedAnswer(text="a", hold="gate"), ScriptedAnswer(text="b"), stream]
     async with playing(*held, Refusal(status=500, hold="refusal")) as (server, caller):
         first = asyncio.create_task(caller.ask())
         await server.held("gate")
@@ -147,7 +147,7 @@ async def test_a_request_without_an_answer_and_one_that_is_wrong_are_told_why() 
 
 
 async def test_a_wrong_key_is_refused_and_the_right_one_is_not() -> None:
-    async with playing(Answer(text="in"), api_key="secret") as (server, caller):
+    async with playing(ScriptedAnswer(text="in"), api_key="secret") as (server, caller):
         with pytest.raises(AuthenticationError):
             await caller.ask()
         right = Caller(caller.client.with_options(api_key="secret"))
@@ -157,7 +157,7 @@ async def test_a_wrong_key_is_refused_and_the_right_one_is_not() -> None:
 
 async def test_serving_forever_announces_the_address_and_ends_with_its_task() -> None:
     said: asyncio.Queue[str] = asyncio.Queue()
-    server = ModelServer(Script(answers=[Answer(text="hi")]))
+    server = ModelServer(Script(answers=[ScriptedAnswer(text="hi")]))
     serving = asyncio.create_task(server.serve_forever(said.put_nowait))
     announced = await said.get()
     assert server.base_url in announced
@@ -189,7 +189,7 @@ async def test_every_refusal_is_an_api_error_and_a_429_says_when_to_come_back() 
 
 async def test_a_hang_ends_with_the_clients_timeout_or_with_the_server() -> None:
     hang = Breakdown(breakdown="hang")
-    async with playing(hang, Answer(text="alive"), hang) as (server, caller):
+    async with playing(hang, ScriptedAnswer(text="alive"), hang) as (server, caller):
         with pytest.raises(APITimeoutError):
             await Caller(caller.client.with_options(timeout=0.05)).ask()
         assert await caller.ask() == "alive"
@@ -203,8 +203,9 @@ async def test_a_hang_ends_with_the_clients_timeout_or_with_the_server() -> None
 @pytest.mark.behaviour("A-13")
 async def test_what_breaks_off_never_passes_for_an_answer() -> None:
     broken: list[AnyAnswer] = [
-        Breakdown(breakdown="reset"), Answer(text="x" * 500, cut_after=0), Answer(text="alive"),
-        Answer(text="abcdef", piece=2, cut_after=2),
+        Breakdown(breakdown="reset"),
+        ScriptedAnswer(text="x" * 500, cut_after=0), ScriptedAnswer(text="alive"),
+        ScriptedAnswer(text="abcdef", piece=2, cut_after=2),
     ]  # fmt: skip
     async with playing(*broken) as (_, caller):
         for _ in range(2):
@@ -219,8 +220,8 @@ async def test_what_breaks_off_never_passes_for_an_answer() -> None:
 
 @pytest.mark.behaviour("A-13")
 async def test_unknown_tools_broken_arguments_and_a_wrong_type_are_delivered_as_scripted() -> None:
-    odd = Answer(calls=[Call(tool="no_such_tool", arguments="{'a': 1")])
-    async with playing(odd, Answer(text="hi", content_type="text/html")) as (_, caller):
+    odd = ScriptedAnswer(calls=[ScriptedCall(tool="no_such_tool", arguments="{'a': 1")])
+    async with playing(odd, ScriptedAnswer(text="hi", content_type="text/html")) as (_, caller):
         [call] = (await caller.create()).choices[0].message.tool_calls
         assert (call.function.name, call.function.arguments) == ("no_such_tool", "{'a': 1")
         raw = caller.client.chat.completions.with_raw_response

@@ -15,7 +15,7 @@ from hubbub.agents.models.responses import read_response
 from hubbub.agents.models.streams import ResponseAssembly
 from hubbub.testing.model_playbook import in_words
 from hubbub.testing.model_request import ChatRequest, parse_request
-from hubbub.testing.model_script import Answer, Call
+from hubbub.testing.model_script import ScriptedAnswer, ScriptedCall
 from hubbub.testing.model_wire import stream, whole
 
 
@@ -27,12 +27,12 @@ def request(system: str = "", *chat: tuple[str, str], **more: JsonValue) -> Chat
 
 texts = st.text(max_size=40)
 calls = st.builds(
-    Call,
+    ScriptedCall,
     tool=st.sampled_from(["add", "finish"]),
     arguments=texts | st.dictionaries(st.text(max_size=4), st.integers(), max_size=3),
 )
 answers = st.builds(
-    Answer,
+    ScriptedAnswer,
     text=st.none() | texts,
     calls=st.lists(calls, max_size=3),
     piece=st.integers(1, 20),
@@ -40,7 +40,9 @@ answers = st.builds(
 )
 
 
-def assembled(answer: Answer, number: int) -> tuple[str, list[tuple[str, str, str]], str | None]:
+def assembled(
+    answer: ScriptedAnswer, number: int
+) -> tuple[str, list[tuple[str, str, str]], str | None]:
     """A stream as a client puts it together: text, calls (id, name, arguments), finish reason."""
     text, reason = "", None
     made: list[tuple[str, str, str]] = []
@@ -59,7 +61,7 @@ def assembled(answer: Answer, number: int) -> tuple[str, list[tuple[str, str, st
 
 
 @given(answers, st.integers(1, 99))
-def test_a_stream_says_what_the_whole_answer_says(answer: Answer, number: int) -> None:
+def test_a_stream_says_what_the_whole_answer_says(answer: ScriptedAnswer, number: int) -> None:
     told = ChatCompletion.model_validate(whole(request(), answer, number)).choices[0]
     said = [
         (c.id, c.function.name, c.function.arguments)
@@ -72,7 +74,9 @@ def test_a_stream_says_what_the_whole_answer_says(answer: Answer, number: int) -
 
 
 @given(answers, st.integers(1, 99))
-def test_the_responses_api_says_the_same_in_its_own_form(answer: Answer, number: int) -> None:
+def test_the_responses_api_says_the_same_in_its_own_form(
+    answer: ScriptedAnswer, number: int
+) -> None:
     asked = parse_request({"model": "m", "input": "four letters"}, {}, 0.0, by_responses=True)
     chat = ChatCompletion.model_validate(whole(request(), answer, number)).choices[0]
     told = Response.model_validate(whole(asked, answer, number))
@@ -99,7 +103,7 @@ EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 # In the words that a request asks for -------------------------------------------------------------
 
 LINES, OBJECT = request("Write TOOL_CALL lines."), request("Write <final_output></final_output>.")
-ADD = Call(tool="add", arguments={"a": 1})
+ADD = ScriptedCall(tool="add", arguments={"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -107,23 +111,23 @@ ADD = Call(tool="add", arguments={"a": 1})
     [
         ([ADD], {"action": "CallTool", "selected_tool": "add", "parameters": {"a": 1}}),
         (
-            [Call(tool="add", arguments="{oops")],
+            [ScriptedCall(tool="add", arguments="{oops")],
             {"action": "CallTool", "selected_tool": "add", "parameters": "{oops"},
         ),
         (
-            [Call(tool="finish", arguments={"reason": "r", "message": "m"})],
+            [ScriptedCall(tool="finish", arguments={"reason": "r", "message": "m"})],
             {"action": "Finish", "message_to_user": "m", "parameters": {"reason": "r"}},
         ),
         (
-            [Call(tool="ask_human", arguments={"question": "q", "options": ["a"]})],
+            [ScriptedCall(tool="ask_human", arguments={"question": "q", "options": ["a"]})],
             {"action": "AskUser", "message_to_user": "q", "options": ["a"]},
         ),
         (
-            [Call(tool="fork", arguments={"goal": "g"})],
+            [ScriptedCall(tool="fork", arguments={"goal": "g"})],
             {"action": "ForkAutoAgent", "parameters": {"goal": "g"}},
         ),
         (
-            [Call(tool="add", id="x"), Call(tool="look")],
+            [ScriptedCall(tool="add", id="x"), ScriptedCall(tool="look")],
             {
                 "action": "CallToolsParallel",
                 "parallel_tools": [
@@ -135,7 +139,7 @@ ADD = Call(tool="add", arguments={"a": 1})
         ),
     ],
 )
-def test_calls_become_an_object(made: list[Call], expected: dict[str, JsonValue]) -> None:
-    text = in_words(Answer(calls=made, wait="any"), OBJECT).text or ""
+def test_calls_become_an_object(made: list[ScriptedCall], expected: dict[str, JsonValue]) -> None:
+    text = in_words(ScriptedAnswer(calls=made, wait="any"), OBJECT).text or ""
     inside = text.removeprefix("<final_output>").removesuffix("</final_output>")
     assert json.loads(inside) == expected

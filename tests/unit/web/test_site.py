@@ -11,19 +11,19 @@ from base64 import b64encode
 from html import unescape
 from pathlib import Path
 
-from hubbub.web.site import STATIC, About, Reply, Site
+from hubbub.web.site import STATIC, About, Site, SiteResponse
 
 OPEN = About("town", "open", ("ann", "bob"))
 ASKED = {"Host": "127.0.0.1:4820", "Accept-Encoding": "gzip, br"}
 
 
-def found(site: Site, path: str, headers: dict[str, str] | None = None) -> Reply:
+def found(site: Site, path: str, headers: dict[str, str] | None = None) -> SiteResponse:
     reply = site.find(path, ASKED if headers is None else headers)
     assert reply is not None
     return reply
 
 
-def text(reply: Reply) -> str:
+def text(reply: SiteResponse) -> str:
     body = reply.body
     if reply.headers.get("Content-Encoding") == "gzip":
         body = gzip.decompress(body)

@@ -92,7 +92,7 @@ _MOST_PAGES = 100
 T = TypeVar("T")
 
 
-class _Watched(Generic[T]):
+class _WatchedStream(Generic[T]):
     """A stream that passes each message to `look` first, and calls `ended` when reading stops,
     normally or because of an error.
     """
@@ -110,13 +110,13 @@ class _Watched(Generic[T]):
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def __aiter__(self) -> _Watched[T]:
+    def __aiter__(self) -> _WatchedStream[T]:
         return self
 
     async def __anext__(self) -> T:
         return self._looked_at(await self._stream.__anext__())
 
-    async def __aenter__(self) -> _Watched[T]:
+    async def __aenter__(self) -> _WatchedStream[T]:
         await self._stream.__aenter__()
         return self
 
@@ -152,7 +152,7 @@ async def connect(
     @asynccontextmanager
     async def watched() -> AsyncIterator[TransportStreams]:
         async with _transport(config, folder) as (read, write):
-            yield _Watched(read, look, ended), write
+            yield _WatchedStream(read, look, ended), write
 
     async with Client(watched(), cache=None) as client:
         made.append(client)

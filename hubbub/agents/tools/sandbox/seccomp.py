@@ -149,7 +149,7 @@ _NUMBER, _ARCH, _ARGUMENTS, _WORD = 0, 4, 16, 8
 _Code = list[tuple[int, int, int, int]]
 
 
-class _Program(ctypes.Structure):
+class _BpfProgram(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
@@ -160,7 +160,7 @@ def install(libc: ctypes.CDLL) -> bool:
         return False
     code = program(known)
     room = ctypes.create_string_buffer(code, len(code))
-    filter = _Program(len(code) // 8, ctypes.addressof(room))
+    filter = _BpfProgram(len(code) // 8, ctypes.addressof(room))
     return bool(libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(filter), 0, 0) == 0)
 
 

@@ -13,10 +13,10 @@ from hubbub.protocol.spending import LIMITS, LimitName, Sums
 __all__ = [
     "EPSILON",
     "BudgetAccount",
+    "BudgetLimits",
     "Charge",
     "Cost",
     "Estimate",
-    "Limits",
     "TurnAccount",
     "Version",
     "exceeds",
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
         )
 
 
-class Limits(NamedTuple):
+class BudgetLimits(NamedTuple):
     """The budget of an interaction; None: no such limit."""
 
     hops: int
@@ -59,7 +59,7 @@ class Limits(NamedTuple):
     usd: float | None
 
     @classmethod
-    def of(cls, budgets: Budgets, *, halved: bool) -> Limits:
+    def of(cls, budgets: Budgets, *, halved: bool) -> BudgetLimits:
         """`halved` for what nobody but agents has set in motion: half of each, at least 1."""
         part = 2 if halved else 1
 
@@ -114,7 +114,7 @@ class BudgetAccount:
         opened_by: str,
         thread_no: int,
         opened_at: float,
-        limits: Limits,
+        limits: BudgetLimits,
         *,
         person: bool,
     ):

@@ -40,7 +40,7 @@ from hubbub.network.service import Service
 from hubbub.network.services.budgets.account import BudgetAccount, TurnAccount
 from hubbub.network.services.budgets.accounts import BudgetAccounts, Opening, Unsaved
 from hubbub.network.services.budgets.daily import Daily, Reached
-from hubbub.network.services.budgets.notices import Notice, Notices
+from hubbub.network.services.budgets.notices import BudgetNotices, Notice
 from hubbub.network.services.budgets.policy import (
     LoopLimiter,
     Policies,
@@ -56,10 +56,10 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.spending import (
     BudgetState,
-    Left,
     LimitName,
     ReadBudget,
     ReadSpending,
+    RemainingBudget,
     Reservation,
     ReserveBudget,
     Spending,
@@ -102,7 +102,7 @@ class BudgetService(Service, Gate):
         self._plain = not self.daily.limited
         self._standing = state.stops.standing
         self._limiter = LoopLimiter(config.wake.loop_limit)
-        self._notices = Notices(state.threads, self._post, config.wake.loop_limit)
+        self._notices = BudgetNotices(state.threads, self._post, config.wake.loop_limit)
         self._unsaved = Unsaved(kernel.log, clock.now)
         self._judges = Policies(state.stops, self.daily, self._limiter, kernel.queues)
         self._judgements: dict[Entry, PolicyResult] = {}
@@ -416,7 +416,7 @@ class BudgetService(Service, Gate):
             rows=tuple(self._row(row) for row in mine),
             total=_sums(*mine),
             today=tuple(
-                Left(limit=each.limit, whose=each.whose, used=each.used, of=each.of)
+                RemainingBudget(limit=each.limit, whose=each.whose, used=each.used, of=each.of)
                 for each in today
             ),
         )

@@ -19,7 +19,7 @@ from hubbub.protocol.spending import LimitName, Whose
 if TYPE_CHECKING:
     from hubbub.network.log import Entry
 
-__all__ = ["Notice", "Notices", "reached_text"]
+__all__ = ["BudgetNotices", "Notice", "reached_text"]
 
 _LIMITS: dict[LimitName, str] = {
     "hops": "gone through {of:g} messages in a row",
@@ -54,7 +54,7 @@ class Notice(NamedTuple):
     to: tuple[str, ...] = ()
 
 
-class Notices:
+class BudgetNotices:
     """Says what stands in the way, each thing once."""
 
     def __init__(self, threads: Threads, post: Callable[[Notice], None], limiter: LoopLimitConfig):

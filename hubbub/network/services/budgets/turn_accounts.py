@@ -35,7 +35,7 @@ from hubbub.network.services.budgets.accounts import BudgetAccounts
 from hubbub.network.services.budgets.daily import Daily, Reached
 from hubbub.network.stored import StoredSpending
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.spending import Left, LimitName, Reservation, ReserveBudget
+from hubbub.protocol.spending import LimitName, RemainingBudget, Reservation, ReserveBudget
 from hubbub.protocol.turns import Step
 
 __all__ = ["TurnAccounts"]
@@ -213,7 +213,7 @@ class TurnAccounts:
             return
         used, budget = ledger.used(self._steady()), ledger.budget()
         left = [
-            Left(limit=limit, whose="interaction", used=used[limit], of=budget[limit])
+            RemainingBudget(limit=limit, whose="interaction", used=used[limit], of=budget[limit])
             for limit in limits
         ]
         left += [_left(reached) for reached in days]
@@ -228,11 +228,11 @@ class TurnAccounts:
             details={"left": [each.model_dump(mode="json") for each in left]},
         )
 
-    def _low(self, account: TurnAccount) -> list[Left]:
+    def _low(self, account: TurnAccount) -> list[RemainingBudget]:
         ledger = account.ledger
         used, budget = ledger.used(self._steady()), ledger.budget()
         found = [
-            Left(limit=limit, whose="interaction", used=used[limit], of=budget[limit])
+            RemainingBudget(limit=limit, whose="interaction", used=used[limit], of=budget[limit])
             for limit in _TOLD
             if limit in used
         ]
@@ -281,11 +281,13 @@ def _cost(step: Step) -> Cost:
     return Cost(step.tokens_in, step.tokens_out, step.cost_usd or 0.0)
 
 
-def _left(reached: Reached) -> Left:
-    return Left(limit=reached.limit, whose=reached.whose, used=reached.used, of=reached.of)
+def _left(reached: Reached) -> RemainingBudget:
+    return RemainingBudget(
+        limit=reached.limit, whose=reached.whose, used=reached.used, of=reached.of
+    )
 
 
-def _told(left: Left) -> str:
+def _told(left: RemainingBudget) -> str:
     day = "" if left.whose == "interaction" else " today"
     form = "${:.4g}" if left.limit == "usd" else "{:,.0f}"
     used, of = form.format(left.used), form.format(left.of)

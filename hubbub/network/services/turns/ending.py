@@ -30,7 +30,7 @@ from hubbub.network.queries import (
 )
 from hubbub.network.records import Record, TurnBegun, TurnEnded
 from hubbub.network.running_turns import Ended
-from hubbub.network.services.turns.notices import Notices, Why, unanswered
+from hubbub.network.services.turns.notices import TurnNotices, Why, unanswered
 from hubbub.network.stored import NO_PROMPTS, PendingRow, Prompts, StoredEvent, StoredTurn
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codes import CloseCode
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
     """That waited, and were dropped."""
 
 
-class _Found(NamedTuple):
+class _UnfinishedTurn(NamedTuple):
     """A turn to be ended. One that had not begun gets its record by this."""
 
     turn: str
@@ -79,7 +79,7 @@ class Ending:
     def __init__(self, kernel: Kernel):
         self._kernel, self._state, self._store = kernel, kernel.state, kernel.store
         self._lock = asyncio.Lock()
-        self._notices = Notices(kernel)
+        self._notices = TurnNotices(kernel)
         self._head_at_start = kernel.log.head
         self.heard: Sequence[Callable[[Sequence[Ended]], None]] = ()
         """Who is told which turns are over, and which wakes, when that is durable."""
@@ -150,7 +150,7 @@ class Ending:
             sum(len(each.named) for each in found if not each.begun),
         )
 
-    def _over(self, found: Sequence[_Found], ended: Sequence[Ended], why: Why) -> None:
+    def _over(self, found: Sequence[_UnfinishedTurn], ended: Sequence[Ended], why: Why) -> None:
         """It is durable: tell those whom it concerns, before anything else that waits."""
         for each in found:
             self._state.turns.ended(each.turn)
@@ -210,7 +210,7 @@ class Ending:
 
     # Finding ------------------------------------------------------------------------------
 
-    async def _find(self, agent: str, within: Within) -> list[_Found]:
+    async def _find(self, agent: str, within: Within) -> list[_UnfinishedTurn]:
         """The turns of the agent to be ended, the wakes of a thread that wait as one of them."""
         rows = await self._store.read(PendingWakes(agent, self._kernel.log.head))
         messages = {row.seq: Message.model_validate_json(row.body) for row in rows}
@@ -234,11 +234,13 @@ class Ending:
 
     async def _running(
         self, turn: str, agent: str, thread_id: str, rows: Sequence[PendingRow]
-    ) -> _Found:
+    ) -> _UnfinishedTurn:
         stored = await self._store.read(TurnById(turn))
         waiting = await unanswered(self._store, stored) if stored is not None else []
         named = dict.fromkeys([turn, *(row.turn for row in rows if row.started == turn)])
-        return _Found(turn, agent, thread_id, True, stored, (), tuple(named), tuple(waiting))
+        return _UnfinishedTurn(
+            turn, agent, thread_id, True, stored, (), tuple(named), tuple(waiting)
+        )
 
     # What comes too late ------------------------------------------------------------------
 
@@ -287,14 +289,14 @@ class Ending:
 
 def _never_begun(
     agent: str, thread_id: str, rows: Sequence[PendingRow], messages: dict[int, Message]
-) -> _Found:
+) -> _UnfinishedTurn:
     woken_by = tuple(messages[row.seq] for row in rows)
     waiting = tuple(messages[row.seq] for row in rows if row.reply == "required")
     named = tuple(row.turn for row in rows)
-    return _Found(named[0], agent, thread_id, False, None, woken_by, named, waiting)
+    return _UnfinishedTurn(named[0], agent, thread_id, False, None, woken_by, named, waiting)
 
 
-def _records(found: _Found, why: Why, now: float) -> list[Record]:
+def _records(found: _UnfinishedTurn, why: Why, now: float) -> list[Record]:
     """How the end of a turn is kept; one that had not begun begins by that."""
     end = TurnEnd(id=found.turn, outcome="cancelled", reason=why.told, by=why.by)
     ended = TurnEnded(found.turn, now, end.model_dump_json())

@@ -22,8 +22,8 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, TurnEnd, TurnStart
 
 __all__ = [
-    "Notices",
     "Silence",
+    "TurnNotices",
     "Why",
     "listed",
     "said_nothing_after",
@@ -96,7 +96,7 @@ class Why:
         return "has taken over" if self.code == "taken_over" else "has stopped"
 
 
-class Notices:
+class TurnNotices:
     """Posts them."""
 
     def __init__(self, kernel: Kernel):

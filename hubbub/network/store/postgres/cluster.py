@@ -17,7 +17,7 @@ from hubbub.errors import UserError
 from hubbub.network.cluster.placement import Cluster, ClusterNode, NetworkOwner, NodeNetwork
 from hubbub.network.store.postgres.database import HUB_LOCK, LEASE_S, SILENT, connected
 from hubbub.network.store.postgres.link import line_of
-from hubbub.network.store.postgres.session import Session
+from hubbub.network.store.postgres.session import PostgresSession
 
 __all__ = [
     "LEASE_S",
@@ -54,7 +54,7 @@ _HOLDERS = (
 _read_networks = msgspec.json.Decoder(dict[str, NodeNetwork]).decode
 
 
-def connected_to_cluster(url: str, node: str = "") -> Session:
+def connected_to_cluster(url: str, node: str = "") -> PostgresSession:
     """A session in the cluster's database, whose schema is there then. Raises `StoreUnavailable`,
     and `UserError` for a database that cannot be used."""
     session = connected(url, node=node)
@@ -73,14 +73,16 @@ def connected_to_cluster(url: str, node: str = "") -> Session:
 # A node -----------------------------------------------------------------------------------------
 
 
-def enter(session: Session, node: str) -> None:
+def enter(session: PostgresSession, node: str) -> None:
     """The session is that of a node from now on. Raises `UserError` if there is another one."""
     lock = "SELECT pg_try_advisory_lock(?, hashtext(?))"
     if not session.execute(lock, (_NODE_LOCK, node)).fetchone()[0]:
         raise UserError(f"there is a node {node} already: give each node a --name of its own")
 
 
-def describe(session: Session, node: str, host: str, networks: Mapping[str, NodeNetwork]) -> None:
+def describe(
+    session: PostgresSession, node: str, host: str, networks: Mapping[str, NodeNetwork]
+) -> None:
     """Write down what the node can run."""
     session.execute(
         "INSERT INTO hubbub_cluster.node VALUES (?, ?, ?) ON CONFLICT (name) "
@@ -89,12 +91,12 @@ def describe(session: Session, node: str, host: str, networks: Mapping[str, Node
     )
 
 
-def leave(session: Session, node: str) -> None:
+def leave(session: PostgresSession, node: str) -> None:
     """Networks are placed at other nodes from now on."""
     session.execute("SELECT pg_advisory_unlock(?, hashtext(?))", (_NODE_LOCK, node))
 
 
-def forget(session: Session, node: str) -> None:
+def forget(session: PostgresSession, node: str) -> None:
     """The node has ended in order."""
     session.execute("DELETE FROM hubbub_cluster.node WHERE name = ?", (node,))
 
@@ -102,7 +104,7 @@ def forget(session: Session, node: str) -> None:
 # What there is ----------------------------------------------------------------------------------
 
 
-def look(session: Session, *, end_silent: bool = False) -> Cluster:
+def look(session: PostgresSession, *, end_silent: bool = False) -> Cluster:
     """The cluster as it is now. With `end_silent` sessions that have been silent for a lease are
     ended, and with them what they own."""
     rows = session.execute("SELECT name, host, networks FROM hubbub_cluster.node").fetchall()
@@ -119,7 +121,7 @@ def look(session: Session, *, end_silent: bool = False) -> Cluster:
 
 
 def _holders(
-    session: Session, databases: Collection[str], end_silent: bool
+    session: PostgresSession, databases: Collection[str], end_silent: bool
 ) -> tuple[dict[str, NetworkOwner], dict[str, bool]]:
     """Owners by database, and the live nodes with whether they are settled."""
     owners, there = dict[str, NetworkOwner](), dict[str, bool]()
@@ -140,7 +142,7 @@ def _holders(
 # What people wish -------------------------------------------------------------------------------
 
 
-def move(session: Session, network: str, node: str | None) -> None:
+def move(session: PostgresSession, network: str, node: str | None) -> None:
     """The network belongs to the node, when that can run it; None: to any."""
     if node is None:
         session.execute("DELETE FROM hubbub_cluster.move WHERE network = ?", (network,))
@@ -152,7 +154,7 @@ def move(session: Session, network: str, node: str | None) -> None:
         )
 
 
-def drain(session: Session, node: str, *, wanted: bool) -> None:
+def drain(session: PostgresSession, node: str, *, wanted: bool) -> None:
     """Networks of the node belong to others, if there are any; or (not `wanted`) no more."""
     if wanted:
         insert = "INSERT INTO hubbub_cluster.drain VALUES (?) ON CONFLICT DO NOTHING"

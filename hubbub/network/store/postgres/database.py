@@ -16,7 +16,7 @@ from hubbub.config.paths import shown_store
 from hubbub.errors import StoreUnavailable, StoreVersionError, UserError
 from hubbub.ids import new_ulid
 from hubbub.network.store.postgres.link import Superseded, line_of
-from hubbub.network.store.postgres.session import Session
+from hubbub.network.store.postgres.session import PostgresSession
 
 __all__ = [
     "HUB_LOCK",
@@ -70,7 +70,7 @@ class InUse(UserError):
     """Another hub owns the store."""
 
 
-def connected(url: str, *, reading: bool = False, node: str = "") -> Session:
+def connected(url: str, *, reading: bool = False, node: str = "") -> PostgresSession:
     """A session, also in a database that has no schema yet. `node` names the node whose hub it is
     for. Raises `StoreUnavailable`."""
     program = f"node {node}" if node else f"{os.getpid()}"
@@ -97,10 +97,10 @@ def connected(url: str, *, reading: bool = False, node: str = "") -> Session:
             )
     except psycopg.Error as error:
         raise StoreUnavailable(f"{shown_store(url)} cannot be reached: {line_of(error)}") from error
-    return Session(connection)
+    return PostgresSession(connection)
 
 
-def prepare(session: Session, name: str, unfinished: str = "") -> None:
+def prepare(session: PostgresSession, name: str, unfinished: str = "") -> None:
     """Check the settings and bring the schema up to date. `unfinished` is the epoch of the log
     whose copy may be in the database by half. Raises `UserError`, `StoreVersionError`."""
     for setting, (fine, remedy) in _SETTINGS.items():
@@ -120,7 +120,7 @@ def prepare(session: Session, name: str, unfinished: str = "") -> None:
         )
 
 
-def _start_anew(session: Session) -> None:
+def _start_anew(session: PostgresSession) -> None:
     """Give a log that was restored another epoch: all clients start afresh from it. Its tables are
     then others, or the server has begun another timeline."""
     (incarnation,) = session.execute(
@@ -134,7 +134,7 @@ def _start_anew(session: Session) -> None:
         session.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", made)
 
 
-def run_beside(url: str, work: Callable[[Session], T]) -> T:
+def run_beside(url: str, work: Callable[[PostgresSession], T]) -> T:
     """The answer of `work`, for a program that is not the hub, while a hub may be running."""
     session = connected(url)
     try:
@@ -144,7 +144,7 @@ def run_beside(url: str, work: Callable[[Session], T]) -> T:
         session.close()
 
 
-def own(session: Session, name: str) -> int:
+def own(session: PostgresSession, name: str) -> int:
     """Become the one hub that writes; returns its fencing number. Raises `InUse` if another
     does."""
     until = time.monotonic() + _LOCK_S
@@ -160,7 +160,7 @@ def own(session: Session, name: str) -> int:
     return int(fence)
 
 
-def own_again(session: Session, fence: int) -> None:
+def own_again(session: PostgresSession, fence: int) -> None:
     """Go on after the connection was lost. Raises `Superseded` if another hub was here meanwhile,
     `StoreUnavailable` while the server has not noticed the end of the last session."""
     if session.execute("SELECT fence FROM owner").fetchone() != (fence,):
@@ -171,21 +171,21 @@ def own_again(session: Session, fence: int) -> None:
     session.batch = session.execute("SELECT batch FROM owner").fetchone()[0]
 
 
-def _hold(session: Session, fence: int) -> None:
+def _hold(session: PostgresSession, fence: int) -> None:
     session.execute(f"SET hubbub.fence = {fence:d}")
 
 
-def _locked(session: Session) -> bool:
+def _locked(session: PostgresSession) -> bool:
     found: bool = session.execute("SELECT pg_try_advisory_lock(?)", (HUB_LOCK,)).fetchone()[0]
     return found
 
 
-def _holder(session: Session) -> str:
+def _holder(session: PostgresSession) -> str:
     row = session.execute(f"SELECT application_name {_HELD}", (HUB_LOCK,)).fetchone()
     return row[0] if row else "unknown"
 
 
-def release_from_silent(session: Session, lease_s: float) -> str | None:
+def release_from_silent(session: PostgresSession, lease_s: float) -> str | None:
     """Who owns the store; None: nobody does. The session of an owner that has been silent for
     `lease_s` is ended, and with it the ownership."""
     row = session.execute(
@@ -206,7 +206,7 @@ def _scripts() -> Mapping[int, str]:
     return {int(file.name[:4]): file.read_text(encoding="utf-8") for file in files}
 
 
-def _migrate(session: Session, name: str) -> None:
+def _migrate(session: PostgresSession, name: str) -> None:
     steps = _scripts()
     connection = session.connection
     there = session.execute("SELECT to_regclass('hubbub.meta') IS NOT NULL").fetchone()[0]

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import psycopg
 
 from hubbub.errors import StoreUnavailable
-from hubbub.network.store.postgres.session import Session
+from hubbub.network.store.postgres.session import PostgresSession
 
 __all__ = ["Link", "Lost", "Superseded", "line_of"]
 
@@ -43,9 +43,9 @@ class Link:
     """One session in one thread. `connect` opens it, at first and whenever it is lost. With
     `reading`, what was under way then is run again: it has changed nothing."""
 
-    def __init__(self, connect: Callable[[], Session], *, reading: bool = False):
+    def __init__(self, connect: Callable[[], PostgresSession], *, reading: bool = False):
         self._connect, self._reading = connect, reading
-        self._session: Session | None = None
+        self._session: PostgresSession | None = None
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -55,7 +55,7 @@ class Link:
         self._thread.start()
 
     async def run(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kw: P.kwargs
+        self, function: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kw: P.kwargs
     ) -> T:
         """The answer of `function(session, ...)`. Raises what it raises, `Lost` or
         `StoreUnavailable`."""
@@ -104,7 +104,7 @@ class Link:
             self._session = None
 
     def _in_session(
-        self, function: Callable[Concatenate[Session, P], T], *args: P.args, **kw: P.kwargs
+        self, function: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kw: P.kwargs
     ) -> T:
         fresh = self._session is None or self._session.closed
         if self._session is None or fresh:

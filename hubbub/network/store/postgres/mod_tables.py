@@ -19,7 +19,7 @@ from hubbub.network.records import ModRows
 from hubbub.network.store.database import transaction
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.mods import bring_up, write_mod_rows
-from hubbub.network.store.postgres.session import Session
+from hubbub.network.store.postgres.session import PostgresSession
 from hubbub.network.store.sqlite import answer
 
 __all__ = ["ModTables", "store_pages"]
@@ -39,11 +39,11 @@ class ModTables:
         self._db: sqlite3.Connection | None = None
         self._new = self._ahead = False
 
-    def read(self, session: Session, query: Query[T]) -> T:
+    def read(self, session: PostgresSession, query: Query[T]) -> T:
         """The answer to a query about mods."""
         return answer(self._copy(session), query)
 
-    def write(self, session: Session, rows: Sequence[ModRows]) -> None:
+    def write(self, session: PostgresSession, rows: Sequence[ModRows]) -> None:
         """Write the rows, within the session's transaction; see `write_mod_rows`."""
         db = self._copy(session)
         self._ahead = True
@@ -51,7 +51,7 @@ class ModTables:
             write_mod_rows(db, rows)
         self._store_changes(session, db)
 
-    def admit(self, session: Session, mod: str, scripts: Mapping[int, str]) -> None:
+    def admit(self, session: PostgresSession, mod: str, scripts: Mapping[int, str]) -> None:
         """See `bring_up`: scripts before one that fails stay."""
         db = self._copy(session)
         self._ahead = True
@@ -82,7 +82,7 @@ class ModTables:
         self._db = self._folder = None
         self._ahead = False
 
-    def _copy(self, session: Session) -> sqlite3.Connection:
+    def _copy(self, session: PostgresSession) -> sqlite3.Connection:
         if self._db is None:
             self._folder = tempfile.TemporaryDirectory(prefix="hubbub-mods-")
             path = Path(self._folder.name, "mods.db")
@@ -93,7 +93,7 @@ class ModTables:
             self._db = _opened(path)
         return self._db
 
-    def _store_changes(self, session: Session, db: sqlite3.Connection) -> None:
+    def _store_changes(self, session: PostgresSession, db: sqlite3.Connection) -> None:
         path = Path(db.execute("PRAGMA database_list").fetchone()[2])
         if pages := _changed(Path(f"{path}-wal").read_bytes()):
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -104,7 +104,7 @@ class ModTables:
                 session.executemany(_STORE, pages.items())
 
 
-def store_pages(session: Session, database: Path) -> None:
+def store_pages(session: PostgresSession, database: Path) -> None:
     """Write all pages of a SQLite database in which nothing waits in a write-ahead log."""
     with closing(sqlite3.connect(database)) as db:
         (size,) = db.execute("PRAGMA page_size").fetchone()

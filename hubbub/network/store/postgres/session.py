@@ -14,7 +14,7 @@ from psycopg.types.string import StrDumperUnknown
 
 from hubbub.network.store.database import Rows
 
-__all__ = ["COPY_DELIVERIES", "COPY_MESSAGES", "Session"]
+__all__ = ["COPY_DELIVERIES", "COPY_MESSAGES", "PostgresSession"]
 
 COPY_MESSAGES = "COPY message FROM STDIN (FORMAT BINARY)"
 COPY_DELIVERIES = "COPY delivery FROM STDIN (FORMAT BINARY)"
@@ -62,20 +62,20 @@ def translated(sql: str) -> str:
     return _DIFFERENT.sub(other, sql)
 
 
-class _Text(StrDumperUnknown):
+class _TextDumper(StrDumperUnknown):
     """Texts in Postgres have no NUL: it is stored as the replacement character. JSON has none."""
 
     def dump(self, obj: str) -> Buffer | None:
         return super().dump(obj.replace("\0", "�"))
 
 
-class Session:
+class PostgresSession:
     """Used by one thread, as a `Database`. What is written in a transaction travels in one
     pipeline, so that a batch costs few round trips however many statements it has."""
 
     def __init__(self, connection: psycopg.Connection[Any]):
         self.connection = connection
-        connection.adapters.register_dumper(str, _Text)
+        connection.adapters.register_dumper(str, _TextDumper)
         self.in_transaction = False
         self.batch = 0
         """Number of the last write transaction that has begun."""
@@ -141,8 +141,8 @@ class Session:
 
 
 _TRANSACTION = {
-    "BEGIN": Session._begin_snapshot,
-    "BEGIN IMMEDIATE": Session._begin,
-    "COMMIT": Session._commit,
-    "ROLLBACK": Session._roll_back,
+    "BEGIN": PostgresSession._begin_snapshot,
+    "BEGIN IMMEDIATE": PostgresSession._begin,
+    "COMMIT": PostgresSession._commit,
+    "ROLLBACK": PostgresSession._roll_back,
 }

@@ -32,7 +32,7 @@ from hubbub.network.store.postgres.database import (
 )
 from hubbub.network.store.postgres.link import Link, Lost, Superseded, line_of
 from hubbub.network.store.postgres.mod_tables import ModTables
-from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, Session
+from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, PostgresSession
 from hubbub.network.store.sqlite import RUNS, answer
 from hubbub.network.store.writer import BatchWriter
 from hubbub.network.stored import StoredEvent, StoreState
@@ -51,7 +51,7 @@ _PATIENCE_S = 60.0
 """Seconds in which a server that went away in the middle of a commit should be back."""
 
 
-class _Writer(BatchWriter):
+class _CopyWriter(BatchWriter):
     def inserts(
         self, messages: Sequence[tuple[Any, ...]], deliveries: Sequence[Delivery]
     ) -> Sequence[tuple[str, Sequence[Any]]]:
@@ -78,7 +78,7 @@ class PostgresStore:
         self._late: asyncio.Task[None] | None = None
         """Asks what became of a batch that was given up."""
         self._mods = ModTables()
-        self._writer = _Writer(write_mod_rows=self._mods.write)
+        self._writer = _CopyWriter(write_mod_rows=self._mods.write)
         self.writing = Link(self._connect)
         self.reading = Link(lambda: connected(url, reading=True, node=node), reading=True)
 
@@ -159,7 +159,7 @@ class PostgresStore:
         await self.reading.close()
         await self.writing.close(self._mods.close)
 
-    def _connect(self) -> Session:
+    def _connect(self) -> PostgresSession:
         session = connected(self._url, node=self._node)
         try:
             if self._fence is None:
@@ -191,7 +191,7 @@ class PostgresStore:
             if sent and not await self._was_written(batch, sent[0]):
                 raise StoreUnavailable(f"{error}; nothing of it was written") from error
 
-    def _write(self, session: Session, batch: Batch, sent: list[int]) -> None:
+    def _write(self, session: PostgresSession, batch: Batch, sent: list[int]) -> None:
         """`sent` gets the number of the transaction before it begins."""
         sent.append(session.batch + 1)
         try:
@@ -271,14 +271,14 @@ class PostgresStore:
         await self.writing.run(self._mods.admit, mod, scripts)
 
 
-def _begin_run(session: Session, name: str) -> None:
+def _begin_run(session: PostgresSession, name: str) -> None:
     check_end(session, name)
     (head,) = session.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
     session.execute("INSERT INTO run (id, since) VALUES (?, ?)", (new_ulid(), head))
     session.execute("DELETE FROM run WHERE no <= (SELECT max(no) FROM run) - ?", (RUNS,))
 
 
-def _look(session: Session) -> None:
+def _look(session: PostgresSession) -> None:
     session.execute("SELECT 1")
 
 

@@ -16,12 +16,12 @@ from hubbub.network.store.backups import files_of
 from hubbub.network.store.checksums import ENTRY, proven_body
 from hubbub.network.store.connection import explained
 from hubbub.network.store.database import transaction
+from hubbub.network.store.location import parse_url
 from hubbub.network.store.lock import DatabaseLock
 from hubbub.network.store.migrate import migrate
-from hubbub.network.store.place import parse_url
 from hubbub.network.store.postgres.database import UNFINISHED, connected, own, prepare
 from hubbub.network.store.postgres.mod_tables import store_pages
-from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, Session
+from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, PostgresSession
 from hubbub.network.store.verify import verify_entries
 
 __all__ = ["transfer"]
@@ -67,7 +67,10 @@ def transfer(source: str, target: str, progress: Callable[[int, int], None]) -> 
 
 
 def _copy(
-    db: sqlite3.Connection, session: Session, name: str, progress: Callable[[int, int], None]
+    db: sqlite3.Connection,
+    session: PostgresSession,
+    name: str,
+    progress: Callable[[int, int], None],
 ) -> int:
     (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
     prepare(session, name, unfinished=epoch)
@@ -96,7 +99,7 @@ def _copy(
     return int(head)
 
 
-def _begin(session: Session, name: str, epoch: str) -> None:
+def _begin(session: PostgresSession, name: str, epoch: str) -> None:
     mark = session.execute("SELECT value FROM meta WHERE key = ?", (UNFINISHED,)).fetchone()
     if mark is None:
         tables = [session.execute(f"SELECT 1 FROM {table} LIMIT 1") for table in _TABLES]
@@ -105,7 +108,7 @@ def _begin(session: Session, name: str, epoch: str) -> None:
         session.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (UNFINISHED, epoch))
 
 
-def _copy_piece(db: sqlite3.Connection, session: Session, after: int) -> None:
+def _copy_piece(db: sqlite3.Connection, session: PostgresSession, after: int) -> None:
     """One transaction of messages, with their further deliveries."""
     span = (after, after + _PIECE)
     within = "WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq"
@@ -120,7 +123,7 @@ def _copy_piece(db: sqlite3.Connection, session: Session, after: int) -> None:
         session.execute(COPY_DELIVERIES, db.execute(f"{named} {within}", span).fetchall())
 
 
-def _copy_table(db: sqlite3.Connection, session: Session, table: str, source: str) -> None:
+def _copy_table(db: sqlite3.Connection, session: PostgresSession, table: str, source: str) -> None:
     of = "sender, cid, digest, value" if table == "call" else "*"
     found = db.execute(f"SELECT {of} {source}")
     columns = ", ".join(f'"{column[0]}"' for column in found.description)
@@ -128,7 +131,7 @@ def _copy_table(db: sqlite3.Connection, session: Session, table: str, source: st
     session.copy(f"COPY {table} ({columns}) FROM STDIN", found)
 
 
-def _copy_mods(db: sqlite3.Connection, session: Session) -> None:
+def _copy_mods(db: sqlite3.Connection, session: PostgresSession) -> None:
     """The database without what is the hub's own."""
     session.execute("DELETE FROM mod_page")
     if not db.execute("SELECT 1 FROM mod_schema").fetchone():
@@ -145,7 +148,7 @@ def _copy_mods(db: sqlite3.Connection, session: Session) -> None:
         store_pages(session, path)
 
 
-def _check(db: sqlite3.Connection, session: Session) -> None:
+def _check(db: sqlite3.Connection, session: PostgresSession) -> None:
     """Read the copy. Raises `LogDamaged`."""
     verify_entries(session)
     sums = "SELECT count(*), CAST(coalesce(sum(sum), 0) AS BIGINT) FROM message"

@@ -10,14 +10,14 @@ from pathlib import Path
 from hubbub.config.paths import POSTGRES
 from hubbub.errors import UserError
 
-__all__ = ["Place", "cluster_extra", "parse_url"]
+__all__ = ["SqliteLocation", "cluster_extra", "parse_url"]
 
 _SCHEME = "sqlite:"
 _MEMORY = ":memory:"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SqliteLocation:
     """A SQLite database: a file, or (`path` is None) one that lives as long as its connection."""
 
     path: Path | None
@@ -42,7 +42,7 @@ def cluster_extra() -> Iterator[None]:
         ) from error
 
 
-def parse_url(url: str) -> Place:
+def parse_url(url: str) -> SqliteLocation:
     """The place that a URL of SQLite names; `UserError` if it names none."""
     if url.startswith(POSTGRES):
         raise UserError(
@@ -57,10 +57,10 @@ def parse_url(url: str) -> Place:
             "<database>"
         )
     if rest == _MEMORY:
-        return Place(None)
+        return SqliteLocation(None)
     path = Path(rest).expanduser()
     if path.is_dir():
         raise UserError(f"store {url!r} is a folder: name a file in it, sqlite:{rest}/hubbub.db")
     if not path.parent.is_dir():
         raise UserError(f"store {url!r}: the folder {path.parent} does not exist, create it first")
-    return Place(path)
+    return SqliteLocation(path)

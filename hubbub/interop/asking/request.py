@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from hubbub.protocol.external_tools import ExternalResult, ExternalTool
 
-__all__ = ["Answered", "Asked", "File", "Said"]
+__all__ = ["Answered", "InboundRequest", "RequestFile", "UserInput"]
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class RequestFile:
     """Something that is attached."""
 
     name: str
@@ -26,13 +26,13 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UserInput:
     """What the asker says at once."""
 
     text: str
     instructions: str = ""
     results: tuple[ExternalResult, ...] = ()
-    files: tuple[File, ...] = ()
+    files: tuple[RequestFile, ...] = ()
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -55,12 +55,12 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class InboundRequest:
     """A request."""
 
     model: str
-    groups: Sequence[Said | Answered]
-    """They take turns, and the last one is `Said`."""
+    groups: Sequence[UserInput | Answered]
+    """They take turns, and the last one is `UserInput`."""
     tools: tuple[ExternalTool, ...] = ()
     stream: bool = False
     include_usage: bool = False
@@ -70,7 +70,7 @@ class Asked:
     """The question whose conversation it goes on with (m42)."""
 
     @property
-    def new(self) -> Said:
+    def new(self) -> UserInput:
         last = self.groups[-1]
-        assert isinstance(last, Said), "seen to when it was made"
+        assert isinstance(last, UserInput), "seen to when it was made"
         return last

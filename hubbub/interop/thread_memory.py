@@ -16,7 +16,7 @@ from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.memory import Recalled
 
-__all__ = ["Remembered"]
+__all__ = ["ThreadMemory"]
 
 Value = TypeVar("Value", bound=BaseModel)
 _MOST = 100
@@ -25,7 +25,7 @@ _MOST = 100
 log = get_logger(__name__)
 
 
-class Remembered(Generic[Value]):
+class ThreadMemory(Generic[Value]):
     """Something of the type `kind` for each thread, as `key` of the agent's memory."""
 
     def __init__(self, client: Client, key: str, kind: type[Value]):
