@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from hubbub.agents.backend import AgentBackend, MessageObserver
 from hubbub.agents.catch_up import CatchUp
 from hubbub.agents.inbox import Inbox, StillOpenWakes, TurnPlan, WakingMessage, by_person
+from hubbub.agents.turn.driver import SteerMode, steer_mode
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import HubState
-from hubbub.agents.turn.steering import SteerMode, steer_mode
 from hubbub.agents.turn_tasks import Cancellation, ParkedTurns, StopTurns, TurnTasks
 from hubbub.client import Client, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError

@@ -27,7 +27,7 @@ from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import YamlDocument, parse
 from hubbub.errors import ConfigError, UserError
-from hubbub.network.services.agent_editor import Checked
+from hubbub.network.services.agent_editor import CheckedConfig
 from hubbub.protocol.agents import AgentFields, AgentProblem
 
 __all__ = ["DiskAgentFiles"]
@@ -82,33 +82,33 @@ class DiskAgentFiles:
         before = self._before(agent)
         return None if before is None else _fields(agent, before[1])
 
-    def check(self, agent: str, fields: AgentFields | None) -> Checked:
+    def check(self, agent: str, fields: AgentFields | None) -> CheckedConfig:
         """What is wrong with an agent of these fields (None: with removing it), and its config:
         the whole network is read as it would be. Raises `UserError` for a file of another form."""
         before, path = self._before(agent), self._path(agent)
         if fields is None and not self.removable(agent):
             text = f"it stands in {self.file(agent)}: remove it there, and start the network anew"
-            return Checked(None, [AgentProblem(field="", message=text)])
+            return CheckedConfig(None, [AgentProblem(field="", message=text)])
         if fields is not None and before is not None:
             problems = [*self._with_variables(agent, fields, before)]
             if problems:
-                return Checked(None, problems)
+                return CheckedConfig(None, problems)
         written = None if fields is None else self._text(agent, fields, before)
         try:
             known = load(self._config.path, texts={path: written}).file.agents
         except ConfigProblems as error:
-            return Checked(None, [_problem(agent, each) for each in error.problems])
+            return CheckedConfig(None, [_problem(agent, each) for each in error.problems])
         except ConfigError as error:
-            return Checked(None, [_problem(agent, error)])
+            return CheckedConfig(None, [_problem(agent, error)])
         if written is not None and fields is not None:
             made = _parsed(path, written)
             if _checked(agent, made.document, made.real) != fields:
                 problem = AgentProblem(field="", message="it cannot be written as YAML")
-                return Checked(None, [problem])
+                return CheckedConfig(None, [problem])
             if before and rest_of(before[1].data, agent) != rest_of(made.document.data, agent):
                 shared = f"{self.file(agent)} has parts of it in other places, too: change it there"
-                return Checked(None, [AgentProblem(field="", message=shared)])
-        return Checked(known.get(agent), [])
+                return CheckedConfig(None, [AgentProblem(field="", message=shared)])
+        return CheckedConfig(known.get(agent), [])
 
     def write(self, agent: str, fields: AgentFields | None) -> Callable[[], None]:
         """Put its file in place, whole or not at all, or take it away; returns what puts back the

@@ -36,9 +36,9 @@ from hubbub.mods.webhooks.settings import (
     ID,
     SIGNATURE,
     TIMESTAMP,
+    BadSignature,
     CannotRender,
     EndpointConfig,
-    Forged,
     InboundConfig,
     rendered,
     verify,
@@ -117,7 +117,7 @@ class _Service:
         secret, now = endpoint.secret.get_secret_value(), self._clock.now()
         try:
             id = verify(secret, headers, body, now, endpoint.tolerance)
-        except Forged as forged:
+        except BadSignature as forged:
             log.warning("a webhook is refused", endpoint=endpoint.name, why=str(forged))
             raise HttpRefused(HTTPStatus.UNAUTHORIZED, str(forged)) from None
         text = _text(endpoint, id, body)

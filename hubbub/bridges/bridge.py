@@ -29,7 +29,6 @@ from hubbub.bridges.chat import (
     Person,
     PersonLeft,
 )
-from hubbub.bridges.names import is_puppet, puppet_name
 from hubbub.bridges.pairs import Pair, Pairs
 from hubbub.client import Backoff, Client, ClientOptions, Transport
 from hubbub.errors import OperationError
@@ -39,7 +38,29 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Card, Message, Participant
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["Bridge"]
+__all__ = ["Bridge", "is_puppet", "puppet_name"]
+
+_PLAIN = re.compile(r"[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*\Z")
+_MOST = 24
+"""Characters of a name that are kept: with a bridge's name and the digest it stays an id."""
+
+
+def puppet_name(bridge: str, person: str) -> str:
+    """The participant that stands for `person`, an id of the other chat.
+
+    No two people have the same one: an id that cannot stand as it is gets a digest behind `--`,
+    which no plain one contains.
+    """
+    if _PLAIN.match(person) and len(person) <= _MOST:
+        return f"{bridge}-{person}"
+    readable = re.sub(r"[^A-Za-z0-9_]+", "-", person).strip("-")[:_MOST].rstrip("-")
+    return f"{bridge}-{readable}--{hashlib.sha256(person.encode()).hexdigest()[:16]}"
+
+
+def is_puppet(bridge: str, participant: str) -> bool:
+    """Whether a participant of this name stands for a person of the bridge's other chat."""
+    return participant.startswith(f"{bridge}-")
+
 
 log = get_logger(__name__)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, Literal, get_args
 
 import typer
+from pydantic import JsonValue
 
 from hubbub.cli.connection import (
     AddressOption,
@@ -19,6 +24,42 @@ from hubbub.errors import UserError
 from hubbub.loading import missing_extra
 
 __all__ = ["register"]
+
+HostName = Literal["claude", "cursor", "opencode", "vscode"]
+
+
+@dataclass(frozen=True, slots=True)
+class McpHost:
+    """An MCP host, and where it reads of servers."""
+
+    file: str
+    section: str
+    """The key under which servers stand."""
+
+
+HOSTS: Mapping[HostName, McpHost] = MappingProxyType(
+    {
+        "claude": McpHost(".mcp.json of the project", "mcpServers"),
+        "cursor": McpHost("~/.cursor/mcp.json", "mcpServers"),
+        "opencode": McpHost("opencode.json of the project", "mcp"),
+        "vscode": McpHost(".vscode/mcp.json of the project", "servers"),
+    }
+)
+assert tuple(HOSTS) == get_args(HostName), "each has an entry"
+
+
+def pasted(host: HostName, command: Sequence[str], env: Mapping[str, str]) -> str:
+    """The JSON that has the host start this command as the server `hubbub`."""
+    return json.dumps({HOSTS[host].section: {"hubbub": _server(host, command, env)}}, indent=2)
+
+
+def _server(host: HostName, command: Sequence[str], env: Mapping[str, str]) -> JsonValue:
+    if host == "opencode":
+        return {"type": "local", "command": [*command], "environment": {**env}, "enabled": True}
+    program, *arguments = command
+    server: dict[str, JsonValue] = {"command": program, "args": [*arguments], "env": {**env}}
+    return {"type": "stdio", **server} if host == "vscode" else server
+
 
 NameOption = Annotated[
     str | None,
@@ -58,7 +99,7 @@ def serve(
 
 
 async def _serve(target: NetworkTarget, name: str, tools: list[str] | None) -> None:
-    from hubbub.interop.mcp.stdio import serve_stdio
+    from hubbub.interop.mcp.server import serve_stdio
 
     async with joined(target, name, agent=True) as client:
         await serve_stdio(client, tools)
@@ -72,7 +113,6 @@ def config(
     """Print what to paste into a host's config."""
     from hubbub.client.runfile import find_network
     from hubbub.config.problems import nearest
-    from hubbub.interop.mcp.hosts import HOSTS, pasted
 
     known = {each: entry for each, entry in HOSTS.items() if each == host}
     if not known:

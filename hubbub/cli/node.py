@@ -60,8 +60,7 @@ def node(
         from hubbub.network.store.location import cluster_extra
 
         with cluster_extra():
-            from hubbub.app.node import Node
-            from hubbub.app.node_networks import load_networks
+            from hubbub.app.node import Node, load_networks
 
     if not is_id(name) or len(name) > MOST_NAME:
         raise UserError(

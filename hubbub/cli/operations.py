@@ -29,7 +29,7 @@ from hubbub.errors import HubbubError
 from hubbub.people.commands import GROUPS, THREADS, Command, commands_in, mod_commands, perform
 from hubbub.people.figures import SHELL, outcome_words
 from hubbub.people.parameters import Parameter, described_operations, value_of
-from hubbub.people.shown import Shown
+from hubbub.people.shown import CommandResult
 
 __all__ = [
     "add_group",
@@ -186,7 +186,7 @@ def _type(parameter: Parameter) -> Any:  # a type that is made here
 
 async def _performed(
     command: Command, target: NetworkTarget, person: str | None, given: dict[str, JsonValue]
-) -> Shown:
+) -> CommandResult:
     from hubbub.people.client import PersonClient
     from hubbub.people.state import ClientState
 

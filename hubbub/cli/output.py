@@ -17,7 +17,7 @@ from hubbub.people.text import aligned, counted, visible
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hubbub.people.shown import Shown, Tone
+    from hubbub.people.shown import CommandResult, Tone
 
 __all__ = [
     "DEFAULT_CONFIG",
@@ -56,7 +56,7 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def print_shown(shown: Shown, *, as_json: bool) -> None:
+def print_shown(shown: CommandResult, *, as_json: bool) -> None:
     """What came of a command: JSON for programs, plain text for pipes, colours on a terminal."""
     if as_json:
         emit_json(shown.value)

@@ -19,7 +19,15 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_valida
 
 from hubbub.config.units import Id, Section, wrong
 
-__all__ = ["Case", "CaseFile", "CaseMessage", "CaseSettings", "Expectation", "Fault", "Spoken"]
+__all__ = [
+    "Case",
+    "CaseFile",
+    "CaseMessage",
+    "CaseSettings",
+    "Expectation",
+    "Fault",
+    "NetworkCaseMessage",
+]
 
 
 def _pattern(value: object) -> object:
@@ -128,7 +136,7 @@ class CaseMessage(Section):
         return {"text": value} if isinstance(value, str) else value
 
 
-class Spoken(CaseMessage):
+class NetworkCaseMessage(CaseMessage):
     """A message to a network."""
 
     to: str
@@ -172,7 +180,9 @@ class Case(CaseSettings):
     """The message that wakes the agent, or several."""
     thread: str | None = None
     """Where it stands; left out: the direct thread with its sender."""
-    says: Annotated[list[Spoken], BeforeValidator(_several), Field(min_length=1)] | None = None
+    says: (
+        Annotated[list[NetworkCaseMessage], BeforeValidator(_several), Field(min_length=1)] | None
+    ) = None
     """To the network: what people say, each when all is over that came of the one before."""
     faults: list[Fault] = []
     """What may go wrong in the network: each run has one of these or none, as its number says."""

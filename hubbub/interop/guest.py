@@ -42,7 +42,7 @@ from hubbub.interop.tools import offered
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.turns import Step, ToolCallRecord
 
-__all__ = ["Guest", "GuestBackend", "GuestTurn", "Told", "text_of"]
+__all__ = ["Guest", "GuestBackend", "GuestPrompt", "GuestTurn", "text_of"]
 
 _PREFACE = (
     "You are {name} in the network {network}. What you answer is sent to whoever wrote to you, in "
@@ -68,7 +68,7 @@ class Guest(Protocol):
 
 
 @dataclass(frozen=True)
-class Told:
+class GuestPrompt:
     """What a guest is told of a turn."""
 
     system: str
@@ -330,14 +330,14 @@ class GuestBackend(AgentBackend):
     async def dropped(self, turn: str) -> None:
         await self._activities.drop(turn)
 
-    def told(self, plan: TurnPlan) -> Told:
+    def told(self, plan: TurnPlan) -> GuestPrompt:
         """What the guest is told: its threads, with the preface of who it is."""
         inbox, history = self.inbox, self.config.history
         conversation = ConversationPrompt.of(
             self._template, inbox.threads, plan, inbox.me, history, PROGRAM_CLOSING
         )
         system = _PREFACE.format(name=inbox.me, network=self.client.network)
-        return Told(system, conversation.text, bool(untrusted_ids(conversation.in_thread)))
+        return GuestPrompt(system, conversation.text, bool(untrusted_ids(conversation.in_thread)))
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         plan = await recorder.take_up()

@@ -64,7 +64,7 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["NetworkRun", "RunEnd", "Saying", "Trouble", "replay", "replayed"]
+__all__ = ["FaultInjector", "NetworkRun", "RunEnd", "RunMessage", "replay", "replayed"]
 
 MOST_S = 600.0
 """Seconds that a run may take."""
@@ -85,7 +85,7 @@ _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class RunMessage:
     """What somebody says."""
 
     sender: str
@@ -103,7 +103,7 @@ class Saying:
     """What it was called then."""
 
     @classmethod
-    def of(cls, message: Message) -> Saying:
+    def of(cls, message: Message) -> RunMessage:
         """What a recorded message says."""
         kind: Kind = "agent" if message.sender_kind == "agent" else "human"
         said, shown = message.content, message.text_representation
@@ -113,7 +113,7 @@ class Saying:
         )  # fmt: skip
 
 
-class Trouble:
+class FaultInjector:
     """What goes wrong in one run, by its seed: one of the faults or none, at one of the first
     questions to the models."""
 
@@ -155,7 +155,7 @@ class NetworkRun:
     tape: Tape | None = None
     live: bool = False
     anew: bool = False
-    trouble: Trouble = field(default_factory=Trouble)
+    trouble: FaultInjector = field(default_factory=FaultInjector)
     ask: Ask | None = None
     """Who is asked for the result of a call that has none."""
     end: RunEnd | None = field(default=None, init=False)
@@ -170,7 +170,7 @@ class NetworkRun:
     """What recorded messages are called here."""
     _tokens: dict[str, str] = field(default_factory=dict, init=False)
 
-    async def run(self, history: Sequence[Saying], says: Sequence[Saying]) -> Recording:
+    async def run(self, history: Sequence[RunMessage], says: Sequence[RunMessage]) -> Recording:
         """Say all that, each when all is over that came of the one before; what came of it.
 
         Raises `UserError` for agents that cannot run so, `ConfigError` for mistakes in the config,
@@ -228,7 +228,7 @@ class NetworkRun:
         transport = MemoryTransport(hub.gateway.attach)
         return Client(transport, name, kind, token=self._tokens.get(name), options=options)
 
-    async def _say(self, hub: Hub, saying: Saying, *, silent: bool = False) -> SendResult:
+    async def _say(self, hub: Hub, saying: RunMessage, *, silent: bool = False) -> SendResult:
         operation, args = self._call(saying)
         async with self._client(hub, saying.sender, saying.kind) as client:
             told = await client.call(operation, cid=None, silent=silent, **args)
@@ -236,7 +236,7 @@ class NetworkRun:
         self._ids[saying.id] = sent.id
         return sent
 
-    def _call(self, saying: Saying) -> tuple[str, dict[str, JsonValue]]:
+    def _call(self, saying: RunMessage) -> tuple[str, dict[str, JsonValue]]:
         text = saying.content if isinstance(saying.content, str) else saying.shown or "(no text)"
         marks: dict[str, JsonValue] = {
             "mentions": list(saying.mentions),
@@ -298,7 +298,7 @@ class NetworkRun:
     async def _agent(self, hub: Hub, name: str) -> None:
         file, folder = self.loaded.file, self.loaded.path.parent
         agent = resolve_agent(file.agent(name), name, folder, file.models)
-        OPENER.set(lambda config, label: _Played(self, name, config, label))
+        OPENER.set(lambda config, label: _RunModel(self, name, config, label))
         config = agent.config.model_copy(update={"greet": None})
         transport, token = MemoryTransport(hub.gateway.attach), self._tokens[name]
         options = ClientOptions(card=config.card)
@@ -400,7 +400,7 @@ class NetworkRun:
         self._changed.set()
 
 
-class _Played:
+class _RunModel:
     """A model of an agent of the run."""
 
     def __init__(self, run: NetworkRun, agent: str, config: ModelConfig, label: str):
@@ -465,8 +465,8 @@ async def replayed(
 
     Raises what `NetworkRun.run` raises, and `UserError` for a tool whose result is not known.
     """
-    history = [Saying.of(message) for message in recording.history]
-    now = await run.run(history, [Saying.of(message) for message in recording.asked])
+    history = [RunMessage.of(message) for message in recording.history]
+    now = await run.run(history, [RunMessage.of(message) for message in recording.asked])
     differs = difference(recording, now, changed)
     if run.end is not None and (differs is None or not differs.now):
         raise UserError(run.end.text)

@@ -22,7 +22,7 @@ from hubbub.agents.prompt_client import (
 )
 from hubbub.agents.roles.backend import KINDS
 from hubbub.agents.roles.context import RoleContext, RoleModel, askable_agents, callable_by_plans
-from hubbub.agents.roles.pipeline import Consult
+from hubbub.agents.roles.pipeline import AskRole
 from hubbub.agents.roles.plan import Plan, PlanStep
 from hubbub.agents.roles.state import ONLY, WorkState
 from hubbub.app.prompts import AgentPrompt
@@ -110,15 +110,15 @@ def _role_context(prompt: AgentPrompt) -> RoleContext:
     )
 
 
-def _consult(context: RoleContext, role: Role) -> Consult | None:
+def _consult(context: RoleContext, role: Role) -> AskRole | None:
     """The first question to the role. None: there is no tool whose call it could prepare."""
     if role != "executor" or context.kind == "executor":
-        return Consult(1, role, WorkState())
+        return AskRole(1, role, WorkState())
     tool = next(iter(context.specs), None)
     if tool is None:
         return None
     plan = Plan(steps=(PlanStep(id=ONLY, goal=tool, executor=tool),))
-    return Consult(1, role, WorkState(plan=plan), ONLY)
+    return AskRole(1, role, WorkState(plan=plan), ONLY)
 
 
 def _model(prompt: AgentPrompt, name: str) -> RoleModel:

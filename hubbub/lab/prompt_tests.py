@@ -31,9 +31,9 @@ from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, ModelError, UserError
 from hubbub.lab.cases import PlacedCase, scene
 from hubbub.lab.changes import with_model
-from hubbub.lab.networks import MOST_S, NetworkRun, Saying, Trouble
+from hubbub.lab.networks import MOST_S, FaultInjector, NetworkRun, RunMessage
 from hubbub.lab.recordings import Cassette, Cassettes, Recording, Tape
-from hubbub.lab.reports import LastTime
+from hubbub.lab.reports import PreviousResults
 from hubbub.protocol import thread_ids
 from hubbub.protocol.turns import Step
 
@@ -159,7 +159,7 @@ async def run_cases(
     for player in players:
         if isinstance(player, _NetworkPlayer) and player.made:
             Cassettes(player.placed.path).put(player.placed.case.name, player.made)
-    last = LastTime(loaded.path.parent)
+    last = PreviousResults(loaded.path.parent)
     reports = [
         CaseReport(
             p,
@@ -266,11 +266,14 @@ class _NetworkPlayer:
         tape = Tape(cassette.recording) if cassette is not None and not self.record else None
         number = self.number if tape is None or cassette is None else cassette.run
         run = NetworkRun(
-            self.loaded, case.results, tape, trouble=Trouble(case.faults, f"{case.name} {number}")
+            self.loaded,
+            case.results,
+            tape,
+            trouble=FaultInjector(case.faults, f"{case.name} {number}"),
         )
         history = cassette.recording.history if cassette is not None else ()
         try:
-            recording = await run.run([Saying.of(said) for said in history], self._says())
+            recording = await run.run([RunMessage.of(said) for said in history], self._says())
         except TimeoutError as exc:
             raise ModelError(f"it was not over after {MOST_S:g} s") from exc
         if run.end is not None and run.end.lacking is None:
@@ -279,15 +282,15 @@ class _NetworkPlayer:
             self.made.append(Cassette(case=case.name, run=self.number, recording=recording))
         return _performance(recording, run)
 
-    def _says(self) -> list[Saying]:
+    def _says(self) -> list[RunMessage]:
         file = self.loaded.file
-        person, says = next(iter(file.humans), "ann"), list[Saying]()
+        person, says = next(iter(file.humans), "ann"), list[RunMessage]()
         for said in self.placed.case.says or ():
             sender, to = said.sender or person, said.to.removeprefix("@")
             channel = to.removeprefix("#")
             to_all = thread_ids.channel(channel)
             thread = to_all if to != channel else thread_ids.direct([sender, to])
-            says.append(Saying(sender, "human", thread, said.text))
+            says.append(RunMessage(sender, "human", thread, said.text))
         return says
 
 

@@ -13,14 +13,14 @@ from pydantic import TypeAdapter
 
 from hubbub.agents.prompt.escape import reveal
 
-__all__ = ["CaseVerdict", "LastTime", "Suite", "write_junit"]
+__all__ = ["CaseVerdict", "PreviousResults", "Suite", "write_junit"]
 
 Counts = tuple[int, int]
 """Runs that passed, and runs that were answered."""
 _COUNTS = TypeAdapter(dict[str, Counts])
 
 
-class LastTime:
+class PreviousResults:
     """What came of cases the last time, by their names, in a file beside the config."""
 
     def __init__(self, folder: Path):

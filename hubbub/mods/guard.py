@@ -20,7 +20,7 @@ from typing import Any, TypeVar, TypeVarTuple
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
 
-__all__ = ["MOST_LATE", "WITHIN_S", "Guard", "Late"]
+__all__ = ["MOST_LATE", "WITHIN_S", "Guard", "HookTimeout"]
 
 log = get_logger(__name__)
 
@@ -35,7 +35,7 @@ _NEVER_OFF = frozenset({"shown", "start", "stop", "reconfigure", "spawn", "appli
 """What completes what has begun; and without `shown`, what was deleted would be seen."""
 
 
-class Late(Exception):
+class HookTimeout(Exception):
     """A hook took longer than it may."""
 
     def __init__(self, took: float, limit: float, *, off: bool):
@@ -48,7 +48,7 @@ class Late(Exception):
 class Guard:
     """Runs the code of the mods of one hub. What it calls may call it again."""
 
-    def __init__(self, late: Callable[[Mod, str, Late], None]):
+    def __init__(self, late: Callable[[Mod, str, HookTimeout], None]):
         self._late = late
         self.off: set[tuple[Mod, str]] = set()
         """Hooks and operations that are not called any more."""
@@ -86,12 +86,12 @@ class Guard:
         answer: T = await _Steps(self, mod, hook, work, limit or mod.config.time_limit)
         return answer
 
-    def count(self, mod: Mod, hook: str, took: float, limit: float) -> Late:
+    def count(self, mod: Mod, hook: str, took: float, limit: float) -> HookTimeout:
         """Report a late call, and switch its hook off if that has been too often."""
         times, now = self._times[mod, hook], monotonic()
         times.append(now)
         often = len(times) == MOST_LATE and now - times[0] <= WITHIN_S and hook not in _NEVER_OFF
-        late = Late(took, limit, off=often and (mod, hook) not in self.off)
+        late = HookTimeout(took, limit, off=often and (mod, hook) not in self.off)
         if often:
             self.off.add((mod, hook))
         self._late(mod, hook, late)

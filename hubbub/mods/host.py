@@ -22,7 +22,7 @@ from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Amendment, Draft, Kind, Message, Participant, TimerMark
 from hubbub.protocol.operations import Speech
 
-__all__ = ["Alarm", "Host", "ModPort", "NetworkFacts", "Restored", "Row"]
+__all__ = ["Alarm", "Host", "ImportedMessage", "ModPort", "NetworkFacts", "Row"]
 
 Row = tuple[Any, ...]  # Any: SQLite's values, as the statement selects them
 
@@ -48,7 +48,7 @@ class Latest(NamedTuple):
     """Position of that one in the log."""
 
 
-class Busy(NamedTuple):
+class AgentLoad(NamedTuple):
     """How much an agent has to do."""
 
     running: int
@@ -57,7 +57,7 @@ class Busy(NamedTuple):
     """Messages that have woken it and that no turn has settled: they wait, or are worked on."""
 
 
-class Restored(NamedTuple):
+class ImportedMessage(NamedTuple):
     """A message of a transcript, as it is to enter the log."""
 
     draft: Draft
@@ -72,7 +72,7 @@ class Restored(NamedTuple):
     """A checksum of what it was made from: another one under the same key is an error."""
 
 
-class Standing(NamedTuple):
+class ReadState(NamedTuple):
     """A thread, as it stands for a participant."""
 
     latest: Latest
@@ -118,12 +118,12 @@ class ModPort(Protocol):
         """The thread that the caller means, to read it or to speak there."""
         ...
 
-    def standing(self, thread: str, participant: str | None) -> Standing:
+    def standing(self, thread: str, participant: str | None) -> ReadState:
         """Empty for a thread that does not exist."""
         ...
 
     def visible(self, participant: str) -> Collection[str]: ...
-    def workload(self, agent: str) -> Busy: ...
+    def workload(self, agent: str) -> AgentLoad: ...
     async def find(self, reader: Calling | str, id: str, look: bool) -> Message: ...
     async def read(self, thread: str | None, edge: int | None, limit: int) -> Sequence[Message]:
         """The last messages of a thread before a tseq; None: the first of the log after a seq."""
@@ -145,7 +145,9 @@ class ModPort(Protocol):
         """Those who can be notified now."""
         ...
 
-    async def bring_in(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]: ...
+    async def bring_in(
+        self, call: Calling, messages: Sequence[ImportedMessage]
+    ) -> Sequence[int]: ...
     def send(self, thread: str, frame: bytes, to: Collection[str] | None) -> None:
         """To those who read the thread and are connected, or only these of them."""
 
@@ -256,7 +258,7 @@ class Host:
         """An endpoint of a model that the network's YAML names in `models`."""
         return self._facts.models.get(name)
 
-    def busy(self, agent: str) -> Busy:
+    def busy(self, agent: str) -> AgentLoad:
         """How much the agent has to do now; nothing for a person."""
         return self._port.workload(agent)
 
@@ -328,7 +330,7 @@ class Host:
         head, found = self.head, await self.log(after, limit)
         return await self._port.show(found, call), found[-1].seq if found else head
 
-    async def restore(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
+    async def restore(self, call: Calling, messages: Sequence[ImportedMessage]) -> Sequence[int]:
         """Bring messages of a transcript into the log, as imported ones: they wake no agent, and
         neither ask for nor end anything. Channels that there are not are made, with the caller as
         member. Mods judge them as any other. Returns their positions, when they are durable.

@@ -26,7 +26,7 @@ from hubbub.mods.pipeline import Pipeline
 from hubbub.network.fanout import Fanout
 from hubbub.network.gateway import Gateway
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import Entry, Hearers, Log
+from hubbub.network.log import Entry, Log, LogListeners
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.mods.failures import Failures
 from hubbub.network.mods.runtime import Mods
@@ -181,9 +181,9 @@ class Hub:
                 "its place (`hubbub network restore`), or name another file as the store"
             ) from error
 
-    def _hearers(self) -> Hearers:
+    def _hearers(self) -> LogListeners:
         kernel, services = self.kernel, self.services
-        return Hearers(
+        return LogListeners(
             recorded=(kernel.queues.recorded, services.mods.recorded),
             committed=(
                 # May take wakes away, of which nobody has heard yet.

@@ -29,7 +29,7 @@ from hubbub.network.wakes import Decision
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import Draft
 
-__all__ = ["CallbackWaiter", "Change", "Entry", "Hearers", "Log", "RowsOf", "Waiter", "settle"]
+__all__ = ["CallbackWaiter", "Change", "Entry", "Log", "LogListeners", "RowsOf", "Waiter", "settle"]
 
 T = TypeVar("T")
 
@@ -154,7 +154,7 @@ class Change:
 Committed = Callable[["Sequence[Entry]"], None]
 
 
-class Hearers(NamedTuple):
+class LogListeners(NamedTuple):
     """Who hears what the log did, in this order."""
 
     recorded: tuple[Callable[[Sequence[Record]], None], ...] = ()
@@ -179,7 +179,7 @@ class Log:
 
     def __init__(self, store: Store, threads: Threads, clock: Clock, metrics: HubMetrics):
         self._store, self._threads, self._clock, self._metrics = store, threads, clock, metrics
-        self.hearers = Hearers()
+        self.hearers = LogListeners()
         self._entries: list[Entry] = []
         self._changes: list[Change] = []
         self._wakeup = asyncio.Event()

@@ -15,26 +15,26 @@ from hubbub.mods.operation import Value
 from hubbub.network.stored import (
     OpenWake,
     PendingRow,
-    Prompts,
     Settled,
     SpentInTurns,
+    StoredAccount,
     StoredInteraction,
-    StoredLedger,
     StoredMemory,
     StoredMentions,
+    StoredPrompts,
     StoredSpending,
     StoredTurn,
     StoredWake,
 )
 
 __all__ = [
+    "AccountOf",
     "ApprovalById",
     "InteractionMessages",
     "IsMember",
     "LatestApprovals",
     "LatestRequests",
     "LatestTurns",
-    "LedgerOf",
     "MembersAt",
     "MemoriesOf",
     "MemoryValue",
@@ -164,7 +164,7 @@ class TurnsById(Query[Sequence[StoredTurn]], frozen=True):
     ids: Sequence[str]
 
 
-class PromptsOf(Query[Prompts], frozen=True):
+class PromptsOf(Query[StoredPrompts], frozen=True):
     """The prompts of a turn, put together from their parts."""
 
     turn: str
@@ -180,7 +180,7 @@ class MissingParts(Query[Sequence[bytes]], frozen=True):
 # Accounts, approvals, requests ----------------------------------------------------------------
 
 
-class LedgerOf(Query[StoredLedger | None], frozen=True):
+class AccountOf(Query[StoredAccount | None], frozen=True):
     """The account of the interaction that the message at this position opened; None: nothing was
     ever added to it."""
 

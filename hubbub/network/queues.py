@@ -33,7 +33,7 @@ class Queues:
         """The wakes (agent, seq) that running turns have taken."""
         self._taken: dict[tuple[str, int], str] = {}
         """The turn that has taken a wake."""
-        self._missing: dict[str, _Meanwhile] = {agent: _Meanwhile() for agent in agents}
+        self._missing: dict[str, _SettledEarly] = {agent: _SettledEarly() for agent in agents}
         self._over: set[str] = set()
         """Turns that have ended while anything was still to be restored."""
 
@@ -60,7 +60,7 @@ class Queues:
 
     def restore(self, agent: str, wakes: Iterable[OpenWake]) -> None:
         """Add what the store had for the agent when the hub started, or a little later."""
-        meanwhile = self._missing.pop(agent, None) or _Meanwhile()
+        meanwhile = self._missing.pop(agent, None) or _SettledEarly()
         found = self._open.setdefault(agent, array("q"))
         for seq, turn in wakes:
             if meanwhile.settles(seq, turn) or turn in self._over:
@@ -122,7 +122,7 @@ class Queues:
             found[:end] = array("q", kept)
 
 
-class _Meanwhile:
+class _SettledEarly:
     """What was settled of an agent while its earlier wakes were not restored yet."""
 
     __slots__ = ("floor", "settled")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Statement
-from hubbub.network.running_turns import NO_LIVES, Lives
+from hubbub.network.running_turns import NO_LIVES, TurnProcesses
 from hubbub.network.stored import (
     StoredChannel,
     StoredMark,
@@ -24,12 +24,12 @@ from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
     "DIGEST",
-    "ApprovalKept",
+    "AccountChanged",
+    "ApprovalSaved",
     "Batch",
     "CallSettled",
     "CursorMoved",
     "Delivery",
-    "LedgerMoved",
     "MemberLeft",
     "MemoryDeleted",
     "MemoryWritten",
@@ -38,7 +38,7 @@ __all__ = [
     "PartStored",
     "ParticipantSeen",
     "Record",
-    "RequestKept",
+    "RequestSaved",
     "StepRecorded",
     "StopLifted",
     "TakeoverEnded",
@@ -150,7 +150,7 @@ class TurnBegun(NamedTuple):
     start: str
     """`TurnStart` as JSON."""
     seqs: tuple[int, ...]
-    lives: Lives = NO_LIVES
+    lives: TurnProcesses = NO_LIVES
     system_prompt: bytes = b""
     """The digests of its parts (`PartStored`), `DIGEST` bytes each; empty: it has none."""
     prompt: bytes = b""
@@ -238,7 +238,7 @@ class TakeoverEnded(NamedTuple):
     agent: str
 
 
-class ApprovalKept(NamedTuple):
+class ApprovalSaved(NamedTuple):
     """An approval as it stands now; replaces what stood under its id."""
 
     id: str
@@ -251,7 +251,7 @@ class ApprovalKept(NamedTuple):
     """`Approval` as JSON, without `may_decide`."""
 
 
-class RequestKept(NamedTuple):
+class RequestSaved(NamedTuple):
     """A request as it stands now; replaces what stood under its id."""
 
     seq: int
@@ -265,7 +265,7 @@ class RequestKept(NamedTuple):
     """`Request` as JSON."""
 
 
-class LedgerMoved(NamedTuple):
+class AccountChanged(NamedTuple):
     """What was added to an interaction's account: differences, and names that are new in it."""
 
     interaction: int
@@ -332,9 +332,9 @@ Record = (
     | StopLifted
     | StoredTakeover
     | TakeoverEnded
-    | ApprovalKept
-    | RequestKept
-    | LedgerMoved
+    | ApprovalSaved
+    | RequestSaved
+    | AccountChanged
     | StoredSpending
     | ModRows
 )

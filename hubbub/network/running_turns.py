@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["MOST_DEATHS", "NO_LIVES", "Ended", "Lives", "RunningTurn", "RunningTurns"]
+__all__ = ["MOST_DEATHS", "NO_LIVES", "EndedTurn", "RunningTurn", "RunningTurns", "TurnProcesses"]
 
 REMEMBERED = 4096
 """Turns that were ended lately: whoever goes on with an older one is found out by the store."""
@@ -28,7 +28,7 @@ class RunningTurn(NamedTuple):
     thread_id: str
 
 
-class Ended(NamedTuple):
+class EndedTurn(NamedTuple):
     """A turn that was ended in its agent's place, or a wake that will have none."""
 
     turn: str
@@ -44,7 +44,7 @@ class RunningTurns:
 
     def __init__(self) -> None:
         self._running: dict[str, RunningTurn] = {}
-        self._ended: dict[str, Ended] = {}
+        self._ended: dict[str, EndedTurn] = {}
         self._begins: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[tuple[str, RunningTurn]]:
@@ -66,7 +66,7 @@ class RunningTurns:
         """It has ended, by whomever."""
         self._running.pop(turn, None)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: EndedTurn) -> None:
         """It is over from now on, whatever its agent says."""
         self._ended.pop(ended.turn, None)
         self._ended[ended.turn] = ended
@@ -78,11 +78,11 @@ class RunningTurns:
         for turn in turns:
             self._ended.pop(turn, None)
 
-    def ended_of(self, agent: str) -> list[Ended]:
+    def ended_of(self, agent: str) -> list[EndedTurn]:
         """Those of the agent that were ended lately."""
         return [ended for ended in self._ended.values() if ended.agent == agent]
 
-    def why_over(self, turn: str) -> Ended | None:
+    def why_over(self, turn: str) -> EndedTurn | None:
         """Why the turn is over; None if nobody has ended it in its agent's place."""
         return self._ended.get(turn)
 
@@ -100,7 +100,7 @@ def over(turn: str, by: str, reason: str) -> OperationError:
     )
 
 
-class Lives(NamedTuple):
+class TurnProcesses(NamedTuple):
     """What is known of a turn's processes. One that does not name itself is not counted."""
 
     life: str | None = None
@@ -112,14 +112,14 @@ class Lives(NamedTuple):
     said: int = 0
     """Messages that the turn had sent when the last one began it."""
 
-    def begun(self, life: str | None, said: int) -> Lives:
+    def begun(self, life: str | None, said: int) -> TurnProcesses:
         """The process `life` begins the turn, which has sent `said` messages so far."""
         if life is None:
-            return Lives(said=said)
+            return TurnProcesses(said=said)
         if life == self.life:
             return self._replace(held=True)
         before = 0 if said > self.said else self.deaths
-        return Lives(life, held=True, deaths=before + self.held, said=said)
+        return TurnProcesses(life, held=True, deaths=before + self.held, said=said)
 
     @property
     def over(self) -> bool:
@@ -127,5 +127,5 @@ class Lives(NamedTuple):
         return self.deaths >= MOST_DEATHS
 
 
-NO_LIVES = Lives()
+NO_LIVES = TurnProcesses()
 """Of a turn that nobody has begun."""

@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hubbub.network.running_turns import NO_LIVES, Lives
+from hubbub.network.running_turns import NO_LIVES, TurnProcesses
 from hubbub.protocol.messages import ReplyNeed
 
 __all__ = [
     "NO_PROMPTS",
     "OpenWake",
     "PendingRow",
-    "Prompts",
     "Settled",
     "SpentInTurns",
     "StoreState",
+    "StoredAccount",
     "StoredChannel",
     "StoredEvent",
     "StoredInteraction",
     "StoredKey",
-    "StoredLedger",
     "StoredMark",
     "StoredMember",
     "StoredMemory",
     "StoredMentions",
     "StoredParticipant",
+    "StoredPrompts",
     "StoredRun",
     "StoredSpending",
     "StoredStop",
@@ -113,7 +113,7 @@ class StoredTakeover(NamedTuple):
     until: float
 
 
-class StoredLedger(NamedTuple):
+class StoredAccount(NamedTuple):
     """An interaction's account, as the sums of what was added to it."""
 
     wakes: int
@@ -250,14 +250,14 @@ class Settled(NamedTuple):
     value: bytes | None
 
 
-class Prompts(NamedTuple):
+class StoredPrompts(NamedTuple):
     """Of a turn; None: it has none."""
 
     system: str | None
     user: str | None
 
 
-NO_PROMPTS = Prompts(None, None)
+NO_PROMPTS = StoredPrompts(None, None)
 
 
 @dataclass(frozen=True)
@@ -272,4 +272,4 @@ class StoredTurn:
     sent: Sequence[int]
     ended_at: float | None
     end: bytes | None
-    lives: Lives = NO_LIVES
+    lives: TurnProcesses = NO_LIVES

@@ -17,7 +17,7 @@ from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit
 from hubbub.mods.pipeline import Pipeline
-from hubbub.network.causes import Causes
+from hubbub.network.ancestors import Ancestors
 from hubbub.network.log import CallbackWaiter, Change, Entry, Log, RowsOf, Waiter, settle
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.policy import Gate
@@ -68,7 +68,7 @@ class Writes:
         self._store, self._log, self._state = store, log, state
         self._router, self._pipeline, self._metrics = router, pipeline, metrics
         self._spawn = spawn
-        self.causes = Causes(store, log, state, router)
+        self.causes = Ancestors(store, log, state, router)
         self._pending: dict[tuple[str, str], Entry] = {}
         self._settling: dict[tuple[str, str], asyncio.Event] = {}
         """Calls that are no message and whose answer is on its way to the store, by (sender, cid).

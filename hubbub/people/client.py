@@ -14,7 +14,7 @@ from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.client import Client
-    from hubbub.people.figures import Typed
+    from hubbub.people.figures import CommandSyntax
     from hubbub.people.state import ClientState
     from hubbub.protocol.control import Approval
 
@@ -35,7 +35,7 @@ class PersonClient:
         self,
         client: Client,
         state: ClientState,
-        typed: Typed,
+        typed: CommandSyntax,
         *,
         here: bool,
         progress: Progress = lambda so_far: None,

@@ -19,9 +19,9 @@ from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import UserError
 from hubbub.people.client import PersonClient
-from hubbub.people.figures import Typed
+from hubbub.people.figures import CommandSyntax
 from hubbub.people.parameters import OperationSpec, Parameter, known_operations
-from hubbub.people.shown import NoteLine, Shown, by_shape, listing
+from hubbub.people.shown import CommandResult, NoteLine, by_shape, listing
 
 __all__ = [
     "CHAT",
@@ -43,7 +43,9 @@ Given = Mapping[str, JsonValue]
 Show = Callable[[Any, PersonClient], list[NoteLine]]
 """What an answer looks like. Any: each takes the model of its own operation, named in its
 signature, and the answer is read as that."""
-Do = Callable[[PersonClient, dict[str, Any]], Awaitable[Shown]]  # Any: as the parameters say
+Do = Callable[
+    [PersonClient, dict[str, Any]], Awaitable[CommandResult]
+]  # Any: as the parameters say
 SHORT = 58
 """Columns of help in a list."""
 THREADS = frozenset({"thread", "threads"})
@@ -237,7 +239,7 @@ def in_commands(message: str, typed: Callable[[str], str], *, chat: bool = False
 # Doing it -----------------------------------------------------------------------------------------
 
 
-async def perform(command: Command, person: PersonClient, given: Given) -> Shown:
+async def perform(command: Command, person: PersonClient, given: Given) -> CommandResult:
     """Do what a command says. Raises `UserError` for names that do not exist, else
     `OperationError`."""
     args = {name: _resolved(person, command, name, value) for name, value in given.items()}
@@ -247,7 +249,7 @@ async def perform(command: Command, person: PersonClient, given: Given) -> Shown
         return await command.do(person, args)
     value = await person.call(command.operation, **command.fixed, **args)
     remember(person, value)
-    return Shown(value, shown(command, value, person))
+    return CommandResult(value, shown(command, value, person))
 
 
 def shown(command: Command, value: JsonValue, person: PersonClient) -> list[NoteLine]:
@@ -326,4 +328,4 @@ def without_group(command: str) -> str:
     return rest if len(found) == 1 and found[0].path == f"{group} {word}" else command
 
 
-CHAT = Typed("/", without_group)
+CHAT = CommandSyntax("/", without_group)

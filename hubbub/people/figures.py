@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OUTCOMES",
     "SHELL",
-    "Typed",
+    "CommandSyntax",
     "amount",
     "bar",
     "budget_line",
@@ -53,7 +53,7 @@ OUTCOMES = {
 """How a turn ended, after the name of its agent."""
 
 
-class Typed:
+class CommandSyntax:
     """How a command is typed where this person is: `hubbub tasks list`, `/tasks list`."""
 
     def __init__(self, before: str, shorten: Callable[[str], str] | None = None):
@@ -72,7 +72,7 @@ class Typed:
         return shlex.quote(name) if self.shell else name
 
 
-SHELL = Typed("hubbub ")
+SHELL = CommandSyntax("hubbub ")
 
 
 # Amounts ------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def holds_back(code: str) -> bool:
     return code.partition("_")[0] in kinds
 
 
-def _remedy(code: str, typed: Typed) -> str:
+def _remedy(code: str, typed: CommandSyntax) -> str:
     """What somebody does about a code; empty if there is nothing to be done."""
     match code.partition("_")[0]:
         case "stopped" | "breaker":
@@ -210,7 +210,7 @@ def _remedy(code: str, typed: Typed) -> str:
             return ""
 
 
-def delivery_notes(result: SendResult, typed: Typed) -> Sequence[str]:
+def delivery_notes(result: SendResult, typed: CommandSyntax) -> Sequence[str]:
     """What the hub says besides that the message is sent: which agents are not woken and why, where
     other work comes first, and what mods let the sender know."""
     lines = []

@@ -28,7 +28,7 @@ from hubbub.protocol.operations import (
 )
 from hubbub.protocol.spending import BudgetState, Sums
 
-__all__ = ["Whole", "drawn", "lines_of", "read_whole"]
+__all__ = ["InteractionView", "drawn", "lines_of", "read_whole"]
 
 LOOKED = 50
 """Messages that are looked at for agents that they did not wake."""
@@ -40,7 +40,7 @@ MOST = 80
 
 
 @dataclass
-class Whole:
+class InteractionView:
     """An interaction, of all pages of the hub's together."""
 
     id: str
@@ -95,10 +95,10 @@ class Whole:
         return sorted([*self.messages, *self.envelopes], key=lambda entry: entry.seq)
 
 
-async def read_whole(person: PersonClient, id: str) -> Whole:
+async def read_whole(person: PersonClient, id: str) -> InteractionView:
     """All pages of an interaction, whom a limit or a person has kept from waking, and the budget as
     far as this person may see it."""
-    whole, after = Whole(id), None
+    whole, after = InteractionView(id), None
     for _ in range(PAGES):
         page = await person.ask(InteractionPage, "read_interaction", id=id, after=after)
         whole.add(page)
@@ -117,7 +117,7 @@ async def read_whole(person: PersonClient, id: str) -> Whole:
     return whole
 
 
-def drawn(whole: Whole) -> Tree:
+def drawn(whole: InteractionView) -> Tree:
     """The tree: messages, below them the turns that they started, below these what was said."""
     title = Text(f"interaction {whole.id}", style="bold")
     if whole.budget is not None:
@@ -148,7 +148,7 @@ def lines_of(tree: Tree) -> list[str]:
 class _Branches:
     """What hangs under what."""
 
-    def __init__(self, whole: Whole):
+    def __init__(self, whole: InteractionView):
         self._whole = whole
         entries = whole.entries()
         known = {entry.id for entry in entries}

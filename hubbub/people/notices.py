@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hubbub.people.text import one_line
 from hubbub.protocol.frames import Signal
 
-__all__ = ["MOST", "MOST_REACTIONS", "ModNotice", "Seen", "notice"]
+__all__ = ["MOST", "MOST_REACTIONS", "KnownIds", "ModNotice", "notice"]
 
 MOST = 200
 """Things of a kind that are remembered."""
@@ -29,7 +29,7 @@ _NAMES = {
 """Where a signal of a mod has an id, and what the thing is called."""
 
 
-class Seen:
+class KnownIds:
     """Ids and what they are called, by the letter that ids of the kind begin with; options of
     polls; reactions to messages."""
 
@@ -84,7 +84,7 @@ class ModNotice:
     """The message that has to be in sight for it to mean something; empty: none."""
 
 
-def notice(signal: Signal, me: str, seen: Seen) -> ModNotice | None:
+def notice(signal: Signal, me: str, seen: KnownIds) -> ModNotice | None:
     """What a person sees of a signal. Most only say to programs what to show anew:
     votes, steps of tasks, versions of documents. A poll comes as a message."""
     mod = signal.type.removeprefix("mod.")
@@ -103,7 +103,7 @@ def notice(signal: Signal, me: str, seen: Seen) -> ModNotice | None:
 
 
 def _reaction(
-    thread: str, kind: str, data: dict[str, JsonValue], me: str, seen: Seen
+    thread: str, kind: str, data: dict[str, JsonValue], me: str, seen: KnownIds
 ) -> ModNotice | None:
     match data:
         case {

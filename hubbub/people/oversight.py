@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from hubbub.people.figures import Typed, moment, span_words
+from hubbub.people.figures import CommandSyntax, moment, span_words
 from hubbub.people.text import clip, counted, one_line
 from hubbub.protocol.control import (
     Approval,
     Breakers,
     BreakerState,
-    Overheard,
+    ObservedMessage,
     Stopped,
     Stops,
     Takeover,
@@ -90,7 +90,7 @@ class Oversight:
             return any(held.agent == target for held in self.takeovers)
         return any((stop.scope, stop.target) == (scope, target) for stop in self.stops)
 
-    def hear(self, signal: Signal, shown: Shown, typed: Typed) -> Sequence[str]:
+    def hear(self, signal: Signal, shown: Shown, typed: CommandSyntax) -> Sequence[str]:
         """A signal arrived: what has changed, in words. What this person has stopped or taken over
         is no news."""
         match signal.type:
@@ -105,7 +105,7 @@ class Oversight:
             case _:
                 return ()
 
-    def _approval(self, approval: Approval, shown: Shown, typed: Typed) -> Sequence[str]:
+    def _approval(self, approval: Approval, shown: Shown, typed: CommandSyntax) -> Sequence[str]:
         if not self.note(approval):
             return ()
         if approval.state == "pending":
@@ -117,7 +117,7 @@ class Oversight:
         stops: tuple[Stopped, ...],
         breakers: tuple[BreakerState, ...],
         shown: Shown,
-        typed: Typed,
+        typed: CommandSyntax,
     ) -> Sequence[str]:
         known_stops, known_breakers = self._before_stops or (self.stops, self.breakers)
         self._before_stops = None
@@ -133,7 +133,7 @@ class Oversight:
         self.stops, self.breakers = stops, breakers
         return lines
 
-    def _takeovers(self, takeovers: tuple[Takeover, ...], typed: Typed) -> Sequence[str]:
+    def _takeovers(self, takeovers: tuple[Takeover, ...], typed: CommandSyntax) -> Sequence[str]:
         known = self.takeovers if self._before_takeovers is None else self._before_takeovers
         self._before_takeovers = None
         before = {held.agent: held for held in known}
@@ -168,9 +168,9 @@ class Oversight:
             yield counted(count, "breaker open", "breakers open")
 
 
-def overheard(signal: Signal) -> Overheard | None:
+def overheard(signal: Signal) -> ObservedMessage | None:
     """What reached an agent that this person speaks for, if the signal tells that."""
-    return Overheard.model_validate(signal.data) if signal.type == "overheard" else None
+    return ObservedMessage.model_validate(signal.data) if signal.type == "overheard" else None
 
 
 # In words -----------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def arguments_words(arguments: Mapping[str, JsonValue]) -> list[str]:
     ] or ["without arguments"]
 
 
-def approval_words(approval: Approval, shown: Shown, typed: Typed) -> list[str]:
+def approval_words(approval: Approval, shown: Shown, typed: CommandSyntax) -> list[str]:
     """What an agent asks for, and what to type."""
     where = shown(approval.thread_id)
     lines = [f"{approval.agent} asks to run {one_line(approval.tool)} in {where}"]
@@ -223,7 +223,7 @@ def _what(stop: Stopped, shown: Shown) -> str:
             return one_line(stop.target or stop.scope)
 
 
-def stopped_words(stop: Stopped, shown: Shown, typed: Typed) -> str:
+def stopped_words(stop: Stopped, shown: Shown, typed: CommandSyntax) -> str:
     """`ann has stopped editor: too loud (1 turn ended, 2 wakes dropped); /resume agent editor`."""
     why = f": {one_line(stop.reason)}" if stop.reason else ""
     did = [f"{counted(stop.turns, 'turn', 'turns')} ended"] if stop.turns else []
@@ -238,7 +238,7 @@ def stopped_words(stop: Stopped, shown: Shown, typed: Typed) -> str:
     return f"{stop.by} has stopped {_what(stop, shown)}{why}{done}{way}"
 
 
-def breaker_words(breaker: BreakerState, shown: Shown, typed: Typed) -> str:
+def breaker_words(breaker: BreakerState, shown: Shown, typed: CommandSyntax) -> str:
     """`#desk is stopped by its breaker: 61 turns began in 60 s; /resume thread #desk …`."""
     where = shown(breaker.thread_id)
     began = f"{breaker.turns} turns began in {span_words(breaker.within_s)}"
@@ -246,7 +246,7 @@ def breaker_words(breaker: BreakerState, shown: Shown, typed: Typed) -> str:
     return f"{where} is stopped by its breaker: {began}; {way} lets it go on"
 
 
-def takeover_words(held: Takeover, me: str, typed: Typed) -> str:
+def takeover_words(held: Takeover, me: str, typed: CommandSyntax) -> str:
     """`you speak for editor until 12:30`, and how."""
     until = moment(held.until)
     if held.by != me:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from hubbub.protocol.operations import SendResult
 
 __all__ = [
-    "Day",
-    "Elsewhere",
+    "CommandResult",
+    "DayHeading",
     "Line",
     "NoteLine",
-    "Opened",
+    "OtherThreadLine",
     "SaidLine",
-    "Shown",
+    "ThreadHeading",
     "Tone",
     "by_shape",
     "done",
@@ -60,7 +60,7 @@ class SaidLine:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class OtherThreadLine:
     """A message of another thread, in one line."""
 
     message: Message
@@ -71,14 +71,14 @@ class Elsewhere:
 
 
 @dataclass(frozen=True)
-class Opened:
+class ThreadHeading:
     """From here on this thread is shown."""
 
     thread: str
 
 
 @dataclass(frozen=True)
-class Day:
+class DayHeading:
     """What follows is of this day."""
 
     day: date
@@ -94,11 +94,11 @@ class NoteLine:
     """One row of a list: cut at the edge of the terminal instead of continued below."""
 
 
-Line = SaidLine | Elsewhere | Opened | Day | NoteLine
+Line = SaidLine | OtherThreadLine | ThreadHeading | DayHeading | NoteLine
 
 
 @dataclass(frozen=True)
-class Shown:
+class CommandResult:
     """What came of a command: the answer for programs, and notes for people. Notes may carry text
     of others as it is: showing makes it safe."""
 

@@ -13,11 +13,11 @@ from pydantic import JsonValue
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
 from hubbub.people.names import find_thread, label
-from hubbub.people.notices import Seen
+from hubbub.people.notices import KnownIds
 from hubbub.people.oversight import Oversight, overheard
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
-from hubbub.protocol.control import Overheard
+from hubbub.protocol.control import ObservedMessage
 from hubbub.protocol.frames import Ready, Signal
 from hubbub.protocol.messages import Channel, Message, Participant, ThreadSummary, amended
 from hubbub.protocol.operations import ThreadPage
@@ -30,7 +30,7 @@ __all__ = [
     "ClientState",
     "ClientThread",
     "CurrentActivities",
-    "Doing",
+    "CurrentActivity",
 ]
 
 KEPT = 500
@@ -147,7 +147,7 @@ class ClientThread:
 
 
 @dataclass(frozen=True)
-class Doing:
+class CurrentActivity:
     """What somebody does, and since when (monotonic seconds)."""
 
     text: str
@@ -165,7 +165,7 @@ class CurrentActivities:
     """
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, str | None], Doing] = {}
+        self._running: dict[tuple[str, str | None], CurrentActivity] = {}
 
     def take(self, signal: Signal, now: float) -> None:
         """A signal arrived at `now` (monotonic seconds)."""
@@ -184,7 +184,7 @@ class CurrentActivities:
         until = now + (TYPING_S if typing else LASTS_S)
         turn = signal.data.get("turn") if isinstance(signal.data, dict) else None
         named = turn if isinstance(turn, str) else None
-        self._running[key] = Doing(text, signal.thread_id, since, until, named)
+        self._running[key] = CurrentActivity(text, signal.thread_id, since, until, named)
 
     def over(self, sender: str, thread_id: str) -> None:
         """The sender has spoken in the thread."""
@@ -198,14 +198,14 @@ class CurrentActivities:
         """The connection is lost: nothing is heard any more."""
         self._running.clear()
 
-    def by_sender(self, time: float) -> dict[str, Doing]:
+    def by_sender(self, time: float) -> dict[str, CurrentActivity]:
         """What each does who does something; what it does in a thread says more than that it works
         at all."""
         self._forget_old(time)
         everywhere_first = sorted(self._running.items(), key=lambda item: item[0][1] is not None)
         return {sender: doing for (sender, _), doing in everywhere_first}
 
-    def in_thread(self, thread_id: str, time: float) -> dict[str, Doing]:
+    def in_thread(self, thread_id: str, time: float) -> dict[str, CurrentActivity]:
         """What each does who does something in a thread."""
         self._forget_old(time)
         running = self._running.items()
@@ -263,7 +263,7 @@ class ClientState:
         self.oversight = Oversight(me)
         self.offers: frozenset[str] = frozenset()
         """Names of the operations that the hub has for this person."""
-        self.seen = Seen()
+        self.seen = KnownIds()
         self._marking: dict[str, int] = {}
         """Marks that the hub has been asked for and has not answered, by thread."""
 
@@ -343,7 +343,7 @@ class ClientState:
         elif signal.sender is not None and signal.sender != self.me:
             self.activities.take(signal, now)
 
-    def overhear(self, signal: Signal) -> Overheard | None:
+    def overhear(self, signal: Signal) -> ObservedMessage | None:
         """A message that reached an agent which this person speaks for, and not this person; None
         if the signal tells no such thing."""
         heard = overheard(signal)

@@ -28,7 +28,7 @@ __all__ = [
     "ListRequests",
     "ListStops",
     "ListTakeovers",
-    "Overheard",
+    "ObservedMessage",
     "ReadApproval",
     "ReleaseBreaker",
     "Report",
@@ -301,7 +301,7 @@ class StopWaiting(Input):
     """The message that was sent with `awaits`."""
 
 
-class Overheard(Model):
+class ObservedMessage(Model):
     """What a person who speaks for an agent observes: a message that reached the agent."""
 
     agent: str

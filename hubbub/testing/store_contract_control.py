@@ -8,28 +8,28 @@ from pathlib import Path
 
 from hubbub.network.ports import Store
 from hubbub.network.queries import (
+    AccountOf,
     ApprovalById,
     LatestApprovals,
     LatestRequests,
-    LedgerOf,
     MemoriesOf,
     MemoryValue,
     RequestAt,
     SpendingSince,
 )
 from hubbub.network.records import (
-    ApprovalKept,
-    LedgerMoved,
+    AccountChanged,
+    ApprovalSaved,
     MemoryDeleted,
     MemoryWritten,
-    RequestKept,
+    RequestSaved,
     StopLifted,
     TakeoverEnded,
     TurnBegun,
     TurnEnded,
 )
 from hubbub.network.stored import (
-    StoredLedger,
+    StoredAccount,
     StoredMemory,
     StoredSpending,
     StoredStop,
@@ -81,16 +81,16 @@ class MemoryContract(StoreMaker):
 
 def _approval(
     id: str, state: str = "pending", *, agent: str = "bob", turn: str = "t1", text: str = ""
-) -> ApprovalKept:
-    return ApprovalKept(id, agent, turn, state, 99.5, text or f'"{id} {state} é"')
+) -> ApprovalSaved:
+    return ApprovalSaved(id, agent, turn, state, 99.5, text or f'"{id} {state} é"')
 
 
 def _body(id: str, state: str = "pending") -> bytes:
     return f'"{id} {state} é"'.encode()
 
 
-def _request(seq: int, requester: str, worker: str, state: str = "open") -> RequestKept:
-    return RequestKept(seq, requester, worker, state, 99.5, f'"{seq} {state} é"')
+def _request(seq: int, requester: str, worker: str, state: str = "open") -> RequestSaved:
+    return RequestSaved(seq, requester, worker, state, 99.5, f'"{seq} {state} é"')
 
 
 def _asked(seq: int, state: str = "open") -> bytes:
@@ -101,21 +101,21 @@ class AccountsContract(StoreMaker):
     """Sums of what was added."""
 
     async def test_an_account_is_the_sum_of_what_was_added(self, store: Store) -> None:
-        assert await store.read(LedgerOf(7)) is None
-        first = LedgerMoved(7, wakes=2, turns=1, agents=("bob", "ann"), reached=("wakes",))
-        other = LedgerMoved(8, tokens_in=1)
-        await write(store, first, other, LedgerMoved(7, wakes=1, tokens_in=5, usd=0.25))
-        await write(store, LedgerMoved(7, tokens_in=-2, tokens_out=3, usd=0.5))
-        assert await store.read(LedgerOf(7)) == StoredLedger(
+        assert await store.read(AccountOf(7)) is None
+        first = AccountChanged(7, wakes=2, turns=1, agents=("bob", "ann"), reached=("wakes",))
+        other = AccountChanged(8, tokens_in=1)
+        await write(store, first, other, AccountChanged(7, wakes=1, tokens_in=5, usd=0.25))
+        await write(store, AccountChanged(7, tokens_in=-2, tokens_out=3, usd=0.5))
+        assert await store.read(AccountOf(7)) == StoredAccount(
             3, 1, 3, 3, 0.75, ("ann", "bob"), ("wakes",)
         )
-        assert await store.read(LedgerOf(8)) == StoredLedger(0, 0, 1, 0, 0.0, (), ())
-        await write(store, LedgerMoved(7, agents=("cy", "bob"), reached=("bob", "wakes")))
-        found = await store.read(LedgerOf(7))
+        assert await store.read(AccountOf(8)) == StoredAccount(0, 0, 1, 0, 0.0, (), ())
+        await write(store, AccountChanged(7, agents=("cy", "bob"), reached=("bob", "wakes")))
+        found = await store.read(AccountOf(7))
         assert found is not None
         assert (found.agents, found.reached) == (("ann", "bob", "cy"), ("bob", "wakes"))
-        await write(store, *(LedgerMoved(9, usd=0.001) for _ in range(1000)))
-        small = await store.read(LedgerOf(9))
+        await write(store, *(AccountChanged(9, usd=0.001) for _ in range(1000)))
+        small = await store.read(AccountOf(9))
         assert small is not None
         assert math.isclose(small.usd, 1.0)
 

@@ -25,9 +25,8 @@ from pathlib import Path
 from string import Template
 
 from hubbub.web.bundle import Bundles
-from hubbub.web.page import joining_page
 
-__all__ = ["About", "Site", "SiteResponse"]
+__all__ = ["About", "Site", "SiteResponse", "joining_page"]
 
 STATIC = Path(__file__).with_name("static")
 FIRST = ("main.js", "styles/main.css")
@@ -283,3 +282,20 @@ def _takes_gzip(accepted: str) -> bool:
         if name == "gzip":
             return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False
+
+
+_DEFAULT = "ws://127.0.0.1:4820"
+
+
+def joining_page(network: str, url: str, *, tokens: bool) -> bytes:
+    """HTML for the network at `url` (ws://host:port); `tokens`: whether one is needed to join."""
+    address = url.removeprefix("ws://")
+    page = Template(STATIC.with_name("join.html").read_text("utf-8"))
+    return page.substitute(
+        name=escape(network),
+        url=escape(url),
+        option="" if url == _DEFAULT else f" --address {escape(address)}",
+        as_whom=" --as ann" if tokens else "",
+        secret="HUBBUB_TOKEN=… " if tokens else "",
+        token=', "token": "…"' if tokens else "",
+    ).encode()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hubbub.app.bridges import chat_of
 from hubbub.app.preflight import load_valid
-from hubbub.bridges.bridge import Bridge
+from hubbub.bridges.bridge import Bridge, puppet_name
 from hubbub.bridges.chat import (
     Chat,
     Deleted,
@@ -28,7 +28,6 @@ from hubbub.bridges.chat import (
     Take,
 )
 from hubbub.bridges.irc import folded, nick_of, said, wrapped
-from hubbub.bridges.names import puppet_name
 from hubbub.config.problems import ConfigProblems
 from hubbub.config.units import Section
 from hubbub.errors import OperationError

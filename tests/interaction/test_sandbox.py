@@ -20,8 +20,7 @@ from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.function import FunctionTool
-from hubbub.agents.tools.sandbox.limits import SandboxLimits
-from hubbub.agents.tools.sandbox.process import layers
+from hubbub.agents.tools.sandbox.process import SandboxLimits, layers
 from hubbub.agents.tools.sandbox.seccomp import MACHINES
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig

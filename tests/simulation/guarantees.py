@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hubbub.network.queries import LedgerOf
+from hubbub.network.queries import AccountOf
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.thread_ids import members_of
 from tests.simulation.backups import backed_up
@@ -342,7 +342,7 @@ async def budgets(world: World, log: list[Message]) -> Any:
     for message in log:
         if message["interaction_id"] != f"i{message['seq']}" or message["sender_id"] not in PEOPLE:
             continue
-        ledger = await world.hub.store.read(LedgerOf(message["seq"]))
+        ledger = await world.hub.store.read(AccountOf(message["seq"]))
         used = ledger.tokens_in + ledger.tokens_out if ledger else 0
         if used > BUDGET + MOST_TOKENS:
             yield f"{message['interaction_id']} has cost {used} of {BUDGET}"

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from hubbub.network.queries import LedgerOf, TurnById
+from hubbub.network.queries import AccountOf, TurnById
 from tests.examples import examples
 from tests.interaction.accounts import limited
 from tests.interaction.peers import Frame, Peer
@@ -217,7 +217,7 @@ class BudgetMachine(RuleBasedStateMachine):
             self.run(self.check_store())
 
     async def check_store(self) -> None:
-        ledger = await self.store.read(LedgerOf(int(self.interaction[1:])))
+        ledger = await self.store.read(AccountOf(int(self.interaction[1:])))
         assert ledger is not None
         assert ledger.tokens_in + ledger.tokens_out == self.used
         assert ledger.turns == len(AGENTS)

@@ -18,7 +18,7 @@ from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.prompt_client import DialectChoice
 from hubbub.agents.python.link import AgentLink
 from hubbub.agents.roles.context import RoleContext, RoleModel, askable_agents, callable_by_plans
-from hubbub.agents.roles.pipeline import Consult, Kind, PipelineRules, RolePipeline
+from hubbub.agents.roles.pipeline import AskRole, Kind, PipelineRules, RolePipeline
 from hubbub.agents.roles.state import RoleLimits
 from hubbub.agents.system_prompt import SystemPromptBuilder, has_untrusted_content
 from hubbub.agents.tools.ask_agent import AskAgent
@@ -124,7 +124,7 @@ class RoleBackend(AgentBackend):
         """
         models = ", ".join(dict.fromkeys(m.model.name for m in self._models.values()))
         names = role_context.executors.names
-        if not isinstance(first, Consult):
+        if not isinstance(first, AskRole):
             prompt = role_context.conversation.without(0)
             return await recorder.begin(
                 continues=continues, model=models, prompt=prompt, tools=names

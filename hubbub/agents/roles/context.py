@@ -19,7 +19,7 @@ from hubbub.agents.prompt.context import (
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
 from hubbub.agents.prompt_client import DialectChoice, PromptClient
 from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, judge_spec, plan_spec, route_spec
-from hubbub.agents.roles.pipeline import Consult, Executors, Kind, PipelineRules, RolePipeline
+from hubbub.agents.roles.pipeline import AskRole, Executors, Kind, PipelineRules, RolePipeline
 from hubbub.agents.roles.role_message import RoleMessage
 from hubbub.agents.tools.ask_agent import ASK_AGENT
 from hubbub.agents.tools.registry import SELECT
@@ -197,7 +197,7 @@ class RoleContext:
 
     async def ask(self, asked: QueryModel, hear: OnDelta | None) -> Completion:
         """Ask the role. The answer is no message, so it is not streamed. Raises `ModelError`."""
-        assert isinstance(asked, Consult), "nothing else is asked"
+        assert isinstance(asked, AskRole), "nothing else is asked"
         prompt_client = self.prompt_client(asked)
         answer = await prompt_client.ask(asked.wrong, n=asked.n)
         return replace(answer, model=prompt_client.model.name)
@@ -208,7 +208,7 @@ class RoleContext:
         schemas = {name: spec.parameters for name, spec in self.specs.items()}
         return Executors(schemas, [agent.id for agent in self.agents])
 
-    def prompt_client(self, consult: Consult) -> PromptClient:
+    def prompt_client(self, consult: AskRole) -> PromptClient:
         """The client that asks the role's model."""
         role, system = self.models[consult.role], self.system(consult)
         specs, _ = self._offer(consult)
@@ -227,7 +227,7 @@ class RoleContext:
             scratchpad=self.scratchpad,
         )
 
-    def system(self, consult: Consult) -> SystemPrompt:
+    def system(self, consult: AskRole) -> SystemPrompt:
         """The role's system message. Raises `ConfigError` when a user's template fails."""
         specs, tool = self._offer(consult)
         role, names = self.models[consult.role], [spec.name for spec in specs]
@@ -243,7 +243,7 @@ class RoleContext:
         prompts = role_prompts(self.prompts, consult.role, self.kind, own, tool, names)
         return prompts.of(context, self.thread_id)
 
-    def _offer(self, consult: Consult) -> tuple[tuple[ToolSpec, ...], str]:
+    def _offer(self, consult: AskRole) -> tuple[tuple[ToolSpec, ...], str]:
         """The tools that the role may call, and how its instruction refers to them."""
         finish = (SILENT_FINISH,) if consult.may_finish else ()
         plan = consult.work.plan

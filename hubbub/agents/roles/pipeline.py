@@ -1,7 +1,7 @@
 """Roles in one turn, as a pure state machine: events go in, commands come out.
 
     pipeline = Pipeline(rules, executors, steps, earlier)
-    commands = pipeline.start()                       Record, Consult, RunTools, Park, End
+    commands = pipeline.start()                       Record, AskRole, RunTools, Park, End
     commands = pipeline.answered([answered])
     commands = pipeline.ran(results)
 
@@ -72,7 +72,7 @@ from hubbub.agents.turn.steps import CallResult, failure, step_of, with_result
 from hubbub.config.problems import nearest
 from hubbub.protocol.turns import Made, Role, Steering, Step, ToolCallRecord
 
-__all__ = ["Consult", "Executors", "Kind", "PipelineRules", "RolePipeline"]
+__all__ = ["AskRole", "Executors", "Kind", "PipelineRules", "RolePipeline"]
 
 Kind = Literal["router", "planner", "executor", "reflector", "pipeline"]
 _FIRST: Mapping[Kind, Role] = {
@@ -111,7 +111,7 @@ class Executors:
 
 
 @dataclass(frozen=True, slots=True)
-class Consult(QueryModel):
+class AskRole(QueryModel):
     """Ask the model of `role`; the answer becomes step `n`."""
 
     role: Role
@@ -139,7 +139,7 @@ class Consult(QueryModel):
 
 class RolePipeline:
     """The state of one turn. Every method returns the commands to carry out, in order; several
-    `Consult` commands run in parallel.
+    `AskRole` commands run in parallel.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class RolePipeline:
         following = self._advance(work)
         used = sum(step.tokens_in + step.tokens_out for step in self.steps[self._earlier :])
         most = self._rules.max_tokens
-        if most is not None and used >= most and isinstance(following[0], Consult):
+        if most is not None and used >= most and isinstance(following[0], AskRole):
             return [End("max_steps", f"not finished after {used} tokens (at most {most})")]
         return following
 
@@ -234,7 +234,7 @@ class RolePipeline:
         ready = plan.ready(work.texts, work.results)
         if empty := [s.id for s in ready if self._lacks_arguments(work, s)]:
             n = self._n
-            return [Consult(n + i, "executor", work, id) for i, id in enumerate(empty)]
+            return [AskRole(n + i, "executor", work, id) for i, id in enumerate(empty)]
         if ready:
             return self._run(work, ready)
         simple = work.route is not None and work.route.target in self._executors.names
@@ -260,7 +260,7 @@ class RolePipeline:
     def _consult(self, work: WorkState, role: Role) -> list[Command]:
         first = not work.given_up and work.plan is None and work.route is None
         required = not self._rules.may_finish or _wants_reply(work.steered)
-        return [Consult(self._n, role, work, None, first and not required and not self._earlier)]
+        return [AskRole(self._n, role, work, None, first and not required and not self._earlier)]
 
     # Steps made by the runtime ------------------------------------------------------------------
 
@@ -302,12 +302,12 @@ class RolePipeline:
 
     # Answers of the models ----------------------------------------------------------------------
 
-    def names(self, consult: Consult) -> tuple[str, ...]:
+    def names(self, consult: AskRole) -> tuple[str, ...]:
         """The tools that the role may call."""
         finish = (FINISH,) if consult.may_finish else ()
         return (*self._tools(consult), *finish)
 
-    def _tools(self, consult: Consult) -> tuple[str, ...]:
+    def _tools(self, consult: AskRole) -> tuple[str, ...]:
         if consult.role != "executor":
             return (_TOOL[consult.role],)
         plan = consult.work.plan
@@ -318,7 +318,7 @@ class RolePipeline:
     def _judged(self, given: TimedCompletion) -> Step:
         """The answer's step; its call has a result, which is `accepted` or says what is wrong."""
         consult = given.asked
-        assert isinstance(consult, Consult), "nothing else was asked"
+        assert isinstance(consult, AskRole), "nothing else was asked"
         step = step_of(given.answer, consult.n, self.names(consult), given.at_ms, given.duration_ms)
         calls = tuple(self._verdict(call, len(step.calls), consult) for call in step.calls)
         whose = {"role": consult.role, "plan_step": consult.number}
@@ -326,7 +326,7 @@ class RolePipeline:
             step = step.model_copy(update={"reasoning": _reasoning(calls)})
         return step.model_copy(update={"calls": calls, **whose})
 
-    def _verdict(self, call: ToolCallRecord, calls: int, consult: Consult) -> ToolCallRecord:
+    def _verdict(self, call: ToolCallRecord, calls: int, consult: AskRole) -> ToolCallRecord:
         if call.result is not None:
             return call
         result, error = "accepted", None
@@ -340,7 +340,7 @@ class RolePipeline:
             result = failure(error, str(exc), retry=True)
         return call.model_copy(update={"result": result, "error": error})
 
-    def _check(self, consult: Consult, call: ToolCallRecord) -> None:
+    def _check(self, consult: AskRole, call: ToolCallRecord) -> None:
         """Raises `WrongAnswer` or `WrongPlan`."""
         arguments = call.arguments
         match consult.role:

@@ -11,7 +11,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.budget import UserMessage, bare_spec, short_spec
 from hubbub.agents.prompt.context import ParticipantSummary
 from hubbub.agents.prompt.escape import escaped
-from hubbub.agents.roles.pipeline import Consult
+from hubbub.agents.roles.pipeline import AskRole
 from hubbub.agents.roles.plan import Plan
 from hubbub.agents.roles.state import StepResult, WorkState
 
@@ -57,7 +57,7 @@ class RoleMessage:
         conversation: UserMessage,
         tools: Sequence[ToolSpec],
         agents: Sequence[ParticipantSummary],
-        consult: Consult,
+        consult: AskRole,
     ):
         self._conversation, self._consult = conversation, consult
         self._tools, self._agents = tools, agents
@@ -125,7 +125,7 @@ def _agent(agent: ParticipantSummary, words: Literal["all", "short", "names"]) -
 
 
 def role_prompt(
-    conversation: str, executors: str, consult: Consult, detail: DetailLevel = LEVELS[0]
+    conversation: str, executors: str, consult: AskRole, detail: DetailLevel = LEVELS[0]
 ) -> str:
     """The user message of a role: the conversation, executors, the state of the work, and messages
     from people since it started.
@@ -143,7 +143,7 @@ def role_prompt(
     return "\n\n".join(parts)
 
 
-def _task(consult: Consult) -> str:
+def _task(consult: AskRole) -> str:
     plan = consult.work.plan
     match consult.role:
         case "router":

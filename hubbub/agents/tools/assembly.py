@@ -17,7 +17,7 @@ from hubbub.agents.tools.hub import HubCaller, HubTool, sends_message
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.registry import Groups
 from hubbub.agents.tools.results import CharacterEstimate, TokenMeter
-from hubbub.agents.tools.sandbox.limits import SandboxLimits
+from hubbub.agents.tools.sandbox.process import SandboxLimits
 from hubbub.agents.tools.standard_tools import (
     ASK_HUMAN,
     CHECK,

@@ -29,7 +29,7 @@ from hubbub.agents.turn.loop import FINISH, CallResult, failure
 from hubbub.agents.turn.steps import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
 
-__all__ = ["CANCELLED", "CallWrapper", "Race", "Toolbox", "required_successes"]
+__all__ = ["CANCELLED", "CallWrapper", "ParallelCalls", "Toolbox", "required_successes"]
 
 # Wait strategies: wait for all calls of a step, for any one that succeeds, or for more than half of
 # them. Once enough have succeeded, the others are cancelled, and their results say so. A call that
@@ -53,7 +53,7 @@ def required_successes(wait: WaitStrategy, calls: int) -> int:
             return calls // 2 + 1
 
 
-class Race:
+class ParallelCalls:
     """The calls of one step, run in parallel.
 
     `step` are all of them: calls that already have a result count, `finish` does not.
@@ -332,7 +332,7 @@ class Toolbox:
             one = partial(self._runner.run, call, places[call.id], clock, again=again)
             return await (one() if around is None else around(call, one))
 
-        return await Race(wait, all_calls, run).run(calls, self._ordered)
+        return await ParallelCalls(wait, all_calls, run).run(calls, self._ordered)
 
     def _ordered(self, call: ToolCallRecord) -> bool:
         entry = self._all.get(call.name)

@@ -12,21 +12,30 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import TypeAlias
 
 from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
     CancelTaskRequest,
     ContentTypeNotSupportedError,
     DeleteTaskPushNotificationConfigRequest,
     ExtendedAgentCardNotConfiguredError,
     GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    HTTPAuthSecurityScheme,
     InternalError,
     ListTaskPushNotificationConfigsRequest,
     ListTasksRequest,
+    SecurityRequirement,
+    SecurityScheme,
     SendMessageRequest,
     SendMessageResponse,
+    StringList,
     SubscribeToTaskRequest,
     Task,
     TaskPushNotificationConfig,
@@ -41,7 +50,6 @@ from pydantic import JsonValue
 
 from hubbub.config.models import A2aConfig
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
-from hubbub.interop.a2a.cards import card_of
 from hubbub.interop.a2a.push import KEY as PUSH_KEY
 from hubbub.interop.a2a.push import Push
 from hubbub.interop.a2a.tasks import OVER, RESTS, TaskClient, Update, a2a_error
@@ -285,3 +293,45 @@ async def _json(
 ) -> None:
     every = {"content-type": "application/json", "cache-control": "no-store"}
     await exchange.whole(status, {**every, **(headers or {})}, _encoded(dict(body)))
+
+
+MODES = ("text/plain", "application/json")
+"""What an agent reads; files come along as well."""
+
+
+def card_of(agent: Participant, url: str) -> AgentCard:
+    """The card of `agent`, which is asked at `url`."""
+    own = agent.card
+    interfaces = [
+        AgentInterface(url=url, protocol_binding=binding, protocol_version="1.0")
+        for binding in ("JSONRPC", "HTTP+JSON")
+    ]
+    description = own.description or f"The agent {agent.id}."
+    words = own.skills or (description,)
+    skills = [
+        AgentSkill(
+            id=f"skill-{n}",
+            name=word[:100],
+            description=word,
+            tags=[agent.id],
+            examples=own.examples if n == 1 else (),
+        )
+        for n, word in enumerate(words, 1)
+    ]
+    bearer = SecurityScheme(
+        http_auth_security_scheme=HTTPAuthSecurityScheme(
+            scheme="Bearer", description="A token of this network."
+        )
+    )
+    return AgentCard(
+        name=own.name or agent.id,
+        description=description,
+        version=version("hubbub"),
+        supported_interfaces=interfaces,
+        capabilities=AgentCapabilities(streaming=True, push_notifications=True),
+        security_schemes={"token": bearer},
+        security_requirements=[SecurityRequirement(schemes={"token": StringList()})],
+        default_input_modes=MODES,
+        default_output_modes=("text/plain",),
+        skills=skills,
+    )

@@ -29,9 +29,9 @@ from hubbub.agents.runner import GRACE_S
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError, ModelError
-from hubbub.interop.a2a.errand import Errand, parts_of
 from hubbub.interop.a2a.peer import Peer, PeerFailed, TaskUnknown
-from hubbub.interop.guest import GuestBackend, GuestTurn, Told
+from hubbub.interop.a2a.task_progress import TaskProgress, parts_of
+from hubbub.interop.guest import GuestBackend, GuestPrompt, GuestTurn
 from hubbub.interop.thread_memory import ThreadMemory
 from hubbub.logs import get_logger
 
@@ -77,7 +77,7 @@ class RemoteAgent:
         """Send what has come, and see what becomes of it."""
         call = CallRequest(f"{SEND}_1", SEND, json.dumps({"text": turn.prompt}))
         await turn.answered(calls=[call])
-        errand = Errand()
+        errand = TaskProgress()
         try:
             await self._follow(turn, errand)
         except PeerFailed as exc:
@@ -97,7 +97,7 @@ class RemoteAgent:
         turn.called(call.id, text)
         return text
 
-    async def _follow(self, turn: GuestTurn, errand: Errand) -> None:
+    async def _follow(self, turn: GuestTurn, errand: TaskProgress) -> None:
         """Until nothing more comes by itself. Raises `PeerFailed`."""
         events = await self._begun(turn, errand)
         pause, failed = PAUSE_S, 0
@@ -118,7 +118,7 @@ class RemoteAgent:
             pause = min(2 * pause, LONGEST_PAUSE_S)
             events = self._peer.follow(errand.task)
 
-    async def _begun(self, turn: GuestTurn, errand: Errand) -> AsyncIterator[StreamResponse]:
+    async def _begun(self, turn: GuestTurn, errand: TaskProgress) -> AsyncIterator[StreamResponse]:
         """The first events. What an earlier process has sent is not sent again."""
         plan = turn.plan
         known = await self._known.of(plan.thread_id) or RemoteTask()
@@ -138,7 +138,7 @@ class RemoteAgent:
             raise PeerFailed("its answer is empty") from None
         return events
 
-    async def _take(self, turn: GuestTurn, errand: Errand, event: StreamResponse) -> None:
+    async def _take(self, turn: GuestTurn, errand: TaskProgress, event: StreamResponse) -> None:
         note, plan = errand.note, turn.plan
         errand.take(event)
         if errand.task and plan.id not in self._live:
@@ -177,9 +177,9 @@ class RemoteAgent:
 class _RemoteBackend(GuestBackend):
     agent: RemoteAgent
 
-    def told(self, plan: TurnPlan) -> Told:
+    def told(self, plan: TurnPlan) -> GuestPrompt:
         texts = (part.text or part.url for part in _parts(plan))
-        return Told("", "\n\n".join(texts), any(m.outside for m in plan.incoming))
+        return GuestPrompt("", "\n\n".join(texts), any(m.outside for m in plan.incoming))
 
     async def dropped(self, turn: str) -> None:
         self.agent.stop(turn)

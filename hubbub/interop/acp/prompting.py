@@ -37,7 +37,7 @@ _MOST_WAITING = 16
 """Requests for permission that wait at a time."""
 
 
-class _Over(Exception):
+class _PromptCancelled(Exception):
     """The prompt was cancelled while somebody in it waited."""
 
 
@@ -148,7 +148,7 @@ class Prompting:
         self._asking += 1
         try:
             return allow(options) if await self._approved(call) else reject(options)
-        except _Over:
+        except _PromptCancelled:
             return CANCELLED
         finally:
             self._asking -= 1
@@ -199,7 +199,7 @@ class Prompting:
         run = RunTools(step, (call,), again=False)
         try:
             result = await self._decided(partial(self._ran, run))
-        except _Over:
+        except _PromptCancelled:
             result = CallResult(id, "the turn is over", "cancelled")
         self.progress.network_result(step.n, result)
         if result.untrusted:
@@ -214,7 +214,7 @@ class Prompting:
         return result
 
     async def _decided(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What comes of it when it waits for no person any more. Raises `_Over`."""
+        """What comes of it when it waits for no person any more. Raises `_PromptCancelled`."""
         while not self._over:
             again = self._again
             try:
@@ -223,7 +223,7 @@ class Prompting:
                 self.waits_for.update(dict.fromkeys(exc.approvals))
                 self._call_for_attention()
                 await again.wait()
-        raise _Over
+        raise _PromptCancelled
 
     def _note(self, text: str) -> None:
         self.progress.note(text)

@@ -34,7 +34,7 @@ class SavedSession(BaseModel):
 
 
 @dataclass
-class _Holder:
+class _SessionHolder:
     turn: str
     free: asyncio.Event
 
@@ -55,7 +55,7 @@ class AcpSessions:
         self._program, self._network = program, network
         self._servers = servers
         self._open: dict[str, AcpSession] = {}
-        self._held: dict[str, _Holder] = {}
+        self._held: dict[str, _SessionHolder] = {}
         self._remembered = ThreadMemory(client, MEMORY_KEY, SavedSession)
 
     def key(self, thread_id: str) -> str:
@@ -66,7 +66,7 @@ class AcpSessions:
         """Wait until the session is the turn's, and what was cancelled in it has ended."""
         while (holder := self._held.get(key)) is not None and holder.turn != turn:
             await holder.free.wait()
-        self._held.setdefault(key, _Holder(turn, asyncio.Event()))
+        self._held.setdefault(key, _SessionHolder(turn, asyncio.Event()))
         if (session := self._open.get(key)) is not None and session.usable and holder is None:
             await session.idle()
 

@@ -23,7 +23,7 @@ from hubbub.errors import ConnectionLost
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready
 
-__all__ = ["Heard", "McpParticipant"]
+__all__ = ["McpParticipant", "WaitResult"]
 
 MOST = 50
 """Messages that are handed out at once."""
@@ -34,7 +34,7 @@ PROGRESS_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class WaitResult:
     """What came of waiting."""
 
     messages: tuple[JsonValue, ...]
@@ -114,7 +114,7 @@ class McpParticipant:
         cursor: int | None,
         timeout_s: float,
         progress: Callable[[float], Awaitable[None]],
-    ) -> Heard:
+    ) -> WaitResult:
         """What has come since `cursor`, which is dealt with; at least something, if it comes within
         `timeout_s` seconds. `progress` is awaited now and then, with the seconds that have passed.
 
@@ -139,7 +139,7 @@ class McpParticipant:
             self._handed_out(event)
         last = taken[-1].seq if taken else cursor or 0
         told = tuple(self._told(event) for event in taken)
-        return Heard(told, last, more=len(self._waiting) > len(taken))
+        return WaitResult(told, last, more=len(self._waiting) > len(taken))
 
     def _handed_out(self, event: Event) -> None:
         if event.wake is not None:

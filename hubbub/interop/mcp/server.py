@@ -13,6 +13,7 @@ import msgspec
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
@@ -38,13 +39,23 @@ from hubbub.agents.tools.hub import compact_result
 from hubbub.agents.tools.schema import argument_errors, without_titles
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import failure
+from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.field_docs import Documented
 from hubbub.interop.mcp.participant import McpParticipant
 from hubbub.interop.tools import offered
 
-__all__ = ["ACK", "WAIT", "WAITING", "ParticipantTools", "Progress", "ToolAnswer", "mcp_server"]
+__all__ = [
+    "ACK",
+    "WAIT",
+    "WAITING",
+    "ParticipantTools",
+    "Progress",
+    "ToolAnswer",
+    "mcp_server",
+    "serve_stdio",
+]
 
 WAIT, ACK = "wait_for_messages", "ack"
 WAITING = "nothing yet"
@@ -242,3 +253,13 @@ async def _resource(me: McpParticipant, uri: str) -> JsonValue:
 
 def _failed(exc: ToolFailed) -> ToolAnswer:
     return ToolAnswer(failure(exc.error, exc.message, retry=exc.retry, near=exc.near), failed=True)
+
+
+async def serve_stdio(client: Client, tools: Sequence[str] | None = None) -> None:
+    """Serve what `client` is connected as on stdin and stdout, until the host closes them. Raises
+    `ConfigError` for a tool that the network does not have.
+    """
+    me = McpParticipant(client)
+    server = mcp_server(me, ParticipantTools(me, tools))
+    async with me.listening(), stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())

@@ -64,7 +64,7 @@ MOST_SPEAKERS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class New:
+class UnreadMessages:
     """What is new in a thread; at least one message of others."""
 
     messages: Sequence[Message]
@@ -77,7 +77,7 @@ class New:
     """Whether the reader has said something after them."""
 
 
-def summary_of(new: New, reader: str) -> ThreadDigest:
+def summary_of(new: UnreadMessages, reader: str) -> ThreadDigest:
     messages = new.messages
     speakers = Counter(message.sender_id for message in messages).most_common(MOST_SPEAKERS)
     return ThreadDigest(
@@ -107,7 +107,7 @@ def in_short(text: str) -> str:
     return shortened(" ".join(text[: SHORT * 2].split()), SHORT)
 
 
-def question(new: New, reader: str) -> WaitingItem | None:
+def question(new: UnreadMessages, reader: str) -> WaitingItem | None:
     """The last of the messages that asks the reader something, if it has said nothing since."""
     if new.spoke:
         return None
@@ -256,10 +256,12 @@ class DigestMod(Mod):
 
     # Messages -----------------------------------------------------------------------------
 
-    async def _news(self, call: Calling, args: DigestFor, begin: _Begin) -> tuple[list[New], bool]:
+    async def _news(
+        self, call: Calling, args: DigestFor, begin: _Begin
+    ) -> tuple[list[UnreadMessages], bool]:
         """What is new in the threads, and whether there may be more than was looked at."""
         named = dict.fromkeys(self.host.thread(call, thread) for thread in args.threads)
-        found: list[New] = []
+        found: list[UnreadMessages] = []
         if named:
             for thread in named:
                 new = await self._new(call.participant, thread, begin)
@@ -287,7 +289,7 @@ class DigestMod(Mod):
                 return
             before = page.threads[-1].last_seq
 
-    async def _new(self, reader: str, thread: str, begin: _Begin) -> New | None:
+    async def _new(self, reader: str, thread: str, begin: _Begin) -> UnreadMessages | None:
         """What is new in a thread; None if others have said nothing."""
         read = 0 if begin.at is not None else self.host.read_upto(reader, thread)
         said: list[Message] = []
@@ -303,12 +305,12 @@ class DigestMod(Mod):
         others = [message for message in said if message.sender_id != reader]
         if not others:
             return None
-        return New(others, said, counted=whole, spoke=said[-1].sender_id == reader)
+        return UnreadMessages(others, said, counted=whole, spoke=said[-1].sender_id == reader)
 
     # What waits ---------------------------------------------------------------------------
 
     async def _waiting(
-        self, call: Calling, found: Sequence[New], since: datetime | None
+        self, call: Calling, found: Sequence[UnreadMessages], since: datetime | None
     ) -> tuple[list[WaitingItem], list[DigestItem], list[str]]:
         """What waits for the caller, what was decided, and the mods that could not tell."""
         waiting = await self._asked(call)
@@ -344,7 +346,7 @@ class DigestMod(Mod):
     # Summaries ----------------------------------------------------------------------------
 
     async def _summed_up(
-        self, args: DigestFor, threads: Sequence[ThreadDigest], news: Sequence[New]
+        self, args: DigestFor, threads: Sequence[ThreadDigest], news: Sequence[UnreadMessages]
     ) -> tuple[list[ThreadDigest], str]:
         if self._writer is None or not args.summaries:
             return list(threads), ""
@@ -384,7 +386,7 @@ async def items_of(
     return told, failed
 
 
-def _weight(new: New, reader: str) -> tuple[bool, bool, int]:
+def _weight(new: UnreadMessages, reader: str) -> tuple[bool, bool, int]:
     """What is smaller comes first: mentions of the reader, direct threads, the last active."""
     last = new.messages[-1]
     mentioned = any(reader in message.mentions for message in new.messages)

@@ -21,7 +21,7 @@ from hubbub.mods.host import Host
 from hubbub.mods.operation import Statement
 from hubbub.protocol.messages import Message
 
-__all__ = ["SummaryLimits", "Writer", "Written"]
+__all__ = ["SummaryLimits", "Writer", "WrittenSummaries"]
 
 log = get_logger(__name__)
 
@@ -52,7 +52,7 @@ class SummaryLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSummaries:
     summaries: Mapping[str, str]
     """By thread; those that could be had."""
     note: str
@@ -78,7 +78,7 @@ class Writer:
 
     async def summaries(
         self, threads: Mapping[str, Sequence[Message]], limits: SummaryLimits
-    ) -> Written:
+    ) -> WrittenSummaries:
         """Sums up these messages, by thread. What fails is said in the note."""
         summaries: dict[str, str] = {}
         notes: dict[str, None] = {}
@@ -101,7 +101,7 @@ class Writer:
             notes[f"the model took longer than {limits.seconds:g} s"] = None
         missing = len(threads) - len(summaries)
         note = f"{missing} without a summary: {'; '.join(notes)}" if missing else ""
-        return Written(summaries, note)
+        return WrittenSummaries(summaries, note)
 
     async def _summary(self, messages: Sequence[Message], limits: SummaryLimits) -> str:
         text = _lines(messages, limits.characters)

@@ -34,7 +34,7 @@ from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Participant
 
-__all__ = ["DirectoryMod", "Match", "card_of", "changed", "fits", "keywords", "queries"]
+__all__ = ["DirectoryMod", "WordMatch", "card_of", "changed", "fits", "keywords", "queries"]
 
 Changes = Mapping[str, JsonValue]
 """Fields of a card that its participant has changed, by name."""
@@ -100,7 +100,7 @@ STRONG = 2.0
 """What a word counts among skills, or as a name."""
 
 
-class Match(NamedTuple):
+class WordMatch(NamedTuple):
     """A word stands in a card."""
 
     word: int
@@ -109,7 +109,7 @@ class Match(NamedTuple):
     """Whether among its skills, or as its name."""
 
 
-class Fit(NamedTuple):
+class RankedAgent(NamedTuple):
     participant: str
     score: float
     why: tuple[str, ...]
@@ -128,7 +128,7 @@ def queries(words: Sequence[str]) -> Sequence[str]:
     return [*quoted, *(f"{{name skills}} : {word}" for word in quoted)]
 
 
-def fits(words: Sequence[str], matches: Iterable[Match], cards: int) -> Sequence[Fit]:
+def fits(words: Sequence[str], matches: Iterable[WordMatch], cards: int) -> Sequence[RankedAgent]:
     """All who fit, best first; `cards` is how many there are."""
     weights: dict[int, dict[str, float]] = defaultdict(dict)
     for match in matches:
@@ -143,7 +143,7 @@ def fits(words: Sequence[str], matches: Iterable[Match], cards: int) -> Sequence
             scores[participant] += weight * max(rare, 1.0)
             why[participant].append(words[word])
     best = sorted(scores, key=lambda participant: (-scores[participant], participant))
-    return [Fit(each, scores[each], tuple(why[each])) for each in best]
+    return [RankedAgent(each, scores[each], tuple(why[each])) for each in best]
 
 
 _MATCHES = """
@@ -218,13 +218,13 @@ class DirectoryMod(Mod):
         advice = "" if told else "no card says anything of the kind; list_agents shows them all"
         return FoundAgents(agents=told, more=len(best) > args.limit, advice=advice)
 
-    def _found(self, card: AgentCard, fit: Fit) -> tuple[float, FoundAgent]:
+    def _found(self, card: AgentCard, fit: RankedAgent) -> tuple[float, FoundAgent]:
         fields = self._standing(card).model_dump()
         return fit.score, FoundAgent(**fields, why=fit.why)
 
-    async def _matches(self, need: Sequence[str]) -> Sequence[Match]:
+    async def _matches(self, need: Sequence[str]) -> Sequence[WordMatch]:
         rows = await self.host.rows(_MATCHES, json.dumps(queries(need)))
-        return [Match(key % len(need), who, key >= len(need)) for key, who in rows]
+        return [WordMatch(key % len(need), who, key >= len(need)) for key, who in rows]
 
     @operation()
     def list_agents(self, call: Calling, args: ListAgents) -> Agents:

@@ -22,7 +22,7 @@ from hubbub.mods.api import PASS, Mod, Reject, Replace, Verdict
 from hubbub.mods.fields import number_before, time_of
 from hubbub.mods.files import repository
 from hubbub.mods.files.reader import way_to_read
-from hubbub.mods.files.repository import FileRepository, StoredFile, Vault
+from hubbub.mods.files.repository import ContentStore, FileRepository, StoredFile
 from hubbub.mods.files.schemas import (
     CHUNK,
     BeginUpload,
@@ -40,7 +40,7 @@ from hubbub.mods.files.schemas import (
     UploadOf,
     WriteFile,
 )
-from hubbub.mods.files.uploads import FilesConfig, Intake, Uploader
+from hubbub.mods.files.uploads import ContentManager, FilesConfig, Uploader
 from hubbub.mods.operation import (
     Calling,
     Commit,
@@ -99,7 +99,10 @@ def file_id(attachment: Attachment) -> str | None:
 
 
 async def stamped(
-    attachments: Sequence[Attachment], files: Mapping[str, StoredFile], vault: Vault, room: int
+    attachments: Sequence[Attachment],
+    files: Mapping[str, StoredFile],
+    vault: ContentStore,
+    room: int,
 ) -> tuple[Attachment, ...]:
     """The attachments with what is true of their files, and how their texts begin: `room`
     characters in all, in equal parts. What is cut ends in "…"."""
@@ -110,7 +113,7 @@ async def stamped(
     return tuple(each if id is None else stamps[id] for id, each in given)
 
 
-async def _stamp(kept: StoredFile, vault: Vault, share: int) -> Attachment:
+async def _stamp(kept: StoredFile, vault: ContentStore, share: int) -> Attachment:
     how, excerpt = way_to_read(kept.media_type), None
     if kept.lines and share and how is not None:
         try:
@@ -158,13 +161,13 @@ class FilesMod(Mod):
     def __init__(self, config: FilesConfig):
         super().__init__(config)
         self._store: FileRepository
-        self._vault: Vault
-        self._intake: Intake
+        self._vault: ContentStore
+        self._intake: ContentManager
         self._uploader: Uploader
 
     async def start(self) -> None:
-        self._vault, self._store = Vault(self.host.folder), FileRepository(self.host)
-        self._intake = Intake(self._vault, self._store.has)
+        self._vault, self._store = ContentStore(self.host.folder), FileRepository(self.host)
+        self._intake = ContentManager(self._vault, self._store.has)
         last = await self._store.last("files_file")
         self._uploader = Uploader(self, self._vault, self._intake, self._store, last, self._came)
         missing = await asyncio.to_thread(self._vault.prepare, await self._store.contents())

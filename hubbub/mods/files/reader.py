@@ -159,7 +159,7 @@ MOST_XML = 16_000_000
 _NUMBER = re.compile(r"(\d+)\.xml$")
 
 
-class _Enough(Exception):
+class _TextLimitReached(Exception):
     """As much text as is kept."""
 
 
@@ -193,11 +193,11 @@ class _Collector:
         self.pieces.append(piece)
         self._room -= len(piece)
         if self._room < 0:
-            raise _Enough
+            raise _TextLimitReached
 
 
 def _parse(pieces: Iterator[bytes], collector: _Collector) -> None:
-    """Raises `FileRefused` for entities, `NoText` for what is no XML, `_Enough`."""
+    """Raises `FileRefused` for entities, `NoText` for what is no XML, `_TextLimitReached`."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = _refuse_doctype
     parser.StartElementHandler = collector.start
@@ -210,7 +210,7 @@ def _parse(pieces: Iterator[bytes], collector: _Collector) -> None:
     except expat.ExpatError as error:
         raise NoText("the document is damaged") from error
     if not whole:
-        raise _Enough
+        raise _TextLimitReached
 
 
 def _first(pieces: Iterator[bytes]) -> tuple[bytes, bool]:
@@ -249,7 +249,7 @@ def _texts(
         collector = make(room)
         try:
             _parse(unpacked(archive, name, limits), collector)
-        except _Enough:
+        except _TextLimitReached:
             yield from collector.pieces
             return
         room -= sum(map(len, collector.pieces))
@@ -275,7 +275,7 @@ def _numbered(archive: zipfile.ZipFile, prefix: str) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
-class _Shared(_Collector):
+class _SharedStrings(_Collector):
     """The texts of a workbook that cells refer to by number."""
 
     def __init__(self, room: int):
@@ -316,9 +316,9 @@ class _Cells(_Collector):
 
 
 def _sheets(archive: zipfile.ZipFile, limits: ReadLimits) -> Iterator[str]:
-    shared = _Shared(limits.characters)
+    shared = _SharedStrings(limits.characters)
     if "xl/sharedStrings.xml" in archive.namelist():
-        with suppress(_Enough):  # cells that refer to later ones show their number
+        with suppress(_TextLimitReached):  # cells that refer to later ones show their number
             _parse(unpacked(archive, "xl/sharedStrings.xml", limits), shared)
     names = _numbered(archive, "xl/worksheets/sheet")
     return _texts(archive, names, lambda room: _Cells(room, shared.texts), limits)

@@ -27,10 +27,10 @@ from hubbub.mods.repository import (
 from hubbub.mods.text_search import SearchHit, SearchQuery, indexable, snippet_of
 
 __all__ = [
+    "ContentStore",
     "FileRepository",
     "StorageUsage",
     "StoredFile",
-    "Vault",
     "added",
     "deleted",
     "granted",
@@ -183,7 +183,7 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # where it is missing, links are found
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-class Vault:
+class ContentStore:
     """Contents of files in one folder. What the disk refuses is `StoreUnavailable`."""
 
     def __init__(self, folder: Path):

@@ -31,7 +31,13 @@ from hubbub.mods.files.reader import (
     inspected,
     way_to_read,
 )
-from hubbub.mods.files.repository import FileRepository, StorageUsage, StoredFile, Vault, added
+from hubbub.mods.files.repository import (
+    ContentStore,
+    FileRepository,
+    StorageUsage,
+    StoredFile,
+    added,
+)
 from hubbub.mods.files.schemas import BeginUpload, File, Upload, UploadChunk, WriteFile
 from hubbub.mods.host import Host
 from hubbub.mods.operation import (
@@ -47,7 +53,7 @@ from hubbub.mods.repository import KeyedQueues
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["FilesConfig", "Intake", "OpenUpload", "Uploader"]
+__all__ = ["ContentManager", "FilesConfig", "OpenUpload", "Uploader"]
 
 
 def _lower(value: object) -> object:
@@ -126,11 +132,11 @@ READERS = 2
 """Files that are read at the same time."""
 
 
-class Intake:
+class ContentManager:
     """Brings contents in, and removes those that nobody refers to. A content that is being brought
     in is held: it stays though no file has it yet."""
 
-    def __init__(self, vault: Vault, has: Callable[[str], Awaitable[bool]]):
+    def __init__(self, vault: ContentStore, has: Callable[[str], Awaitable[bool]]):
         """`has` tells whether a file has the content of this checksum."""
         self._vault, self._has = vault, has
         self._held: Counter[str] = Counter()
@@ -195,7 +201,7 @@ def _refuse(why: str) -> NoReturn:
     raise OperationError(ErrorCode.REJECTED, f"files: {why}")
 
 
-class Owner(Protocol):
+class ModAccess(Protocol):
     """The mod: its settings may change."""
 
     config: FilesConfig
@@ -207,9 +213,9 @@ class Uploader:
 
     def __init__(
         self,
-        mod: Owner,
-        vault: Vault,
-        intake: Intake,
+        mod: ModAccess,
+        vault: ContentStore,
+        intake: ContentManager,
         store: FileRepository,
         last: int,
         came: Callable[[StoredFile], None],

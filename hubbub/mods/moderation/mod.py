@@ -30,7 +30,7 @@ from hubbub.mods.moderation.rules import (
     rule_of,
 )
 from hubbub.mods.moderation.secrets import SecretMatch, may_have_secret, named_secret, secrets_in
-from hubbub.mods.moderation.text import Slow, replaced
+from hubbub.mods.moderation.text import SearchTimeout, replaced
 from hubbub.protocol.messages import Attachment, Draft, TimerMark, TranscriptMark
 
 __all__ = ["LONG", "Moderation"]
@@ -212,7 +212,7 @@ class Moderation(Mod):
             look = look or Inspection(self._regex_time(draft))
             try:
                 after = _held_to(rule, draft, look)
-            except Slow:
+            except SearchTimeout:
                 return Reject(
                     f"the rule {rule.name!r} could not be checked in {look.seconds:g} s; "
                     "an owner should make its pattern simpler"
@@ -270,7 +270,7 @@ def _too_long(rule: LengthRule, draft: Draft) -> str | None:
 
 
 def _held_to(rule: ContentRule, draft: Draft, look: Inspection) -> Draft | Reject:
-    """Raises `Slow`."""
+    """Raises `SearchTimeout`."""
     if not any(rule.places(each.text, look) for each in texts(draft)):
         return draft
     if not rule.masks:

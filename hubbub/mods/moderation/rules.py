@@ -17,7 +17,7 @@ from hubbub.mods.api import ModConfig, OnFailure
 from hubbub.mods.fields import named_thread
 from hubbub.mods.moderation.text import (
     Domain,
-    Form,
+    NormalizedText,
     Pattern,
     TextSpan,
     caseless,
@@ -200,18 +200,20 @@ class Inspection:
     def __init__(self, seconds: float):
         self._until: float | None = None
         self.seconds = seconds
-        self._forms: dict[tuple[str, str], Form] = {}
+        self._forms: dict[tuple[str, str], NormalizedText] = {}
 
-    def plain(self, text: str) -> Form:
+    def plain(self, text: str) -> NormalizedText:
         return self._form("plain", text, plain, text)
 
-    def caseless(self, text: str) -> Form:
+    def caseless(self, text: str) -> NormalizedText:
         return self._form("caseless", text, caseless, self.plain(text))
 
-    def folded(self, text: str) -> Form:
+    def folded(self, text: str) -> NormalizedText:
         return self._form("folded", text, folded, self.caseless(text))
 
-    def _form(self, kind: str, text: str, make: Callable[[T], Form], of: T) -> Form:
+    def _form(
+        self, kind: str, text: str, make: Callable[[T], NormalizedText], of: T
+    ) -> NormalizedText:
         """Made once for all rules."""
         if (kind, text) not in self._forms:
             self._forms[kind, text] = make(of)

@@ -20,9 +20,9 @@ from hubbub.config.units import wrong
 
 __all__ = [
     "Domain",
-    "Form",
+    "NormalizedText",
     "Pattern",
-    "Slow",
+    "SearchTimeout",
     "TextSpan",
     "caseless",
     "compiled",
@@ -56,7 +56,7 @@ confusables of Unicode's UTS #39, as far as they are letters of living alphabets
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class NormalizedText:
     """A text in another form."""
 
     text: str
@@ -68,17 +68,17 @@ class Form:
         return self.origins[start], self.origins[end]
 
 
-def plain(text: str) -> Form:
+def plain(text: str) -> NormalizedText:
     """The text without what a reader does not see."""
     if text.isascii() or _is_plain(text):
-        return Form(text, range(len(text) + 1))
+        return NormalizedText(text, range(len(text) + 1))
     made: list[str] = []
     origins: list[int] = []
     for match in _CLUSTER.finditer(text):
         shown = _shown(match[0])
         made.append(shown)
         origins += [match.start()] * len(shown)
-    return Form("".join(made), [*origins, len(text)])
+    return NormalizedText("".join(made), [*origins, len(text)])
 
 
 def _is_plain(text: str) -> bool:
@@ -103,22 +103,22 @@ _SHORT = 4
 _seen = lru_cache(maxsize=4096)(_without_marks)
 
 
-def caseless(form: Form) -> Form:
+def caseless(form: NormalizedText) -> NormalizedText:
     """A plain form without case."""
     if form.text.isascii():
-        return Form(form.text.lower(), form.origins)
+        return NormalizedText(form.text.lower(), form.origins)
     made: list[str] = []
     origins: list[int] = []
     for character, origin in zip(form.text, form.origins, strict=False):
         small = character.casefold()
         made.append(small)
         origins += [origin] * len(small)
-    return Form("".join(made), [*origins, form.origins[-1]])
+    return NormalizedText("".join(made), [*origins, form.origins[-1]])
 
 
-def folded(form: Form) -> Form:
+def folded(form: NormalizedText) -> NormalizedText:
     """A form without case, with Latin letters for those that look like them."""
-    return Form(_latin(form.text), form.origins)
+    return NormalizedText(_latin(form.text), form.origins)
 
 
 def _latin(text: str) -> str:
@@ -165,7 +165,7 @@ _LOOSE = regex.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s+|#[^\n]*", regex.DO
 """Blanks and comments, which mean nothing under (?x); the group is what keeps them."""
 
 
-class Slow(Exception):
+class SearchTimeout(Exception):
     """A search was given up because its time was over."""
 
 
@@ -233,18 +233,18 @@ def _class_length(pattern: str, at: int) -> int:
 
 
 def found(pattern: regex.Pattern[str], text: str, within: float) -> Iterator[tuple[int, int]]:
-    """The places where it matches. Raises `Slow` if finding them takes more than `within` s."""
+    """Where it matches. Raises `SearchTimeout` if finding that takes more than `within` s."""
     until = monotonic() + within
     if within <= 0:
-        raise Slow
+        raise SearchTimeout
     try:
         # Concurrently: other threads go on meanwhile, the hub's loop if this is not its own.
         for match in pattern.finditer(text, timeout=within, concurrent=True):
             yield match.span()
             if monotonic() > until:  # many matches, each of which took a while
-                raise Slow
+                raise SearchTimeout
     except TimeoutError:
-        raise Slow from None
+        raise SearchTimeout from None
 
 
 _ENDINGS = (
@@ -270,7 +270,7 @@ _AT_THE_END = ".,;:!?*_~"
 """What ends a sentence rather than a link."""
 
 
-def links(form: Form) -> Iterator[tuple[TextSpan, str]]:
+def links(form: NormalizedText) -> Iterator[tuple[TextSpan, str]]:
     """Each link of a caseless text: where it stands in the original, and its host."""
     for match in _LINK.finditer(form.text):
         text = match[0].rstrip(_AT_THE_END)

@@ -30,7 +30,7 @@ from hubbub.mods.operation import (
 )
 from hubbub.mods.repository import KeyedQueues
 from hubbub.mods.tasks import repository
-from hubbub.mods.tasks.repository import Duties, Filter, TaskRepository, checked_needs
+from hubbub.mods.tasks.repository import Filter, TaskDeadlines, TaskRepository, checked_needs
 from hubbub.mods.tasks.schemas import (
     ACTIONS,
     AssignTask,
@@ -158,14 +158,14 @@ class TasksMod(Mod):
         """One change at a time in each thread: of two who claim one task, or whose dependencies
         would together make a circle, the second sees what the first has done."""
         self._store: TaskRepository
-        self._duties: Duties
+        self._duties: TaskDeadlines
         self._boards: dict[str, Board] = {}
         """The boards without a name, by thread."""
         self._last = self._last_board = 0
 
     async def start(self) -> None:
         self._store = TaskRepository(self.host)
-        self._duties = Duties(self.host, self._store, self._queues, self._changed)
+        self._duties = TaskDeadlines(self.host, self._store, self._queues, self._changed)
         self._last_board = await self._store.last("tasks_board")
         self._last = await self._store.last("tasks_task")
         self._boards = await self._store.own_boards()

@@ -27,8 +27,8 @@ from hubbub.protocol.messages import Message, RequestMark
 from hubbub.wording import shortened
 
 __all__ = [
-    "Duties",
     "Filter",
+    "TaskDeadlines",
     "TaskRepository",
     "board_made",
     "changed",
@@ -330,7 +330,7 @@ SHORT = 200
 _AWAY = "away:"
 
 
-class Duties:
+class TaskDeadlines:
     """`changed(task, what, by)` tells those who read the thread."""
 
     def __init__(

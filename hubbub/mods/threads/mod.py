@@ -52,14 +52,14 @@ class ThreadRow(NamedTuple):
         return ThreadState(thread_id=thread, **self._asdict())
 
 
-class Chosen(NamedTuple):
+class StoredChoice(NamedTuple):
     """What a participant has said about a thread, or one that it stands in."""
 
     choice: Choice
     thread: str
 
 
-def choice_schema(thread: str, found: Chosen | None) -> ThreadChoice:
+def choice_schema(thread: str, found: StoredChoice | None) -> ThreadChoice:
     return ThreadChoice(
         thread_id=thread,
         followed=found is not None and found.choice == "followed",
@@ -147,13 +147,13 @@ class ThreadRepository:
         """The threads about which a participant has said something."""
         return [thread for thread, of in self._choices.items() if participant in of]
 
-    def choice(self, thread: str, participant: str) -> Chosen | None:
+    def choice(self, thread: str, participant: str) -> StoredChoice | None:
         """What holds for a participant in a thread: what it has said about that one, or else about
         the nearest one in which that stands."""
         for each in _upwards(thread):
             own = self.own(each, participant)
             if own is not None:
-                return Chosen(own, each)
+                return StoredChoice(own, each)
         return None
 
 
@@ -397,7 +397,7 @@ class ThreadsMod(Mod):
 
     def _choose(self, call: Calling, name: str, choice: Choice) -> Commit:
         thread, me = self.host.thread(call, name), call.participant
-        told = choice_schema(thread, Chosen(choice, thread))
+        told = choice_schema(thread, StoredChoice(choice, thread))
         return self._chosen(me, told, choice)
 
     def _unchoose(self, call: Calling, name: str, choice: Choice) -> Commit:

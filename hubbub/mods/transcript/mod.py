@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hubbub.errors import OperationError
 from hubbub.ids import interaction_id, message_id, parse_interaction_id, parse_message_id
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.host import Host, Restored
+from hubbub.mods.host import Host, ImportedMessage
 from hubbub.mods.operation import Calling, Statement, bad_request, conflict, forbidden, operation
 from hubbub.mods.transcript.formats import (
     VERSION,
@@ -162,10 +162,10 @@ class _TranscriptImport:
 
     # One line -----------------------------------------------------------------------------
 
-    def _restored(self, line: _Line) -> Restored:
+    def _restored(self, line: _Line) -> ImportedMessage:
         message = line.message
         opened = self._became.get(parse_interaction_id(message.interaction_id) or 0)
-        return Restored(
+        return ImportedMessage(
             self._draft(message),
             None if opened is None else interaction_id(opened),
             0 if opened is None else message.hop,

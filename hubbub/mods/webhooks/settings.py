@@ -26,10 +26,10 @@ __all__ = [
     "MOST_CHARACTERS",
     "SIGNATURE",
     "TIMESTAMP",
+    "BadSignature",
     "CannotRender",
     "EndpointConfig",
     "EventName",
-    "Forged",
     "HookConfig",
     "InboundConfig",
     "WebhooksConfig",
@@ -219,7 +219,7 @@ are."""
 _LONGEST_ID = 256
 
 
-class Forged(Exception):
+class BadSignature(Exception):
     """The signature does not prove that the body is who it says it is from, or not now."""
 
 
@@ -248,17 +248,17 @@ def verify(
     secret: str, headers: Mapping[str, str], body: bytes, now: float, tolerance: float
 ) -> str:
     """The id of an event whose signature is right, and at most `tolerance` seconds away from now.
-    Names of headers are in lower case. Raises `Forged`, with a sentence for the sender."""
+    Names of headers are in lower case. Raises `BadSignature`, with a sentence for the sender."""
     id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
     given = headers.get(SIGNATURE, "").split()
     if not (id and timestamp and given):
-        raise Forged(f"the headers {ID}, {TIMESTAMP} and {SIGNATURE} are needed")
+        raise BadSignature(f"the headers {ID}, {TIMESTAMP} and {SIGNATURE} are needed")
     # With a full stop in the id, the same signature would prove another id, time and body.
     if "." in id or len(id) > _LONGEST_ID or not (timestamp.isascii() and timestamp.isdecimal()):
-        raise Forged(f"{ID} or {TIMESTAMP} is not as it should be")
+        raise BadSignature(f"{ID} or {TIMESTAMP} is not as it should be")
     right = _signature(secret, id, timestamp, body).encode()
     if not any(hmac.compare_digest(right, each.encode()) for each in given):
-        raise Forged("the signature is wrong")
+        raise BadSignature("the signature is wrong")
     if len(timestamp) > 15 or abs(int(timestamp) - now) > tolerance:
-        raise Forged(f"{TIMESTAMP} is more than {tolerance:g} s away from now")
+        raise BadSignature(f"{TIMESTAMP} is more than {tolerance:g} s away from now")
     return id

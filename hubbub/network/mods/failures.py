@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod
-from hubbub.mods.guard import Late
+from hubbub.mods.guard import HookTimeout
 from hubbub.network.kernel import Kernel
 from hubbub.protocol import thread_ids
 from hubbub.user_code import told
@@ -23,7 +23,7 @@ SELDOM_S = 3600.0
 
 
 @dataclass(slots=True)
-class _Told:
+class _ReportedFailure:
     at: float
     wait: float = AGAIN_S
     since: int = 0
@@ -37,24 +37,24 @@ class Failures:
     """Set before any mod is asked anything: the pipeline that fails is a part of it."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, str], _Told] = {}
+        self._told: dict[tuple[str, str], _ReportedFailure] = {}
         self.last: dict[tuple[str, str], str] = {}
         """Why a mod failed the last time in a hook."""
 
     def add(self, mod: Mod, hook: str, error: BaseException) -> None:
         """A mod has failed, or was slow, in a hook, an operation, or whatever else it was asked."""
-        late = isinstance(error, Late)
+        late = isinstance(error, HookTimeout)
         why = str(error) if late else told(error)
         self.kernel.metrics.mod_failures[mod.name] += 1
         self.last[mod.name, hook] = why
         now = self.kernel.clock.monotonic()
         before = self._told.get((mod.name, hook))
-        news = isinstance(error, Late) and error.off
+        news = isinstance(error, HookTimeout) and error.off
         if before is not None and now - before.at < before.wait and not news:
             before.since += 1
             log.debug("mod failed again", mod=mod.name, hook=hook, why=why)
             return
-        latest = _Told(now)
+        latest = _ReportedFailure(now)
         if before is not None:
             quiet = now - before.at >= 2 * before.wait
             latest.wait = AGAIN_S if quiet else min(2 * before.wait, SELDOM_S)

@@ -10,7 +10,7 @@ from typing import Any
 from hubbub.clock import Clock
 from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
-from hubbub.mods.host import Busy, Latest, OutgoingMessage, Restored, Row, Standing
+from hubbub.mods.host import AgentLoad, ImportedMessage, Latest, OutgoingMessage, ReadState, Row
 from hubbub.mods.operation import Calling, Statement, Value
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
@@ -31,7 +31,7 @@ from hubbub.protocol.messages import Draft, Message, Participant
 __all__ = ["Alarms", "KernelPort", "restored"]
 
 
-async def restored(kernel: Kernel, call: Caller, messages: Sequence[Restored]) -> list[int]:
+async def restored(kernel: Kernel, call: Caller, messages: Sequence[ImportedMessage]) -> list[int]:
     """Their positions, in their order, when all are durable. Raises `OperationError` and
     `StoreUnavailable` for the first that is refused; those before it are in the log then."""
     for thread in dict.fromkeys(thread_ids.root(each.draft.thread_id) for each in messages):
@@ -113,25 +113,25 @@ class KernelPort:
             return self._kernel.router.thread(name, caller.participant).id
         return find_thread(caller, name).id
 
-    def standing(self, thread: str, participant: str | None) -> Standing:
+    def standing(self, thread: str, participant: str | None) -> ReadState:
         state = self._kernel.state
         found = state.threads.get(thread)
         if found is None:
-            return Standing(Latest(0, 0))
+            return ReadState(Latest(0, 0))
         latest = Latest(found.tseq, found.last_seq)
         if participant is None:
-            return Standing(latest)
+            return ReadState(latest)
         read_upto = state.marks.get(participant, found.no)
-        return Standing(latest, state.may_read(found, participant), read_upto)
+        return ReadState(latest, state.may_read(found, participant), read_upto)
 
     def visible(self, participant: str) -> Collection[str]:
         state = self._kernel.state
         scopes = state.members.scopes(participant)
         return [thread.id for thread in state.threads.visible(participant, scopes)]
 
-    def workload(self, agent: str) -> Busy:
+    def workload(self, agent: str) -> AgentLoad:
         running = sum(turn.agent == agent for _, turn in self._kernel.state.turns)
-        return Busy(running, self._kernel.queues.depth(agent, self._parked(agent)))
+        return AgentLoad(running, self._kernel.queues.depth(agent, self._parked(agent)))
 
     def _existing(self, thread: str) -> Thread:
         found = self._kernel.state.threads.get(thread)
@@ -202,7 +202,7 @@ class KernelPort:
     def owners(self) -> Sequence[str]:
         return owners_of(self._kernel)
 
-    async def bring_in(self, call: Calling, messages: Sequence[Restored]) -> Sequence[int]:
+    async def bring_in(self, call: Calling, messages: Sequence[ImportedMessage]) -> Sequence[int]:
         return await restored(self._kernel, _caller(call), messages)
 
     def send(self, thread: str, frame: bytes, to: Collection[str] | None) -> None:

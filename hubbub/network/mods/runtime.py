@@ -14,7 +14,7 @@ from hubbub.config.paths import beside
 from hubbub.errors import OperationError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.guard import Late
+from hubbub.mods.guard import HookTimeout
 from hubbub.mods.host import Host, NetworkFacts
 from hubbub.mods.loader import scripts_of
 from hubbub.mods.operation import Operation
@@ -205,7 +205,7 @@ class Mods(Service, Gate):
                         await self.pipeline.guard.steps(mod, "stop", mod.stop(), STOP_S)
             except Exception as error:  # noqa: BLE001  the hub ends all the same
                 over = late.expired()
-                self.failed(mod, "stop", Late(STOP_S, STOP_S, off=False) if over else error)
+                self.failed(mod, "stop", HookTimeout(STOP_S, STOP_S, off=False) if over else error)
         self.pipeline.guard.stop()
 
     # What they are asked ------------------------------------------------------------------

@@ -52,7 +52,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.thread_ids import is_id, is_participant_id
 from hubbub.wording import shortened
 
-__all__ = ["AgentEditorService", "AgentFiles", "Checked"]
+__all__ = ["AgentEditorService", "AgentFiles", "CheckedConfig"]
 
 log = get_logger(__name__)
 R = TypeVar("R")
@@ -66,7 +66,7 @@ line for others, "instruction": its system prompt in three to eight sentences, w
 "you"}}. Write in the language of the sentence. Names that are taken: {taken}."""
 
 
-class Checked(NamedTuple):
+class CheckedConfig(NamedTuple):
     """An agent's config as it would be, or what is wrong with it."""
 
     config: AgentConfig | None
@@ -87,7 +87,7 @@ class AgentFiles(Protocol):
     def fields(self, agent: str) -> AgentFields | None:
         """As its file says now; None: it has none. Raises `UserError`."""
 
-    def check(self, agent: str, fields: AgentFields | None) -> Checked: ...
+    def check(self, agent: str, fields: AgentFields | None) -> CheckedConfig: ...
 
     def write(self, agent: str, fields: AgentFields | None) -> Callable[[], None]:
         """Returns what undoes it. Raises `OSError`, and has done nothing then."""
@@ -398,7 +398,7 @@ def _current(files: AgentFiles, agent: str) -> AgentFields:
     return fields
 
 
-def _checked(files: AgentFiles, agent: str, fields: AgentFields | None) -> Checked:
+def _checked(files: AgentFiles, agent: str, fields: AgentFields | None) -> CheckedConfig:
     return _of_user(lambda: files.check(agent, fields))
 
 

@@ -25,9 +25,9 @@ from hubbub.mods.operation import Commit, bad_request, forbidden, operation, ove
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.queries import ApprovalById, LatestApprovals, TurnById, TurnsById
-from hubbub.network.records import ApprovalKept, Record
+from hubbub.network.records import ApprovalSaved, Record
 from hubbub.network.routing import cause_position
-from hubbub.network.running_turns import Ended
+from hubbub.network.running_turns import EndedTurn
 from hubbub.network.service import Service
 from hubbub.network.services.approval_rules import (
     approval_id,
@@ -74,7 +74,7 @@ _UNUSED = frozenset({"pending", "approved"})
 """States of what its turn may still come to use."""
 
 
-class _Move(NamedTuple):
+class _PendingChange(NamedTuple):
     """A change that is on its way to the store."""
 
     after: Approval
@@ -89,7 +89,7 @@ class ApprovalService(Service):
         self._ending = ending
         self._held: dict[str, Approval] = {}
         """Not started, and their turns are not over; oldest first."""
-        self._moving: dict[str, _Move] = {}
+        self._moving: dict[str, _PendingChange] = {}
         """Those of which a change is on its way to the store."""
         self._over: set[str] = set()
         """Those whose turn is over and that are not yet cancelled."""
@@ -317,7 +317,7 @@ class ApprovalService(Service):
                 self._over.add(approval.id)
                 self._lapse(approval.id)
 
-    def heard(self, ended: Iterable[Ended]) -> None:
+    def heard(self, ended: Iterable[EndedTurn]) -> None:
         """These turns were ended in their agents' place."""
         self.cancel_of(each.turn for each in ended)
 
@@ -355,7 +355,7 @@ class ApprovalService(Service):
     def _move(self, after: Approval, answer: Approval) -> Commit[Record]:
         """The commit that brings an approval to `after`; nothing else may come between."""
         moved = asyncio.Event()
-        self._moving[after.id] = _Move(after, moved)
+        self._moving[after.id] = _PendingChange(after, moved)
 
         def applied() -> None:
             self._hold(after)
@@ -442,8 +442,8 @@ def _tell(session: Session, approval: Approval) -> None:
         session.write(signal.encoded())
 
 
-def _kept(approval: Approval) -> ApprovalKept:
-    return ApprovalKept(
+def _kept(approval: Approval) -> ApprovalSaved:
+    return ApprovalSaved(
         approval.id,
         approval.agent,
         approval.turn,

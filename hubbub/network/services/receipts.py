@@ -48,7 +48,7 @@ MOST_RECEIPTS = 200
 """Readers of whom one answer tells."""
 
 
-class _Why(NamedTuple):
+class _WakeReason(NamedTuple):
     reason: Reason
     reply: ReplyNeed | None
     """None if it does not wake."""
@@ -238,12 +238,12 @@ class ReceiptService(Service):
 
 def _explain(
     who: ParticipantState, message: Message, stored: StoredWake | None, *, received: bool
-) -> _Why:
+) -> _WakeReason:
     """Why a message woke a participant or did not, by its delivery row if there is one."""
     if stored is not None:
-        return _Why(Reason(stored.reason), stored.reply)
+        return _WakeReason(Reason(stored.reason), stored.reply)
     if received and who.kind != "agent" and message.sender_id != who.id:
-        return _Why(Reason.NOT_AN_AGENT, None)
+        return _WakeReason(Reason.NOT_AN_AGENT, None)
     reason = explain_absence(
         own=message.sender_id == who.id,
         received=received,
@@ -253,7 +253,7 @@ def _explain(
         imported=message.imported,
         timer=message.timer_of is not None,
     )
-    return _Why(reason, None)
+    return _WakeReason(reason, None)
 
 
 DECLINE = "decline"

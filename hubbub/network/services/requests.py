@@ -30,7 +30,7 @@ from hubbub.network.policy import Gate
 from hubbub.network.queries import LatestRequests, RequestAt, TurnById, WakeOf
 from hubbub.network.records import Record
 from hubbub.network.routing import cause_position
-from hubbub.network.running_turns import Ended
+from hubbub.network.running_turns import EndedTurn
 from hubbub.network.service import Service
 from hubbub.network.services.messages import sender
 from hubbub.network.services.waits import (
@@ -391,7 +391,7 @@ class RequestService(Service, Gate):
         later = (other for at, other in self._open.items() if at > seq and at not in self._lost)
         return any(other.requester == worker for other in later)
 
-    def heard(self, ended: Iterable[Ended]) -> None:
+    def heard(self, ended: Iterable[EndedTurn]) -> None:
         """These turns and wakes were ended in their agents' place."""
         for each in ended:
             self.waits.turn_over(each.agent, each.turn)

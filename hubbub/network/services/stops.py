@@ -18,11 +18,11 @@ from hubbub.network.kernel import Kernel
 from hubbub.network.queries import WakeOf
 from hubbub.network.records import StopLifted
 from hubbub.network.routing import unknown_turn
-from hubbub.network.running_turns import Ended
+from hubbub.network.running_turns import EndedTurn
 from hubbub.network.service import Service
 from hubbub.network.services.threads import find_thread
 from hubbub.network.services.turns.ending import Ending
-from hubbub.network.services.turns.notices import Why
+from hubbub.network.services.turns.notices import EndReason
 from hubbub.network.session import Session
 from hubbub.network.standing_stops import BREAKER, refusal
 from hubbub.network.stored import StoredStop
@@ -127,7 +127,7 @@ class StopService(Service):
             now = self.kernel.clock.now()
             stop = StoredStop(scope, target, call.participant, reason, now, 0)
             standing.put(stop)  # from here on nothing begins there
-            why = Why.of(stop, again=before is not None)
+            why = EndReason.of(stop, again=before is not None)
             try:
                 agents = self._agents_in(scope, target)
                 ended = await self._ending.end(agents, standing.stopper(stop), why, [stop])
@@ -154,11 +154,11 @@ class StopService(Service):
         now, turns = self.kernel.clock.now(), self.state.turns
         agent, thread_id, turn = await self._find_turn(call, target)
         stop = StoredStop("turn", turn, call.participant, reason, now, 0)
-        why = Why.turn(turn, agent, call.participant, reason, now, thread_id)
+        why = EndReason.turn(turn, agent, call.participant, reason, now, thread_id)
         async with self._ending.alone():
             if turns.why_over(turn) is not None:
                 return _described(stop)
-            turns.end(Ended(turn, agent, why.code, why.by, why.told))  # it says no more
+            turns.end(EndedTurn(turn, agent, why.code, why.by, why.told))  # it says no more
             try:
                 ended = await self._ending.end([agent], lambda a, t, each: each == turn, why)
             except BaseException:
@@ -166,7 +166,7 @@ class StopService(Service):
                 raise
             if not any(ended):
                 turns.spare([turn])  # it had ended by itself
-                self._ending.hear([Ended(target, agent, why.code, why.by, why.told)])
+                self._ending.hear([EndedTurn(target, agent, why.code, why.by, why.told)])
         return _described(stop, *ended)
 
     async def _find_turn(self, call: Caller, target: str) -> tuple[str, str, str]:
@@ -209,7 +209,7 @@ class StopService(Service):
         raise refusal(stop)
 
     async def _open(self, stop: StoredStop) -> None:
-        why = Why.of(stop, within_s=self.kernel.config.breaker.within)
+        why = EndReason.of(stop, within_s=self.kernel.config.breaker.within)
         within, agents = self._standing.stopper(stop), tuple(self.state.agents)
         try:
             async with self._ending.alone():

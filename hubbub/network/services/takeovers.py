@@ -15,7 +15,7 @@ from hubbub.network.log import Entry
 from hubbub.network.records import TakeoverEnded
 from hubbub.network.service import Service
 from hubbub.network.services.turns.ending import Ending
-from hubbub.network.services.turns.notices import Why
+from hubbub.network.services.turns.notices import EndReason
 from hubbub.network.session import Session
 from hubbub.network.stored import StoredTakeover
 from hubbub.protocol.codes import ErrorCode
@@ -95,7 +95,7 @@ class TakeoverService(Service):
                 )
             takeover = StoredTakeover(agent, person, until)
             takeovers.put(takeover)  # from here on nothing of its own begins
-            why = Why.taken_over(agent, person, self.kernel.clock.now())
+            why = EndReason.taken_over(agent, person, self.kernel.clock.now())
             try:
                 await self._ending.end([agent], lambda *_: True, why, [takeover])
             except BaseException:  # whatever it was: nothing has ended

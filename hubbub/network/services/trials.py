@@ -47,7 +47,7 @@ OWNERS = "owners"
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingTrial:
     """A trial that the agent behind `session` has been asked for."""
 
     session: Session
@@ -116,7 +116,7 @@ class TrialService(Service):
     def __init__(self, kernel: Kernel, turns: TurnService):
         super().__init__(kernel)
         self._turns = turns
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, PendingTrial] = {}
         self.program: TrialCommands | None = None
         self.calls, self.branching = LongCalls(MOST_AT_ONCE), LongCalls(MOST_AT_ONCE)
 
@@ -179,7 +179,7 @@ class TrialService(Service):
             model=args.model,
             within_s=DEADLINE_S,
         )
-        waiting = Waiting(session, asyncio.get_running_loop().create_future())
+        waiting = PendingTrial(session, asyncio.get_running_loop().create_future())
         self._waiting[request] = waiting
         try:
             signal = Signal(type="try_turn", sender="hub", data=trial.model_dump(mode="json"))

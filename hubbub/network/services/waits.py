@@ -10,7 +10,7 @@ from hubbub.errors import OperationError
 from hubbub.ids import message_id, parse_message_id
 from hubbub.mods.operation import over_limit
 from hubbub.network.log import Entry
-from hubbub.network.records import RequestKept
+from hubbub.network.records import RequestSaved
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Request
 from hubbub.protocol.messages import Draft, RequestMark
@@ -132,9 +132,9 @@ class OpenQuestions:
         return None
 
 
-def kept(request: Request) -> RequestKept:
+def kept(request: Request) -> RequestSaved:
     """The request as the store keeps it."""
-    return RequestKept(
+    return RequestSaved(
         position(request.id),
         request.requester,
         request.worker,

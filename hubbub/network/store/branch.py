@@ -63,7 +63,7 @@ _STATE: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Beginning:
+class _BranchStart:
     rows: Mapping[str, Sequence[tuple[object, ...]]]
     """By table."""
     ends: Mapping[int, tuple[int, int]]
@@ -227,7 +227,7 @@ def _over(wake: StoredWake) -> StoredWake:
     return wake if wake.state is None else wake._replace(state="ended")
 
 
-def _beginning(db: sqlite3.Connection, at: int, name: str) -> _Beginning:
+def _beginning(db: sqlite3.Connection, at: int, name: str) -> _BranchStart:
     if check_version(db, name) != latest_version():
         raise UserError(f"{name} has another schema than this program: start its hub once")
     with snapshot(db):
@@ -245,7 +245,7 @@ def _beginning(db: sqlite3.Connection, at: int, name: str) -> _Beginning:
         ends = {no: _indexed_end(db, no, at - 1) for no, _ in rows["thread"]}
         ends |= {no: end for no, *end in tail}
         head = log_end(db)
-    return _Beginning(rows, ends, head, datetime.fromisoformat(json.loads(body)["sent_at"]))
+    return _BranchStart(rows, ends, head, datetime.fromisoformat(json.loads(body)["sent_at"]))
 
 
 _TAIL_ENDS = """SELECT thread_no, max(tseq), max(seq) FROM message

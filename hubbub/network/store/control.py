@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hubbub.network.store.database import Database, snapshot
 from hubbub.network.stored import (
     SpentInTurns,
-    StoredLedger,
+    StoredAccount,
     StoredSpending,
 )
 
@@ -38,7 +38,7 @@ LATEST_DAY_QUERY = "SELECT coalesce(max(day), '') FROM spending"
 # Accounts -------------------------------------------------------------------------------------
 
 
-def ledger(db: Database, interaction: int) -> StoredLedger | None:
+def ledger(db: Database, interaction: int) -> StoredAccount | None:
     """The account of an interaction; names come in their own order."""
     with snapshot(db):
         sums = db.execute(
@@ -53,7 +53,7 @@ def ledger(db: Database, interaction: int) -> StoredLedger | None:
             (interaction,),
         ):
             found[kind].append(name)
-    return StoredLedger._make((*sums, tuple(found["agent"]), tuple(found["limit"])))
+    return StoredAccount._make((*sums, tuple(found["agent"]), tuple(found["limit"])))
 
 
 SPENDING_QUERY = """

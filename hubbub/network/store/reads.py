@@ -14,7 +14,7 @@ from typing import Any
 
 from hubbub.errors import LogDamaged
 from hubbub.network.records import DIGEST
-from hubbub.network.running_turns import Lives
+from hubbub.network.running_turns import TurnProcesses
 from hubbub.network.store import control
 from hubbub.network.store.checksums import ENTRY, log_end, proven_body
 from hubbub.network.store.database import Database, snapshot
@@ -22,7 +22,6 @@ from hubbub.network.store.index import floor_of, indexed_upto
 from hubbub.network.stored import (
     OpenWake,
     PendingRow,
-    Prompts,
     Settled,
     StoredChannel,
     StoredKey,
@@ -30,6 +29,7 @@ from hubbub.network.stored import (
     StoredMember,
     StoredMemory,
     StoredParticipant,
+    StoredPrompts,
     StoredRun,
     StoredStop,
     StoredTakeover,
@@ -441,19 +441,19 @@ def _whole(db: Database, row: Sequence[Any]) -> StoredTurn:
         sent=[seq for (seq,) in sent],
         ended_at=ended_at,
         end=end,
-        lives=Lives(life, bool(held), deaths, said),
+        lives=TurnProcesses(life, bool(held), deaths, said),
     )
 
 
 _PART = "SELECT text FROM prompt_part WHERE agent = ? AND digest = ?"
 
 
-def prompts(db: Database, turn: str) -> Prompts:
+def prompts(db: Database, turn: str) -> StoredPrompts:
     """What the turn began with, whole."""
     with snapshot(db):
         row = db.execute("SELECT agent, system_prompt, prompt FROM turn WHERE id = ?", (turn,))
         agent, *named = row.fetchone() or ("", b"", b"")
-        return Prompts(*("".join(_parts(db, agent, digests)) or None for digests in named))
+        return StoredPrompts(*("".join(_parts(db, agent, digests)) or None for digests in named))
 
 
 def _parts(db: Database, agent: str, digests: bytes) -> Iterator[str]:

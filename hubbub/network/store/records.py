@@ -126,7 +126,7 @@ def _added(table: str, *key: str) -> str:
 _LEDGER = _added("ledger", "interaction")
 
 
-def _ledgers_moved(db: Database, rows: Sequence[records.LedgerMoved]) -> None:
+def _ledgers_moved(db: Database, rows: Sequence[records.AccountChanged]) -> None:
     db.executemany(_LEDGER, [record[: 1 + len(_SUMS)] for record in rows])
     names = [
         (record.interaction, kind, name)
@@ -202,18 +202,18 @@ _WRITERS: dict[type[records.Record], str | Writer] = {
     ),
     records.TakeoverEnded: "DELETE FROM takeover WHERE agent = ?",
     # Under its id for good: asked again or decided, an approval keeps its place in the order.
-    records.ApprovalKept: (
+    records.ApprovalSaved: (
         "INSERT INTO approval (id, agent, turn, state, expires_at, body) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, turn = excluded.turn, "
         "state = excluded.state, expires_at = excluded.expires_at, body = excluded.body"
     ),
-    records.RequestKept: (
+    records.RequestSaved: (
         "INSERT INTO request (seq, requester, worker, state, deadline, body) "
         "VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (seq) DO UPDATE SET requester = excluded.requester, "
         "worker = excluded.worker, state = excluded.state, deadline = excluded.deadline, "
         "body = excluded.body"
     ),
-    records.LedgerMoved: _ledgers_moved,
+    records.AccountChanged: _ledgers_moved,
     stored.StoredSpending: _added("spending", "day", "agent", "thread_no"),
 }

@@ -50,7 +50,7 @@ _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
     queries.TurnsById: reads.turns_called,
     queries.PromptsOf: reads.prompts,
     queries.MissingParts: reads.missing_parts,
-    queries.LedgerOf: control.ledger,
+    queries.AccountOf: control.ledger,
     queries.SpendingSince: control.spending,
     queries.SpentInTurnsSince: control.spent_in_turns,
     queries.ApprovalById: control.approval,

@@ -17,7 +17,15 @@ from hubbub.people.chat.completion import Candidate, candidates
 from hubbub.people.chat.session import ChatSession
 from hubbub.people.commands import Command, all_commands
 from hubbub.people.messages import attachment_words, colour_of, marks, speaker
-from hubbub.people.shown import Day, Elsewhere, Line, NoteLine, Opened, SaidLine, Tone
+from hubbub.people.shown import (
+    DayHeading,
+    Line,
+    NoteLine,
+    OtherThreadLine,
+    SaidLine,
+    ThreadHeading,
+    Tone,
+)
 from hubbub.people.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Message
 
@@ -207,11 +215,11 @@ def render(line: Line, width: int = WIDTH) -> Fragments:
     match line:
         case SaidLine():
             return _said(line, width)
-        case Elsewhere():
+        case OtherThreadLine():
             return _elsewhere(line, width)
-        case Opened():
+        case ThreadHeading():
             return [("class:opened", f"── {line.thread} ──")]
-        case Day():
+        case DayHeading():
             return [("class:dim", f"— {line.day:%a %d %B %Y} —")]
         case NoteLine():
             text = visible(line.text)
@@ -243,7 +251,7 @@ def _said(said: SaidLine, width: int) -> Fragments:
     return [*head, ("", body.removesuffix(state)), ("class:dim", state), *below]
 
 
-def _elsewhere(line: Elsewhere, width: int) -> Fragments:
+def _elsewhere(line: OtherThreadLine, width: int) -> Fragments:
     message = line.message
     known = marks(message)
     text = (

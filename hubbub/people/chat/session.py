@@ -12,7 +12,7 @@ from hubbub.people.commands import CHAT
 from hubbub.people.figures import delivery_notes
 from hubbub.people.messages import amendment_words
 from hubbub.people.notices import notice
-from hubbub.people.shown import Day, Elsewhere, Line, NoteLine, Opened, SaidLine
+from hubbub.people.shown import DayHeading, Line, NoteLine, OtherThreadLine, SaidLine, ThreadHeading
 from hubbub.people.state import ClientState, ClientThread
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
@@ -76,7 +76,7 @@ class ChatSession(ClientState):
         if event.seq <= self._head:
             self._missed[thread.id] = self._missed.get(thread.id, 0) + 1
             return []
-        elsewhere = Elsewhere(message, self.shown(thread.id), self._mentions_me(message))
+        elsewhere = OtherThreadLine(message, self.shown(thread.id), self._mentions_me(message))
         return [*self.missed(), elsewhere]
 
     def _amended(self, amendment: Message) -> list[Line]:
@@ -120,7 +120,9 @@ class ChatSession(ClientState):
             return [*lines, *self._amended(message)]
         if message.thread_id == self.current and not self._opening:
             return [*lines, *self._said([message])]
-        lines.append(Elsewhere(message, f"{heard.agent} hears {self.shown(message.thread_id)}"))
+        lines.append(
+            OtherThreadLine(message, f"{heard.agent} hears {self.shown(message.thread_id)}")
+        )
         if message.thread_id not in self._told_overheard:
             self._told_overheard.add(message.thread_id)
             ways = f"/open {message.thread_id}, then /as {heard.agent} <text>"
@@ -146,7 +148,7 @@ class ChatSession(ClientState):
         elif thread.id == self.current:
             lines += self._said([message])
         else:
-            lines.append(Elsewhere(message, self.shown(thread.id), mine=True))
+            lines.append(OtherThreadLine(message, self.shown(thread.id), mine=True))
         if result.absent and self._told_away.get(thread.id) != result.absent:
             are = "are" if len(result.absent) > 1 else "is"
             lines.append(NoteLine(f"{', '.join(result.absent)} {are} away; the message waits"))
@@ -172,7 +174,7 @@ class ChatSession(ClientState):
         self._day = None
         messages = list(thread.messages.values())[-HISTORY:]
         thread.shown_from = messages[0].tseq if messages else 0
-        return [Opened(self.shown(thread_id)), *self._said(messages)]
+        return [ThreadHeading(self.shown(thread_id)), *self._said(messages)]
 
     def older(self) -> list[Line]:
         """The page of messages before those that are shown."""
@@ -260,7 +262,7 @@ class ChatSession(ClientState):
         for message in messages:
             day = message.sent_at.astimezone().date()
             if self._day is not None and day != self._day:
-                lines.append(Day(day))
+                lines.append(DayHeading(day))
             self._day = day
             mine = message.sender_id == self.me
             mentions_me = self._mentions_me(message) and not mine

@@ -12,7 +12,7 @@ from hubbub.people.commands import Command
 from hubbub.people.figures import delivery_notes, moment
 from hubbub.people.oversight import takeover_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import NoteLine, Shown, done, notes, table
+from hubbub.people.shown import CommandResult, NoteLine, done, notes, table
 from hubbub.people.text import one_line, visible
 from hubbub.protocol import thread_ids
 from hubbub.protocol.admin import AgentLog
@@ -42,12 +42,12 @@ def _state(present: bool, open: int) -> str:
 # Speaking for an agent ----------------------------------------------------------------------------
 
 
-async def take_over(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def take_over(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     agent, time = person.agent(given["agent"]), given.get("for")
     minutes = None if time is None else _minutes(time)
     value = await person.call("take_over", agent=agent, minutes=minutes)
     held = Takeover.model_validate(value)
-    return Shown(value, done(takeover_words(held, person.me, person.typed)))
+    return CommandResult(value, done(takeover_words(held, person.me, person.typed)))
 
 
 def _minutes(text: str) -> float:
@@ -61,7 +61,7 @@ def _minutes(text: str) -> float:
     return seconds / 60
 
 
-async def release(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def release(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Let an agent speak for itself; none named: the only one that this person speaks for."""
     held = (await person.ask(Takeovers, "list_takeovers")).takeovers
     mine = [each.agent for each in held if each.by == person.me]
@@ -72,14 +72,14 @@ async def release(person: PersonClient, given: dict[str, Any]) -> Shown:
     else:
         raise UserError(f"name one of {', '.join(mine)}" if mine else "you speak for no agent")
     if agent not in [each.agent for each in held]:
-        return Shown({"released": agent}, done(f"{agent} already speaks for itself"))
+        return CommandResult({"released": agent}, done(f"{agent} already speaks for itself"))
     heard = person.state.oversight.tells_end("takeover", agent)
     await person.ask(Done, "hand_back", agent=agent)
     line = f"{agent} speaks for itself again"
-    return Shown({"released": agent}, [] if heard else done(line))
+    return CommandResult({"released": agent}, [] if heard else done(line))
 
 
-async def speak_as(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def speak_as(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Say something in the open thread as an agent that this person has taken over."""
     agent, text = person.agent(given["agent"]), given["text"]
     operation, where = person.state.way_to(person.state.current)
@@ -89,14 +89,14 @@ async def speak_as(person: PersonClient, given: dict[str, Any]) -> Shown:
     top = thread_ids.root(sent.thread_id)
     if top.startswith("dm.") and person.me not in thread_ids.members_of(top):
         line += f": {one_line(text)}"  # the hub brings it to the thread's members only
-    return Shown(value, [*done(line), *notes(delivery_notes(sent, person.typed))])
+    return CommandResult(value, [*done(line), *notes(delivery_notes(sent, person.typed))])
 
 
 def log(found: AgentLog, person: PersonClient) -> list[NoteLine]:
     return [NoteLine(visible(line)) for line in found.lines]
 
 
-async def add(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def add(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Make an agent, drafted from a sentence where one is given."""
     if sentence := given.pop("from", None):
         draft = await person.ask(AgentDraft, "draft_agent", sentence=sentence)
@@ -105,16 +105,16 @@ async def add(person: PersonClient, given: dict[str, Any]) -> Shown:
         raise UserError('name the agent, or describe it: --from "a reviewer who reads diffs"')
     value = await person.call("add_agent", **given)
     saved = AgentSaved.model_validate(value)
-    return Shown(value, done(f"{saved.agent} is made and starts (version {saved.version})"))
+    return CommandResult(value, done(f"{saved.agent} is made and starts (version {saved.version})"))
 
 
-async def edit(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def edit(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Change an agent, or with a share only its instruction and model in some of its threads."""
     if (share := given.pop("share", None)) is not None:
         found = await person.ask(AgentDefinition, "read_agent", agent=given["agent"])
         given = {**given, **rolled_out(found, given, _share(share)), "version": found.version}
     saved = AgentSaved.model_validate(await person.call("edit_agent", **given))
-    return Shown(saved.model_dump(), done(f"{saved.agent} has version {saved.version} now"))
+    return CommandResult(saved.model_dump(), done(f"{saved.agent} has version {saved.version} now"))
 
 
 def rolled_out(found: AgentDefinition, given: dict[str, Any], share: float) -> dict[str, Any]:

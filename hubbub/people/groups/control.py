@@ -25,7 +25,7 @@ from hubbub.people.oversight import (
     takeover_words,
 )
 from hubbub.people.parameters import Parameter, value_of
-from hubbub.people.shown import NoteLine, Shown, done, notes
+from hubbub.people.shown import CommandResult, NoteLine, done, notes
 from hubbub.protocol.control import Approval, Approvals, Breakers, Stopped, Stops, Takeovers
 from hubbub.protocol.operations import Done, Turns
 
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-async def stops(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def stops(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """All that keeps agents from working."""
     stopped, breakers = await person.call("list_stops"), await person.call("list_breakers")
     held = await person.call("list_takeovers")
@@ -48,7 +48,7 @@ async def stops(person: PersonClient, given: dict[str, Any]) -> Shown:
     value: dict[str, Any] = {}
     for each in (stopped, breakers, held):
         value |= each if isinstance(each, dict) else {}
-    return Shown(value, notes(lines or nothing, "plain" if lines else "info"))
+    return CommandResult(value, notes(lines or nothing, "plain" if lines else "info"))
 
 
 def listed(found: Approvals, person: PersonClient) -> list[NoteLine]:
@@ -76,7 +76,7 @@ async def _meant(person: PersonClient, name: str) -> Approval:
     raise UserError(f"nothing to decide: {decided_words(over[0])}")
 
 
-async def approve(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def approve(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Let a call run, as it was asked for or with other arguments."""
     arguments = given.get("arguments")
     if given.get("edit") and arguments is not None:
@@ -88,7 +88,7 @@ async def approve(person: PersonClient, given: dict[str, Any]) -> Shown:
     return await _decide(person, asked, "approve", args)
 
 
-async def deny(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def deny(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     asked = await _seen(person, given["id"])
     return await _decide(
         person, asked, "deny", {"id": asked.id, "reason": given.get("reason") or ""}
@@ -101,14 +101,14 @@ async def _seen(person: PersonClient, name: str) -> Approval:
 
 async def _decide(
     person: PersonClient, asked: Approval, operation: str, args: dict[str, JsonValue]
-) -> Shown:
+) -> CommandResult:
     """Where a signal says so anyway, nothing is shown a second time."""
     oversight = person.state.oversight
     known_before = asked.id in oversight.approvals
     value = await person.call(operation, **args)
     decided = Approval.model_validate(value)
     heard = known_before and not oversight.note(decided)
-    return Shown(value, [] if heard else done(decided_words(decided)))
+    return CommandResult(value, [] if heard else done(decided_words(decided)))
 
 
 def _edited(arguments: dict[str, JsonValue]) -> JsonValue:
@@ -131,7 +131,7 @@ _TURN = re.compile(r"[A-Za-z0-9_-]+-m\d+(?:\S*)")
 _THREAD = re.compile(r"[#@].+|(?:dm|channel|mod)\..+|(?:direct|channel)_.+|broadcast")
 
 
-async def stop(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def stop(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Stop what is named; in a chat, without a name, what runs or is open there."""
     scope, target, reason = given.get("scope"), given.get("target"), given.get("reason") or ""
     if scope is None and not person.here:
@@ -144,7 +144,7 @@ async def stop(person: PersonClient, given: dict[str, Any]) -> Shown:
     stopped = Stopped.model_validate(value)
     if scope == "turn" and stopped.target is not None:
         person.state.activities.ended(stopped.target)
-    return Shown(value, done(stopped_words(stopped, person.shown, person.typed)))
+    return CommandResult(value, done(stopped_words(stopped, person.shown, person.typed)))
 
 
 def _scope(word: str) -> str:
@@ -210,7 +210,7 @@ async def _running(person: PersonClient, agent: str | None) -> set[str]:
     return {turn.id for turn in meant if turn.outcome is None}
 
 
-async def resume(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def resume(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Lift a stop, or close a breaker; none named: the only one that there is."""
     scope, target = given.get("scope"), given.get("target")
     stops = (await person.ask(Stops, "list_stops")).stops
@@ -229,7 +229,9 @@ async def resume(person: PersonClient, given: dict[str, Any]) -> Shown:
         heard = person.state.oversight.tells_end(scope, what)
         await person.ask(Done, "resume", scope=scope, target=what)
     name = "everything" if what is None else person.shown(what) if scope == "thread" else what
-    return Shown({"resumed": scope, "target": what}, [] if heard else done(f"{name} may go on"))
+    return CommandResult(
+        {"resumed": scope, "target": what}, [] if heard else done(f"{name} may go on")
+    )
 
 
 def _only(

@@ -8,7 +8,7 @@ from hubbub.errors import UserError
 from hubbub.mods.documents.schemas import DocumentDiff, DocumentText
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
-from hubbub.people.shown import NoteLine, Shown, Tone, text_notes
+from hubbub.people.shown import CommandResult, NoteLine, Tone, text_notes
 from hubbub.people.text import one_line
 
 __all__ = ["COMMANDS"]
@@ -46,7 +46,7 @@ def difference(found: DocumentDiff) -> list[NoteLine]:
     return [NoteLine(head), *(lines or [NoteLine("nothing has changed")]), *cut]
 
 
-async def diff(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def diff(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Between two versions; left out: the last two."""
     id, old, new = given["id"], given.get("old"), given.get("new")
     if old is None:
@@ -56,7 +56,7 @@ async def diff(person: PersonClient, given: dict[str, Any]) -> Shown:
         raise UserError(f"{id} has nothing to compare with before its first version")
     value = await person.call("diff_document", id=id, old=old, new=new)
     remember(person, value)
-    return Shown(value, difference(DocumentDiff.model_validate(value)))
+    return CommandResult(value, difference(DocumentDiff.model_validate(value)))
 
 
 COMMANDS = (

@@ -22,7 +22,7 @@ from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
 from hubbub.people.figures import size_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import NoteLine, Shown, done, notes, text_notes
+from hubbub.people.shown import CommandResult, NoteLine, done, notes, text_notes
 from hubbub.people.text import one_line
 from hubbub.protocol.operations import Done, SendResult
 
@@ -148,7 +148,7 @@ def text(found: FileText, person: PersonClient) -> list[NoteLine]:
     return text_notes(found.text)
 
 
-async def put(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def put(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Bring files into the network, and say so in a thread."""
     thread, said = given.get("thread"), given.get("text")
     if said is not None and thread is None:
@@ -159,14 +159,14 @@ async def put(person: PersonClient, given: dict[str, Any]) -> Shown:
         files = [_attachment(file) for file in found]
         await person.call("send_text_message", to=thread, text=said, attachments=files)
     lines = [f"{f.id} {one_line(f.name)}: {f.size} bytes, {f.media_type}" for f in found]
-    return Shown([file.model_dump(mode="json") for file in found], notes(lines, "plain"))
+    return CommandResult([file.model_dump(mode="json") for file in found], notes(lines, "plain"))
 
 
 def _attachment(file: File) -> JsonValue:
     return {"name": file.name, "uri": f"file:{file.id}"}
 
 
-async def attach(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def attach(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Upload a file, then say it in the thread that was open when this began."""
     thread = person.state.current
     # Its readers get it with the message: a reply thread may not exist before that.
@@ -176,10 +176,10 @@ async def attach(person: PersonClient, given: dict[str, Any]) -> Shown:
         operation, text=given.get("text") or file.name, attachments=[_attachment(file)], **where
     )
     remember(person, file.model_dump(mode="json"))
-    return Shown(value, spoken=SendResult.model_validate(value))
+    return CommandResult(value, spoken=SendResult.model_validate(value))
 
 
-async def get(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def get(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Save a file; nothing is replaced unless that is asked for."""
     value = await person.call("file_info", id=given["id"])
     file = File.model_validate(value)
@@ -189,12 +189,12 @@ async def get(person: PersonClient, given: dict[str, Any]) -> Shown:
     if given.get("path") == "-" and not person.here:
         await fetch(person, file, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-        return Shown(value)
+        return CommandResult(value)
     force = bool(given.get("force"))
     place = free_place(given.get("path") or "", file.name, replace=force)
     await (_replace(person, file, place) if force else save(person, file, place))
     line = f"{file.id} is saved: {place} ({size_words(file.size)})" if person.here else str(place)
-    return Shown({"path": str(place), "file": value}, done(line))
+    return CommandResult({"path": str(place), "file": value}, done(line))
 
 
 async def _replace(person: PersonClient, file: File, place: Path) -> None:

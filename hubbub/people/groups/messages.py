@@ -16,7 +16,7 @@ from hubbub.people.commands import Command, remember
 from hubbub.people.figures import delivery_notes, moment, outcome_words
 from hubbub.people.messages import amendment_words, marks, speaker, where
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import NoteLine, Shown, done, notes, text_notes
+from hubbub.people.shown import CommandResult, NoteLine, done, notes, text_notes
 from hubbub.people.text import clip, counted, one_line
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -95,17 +95,17 @@ def amended(found: SendResult, person: PersonClient) -> list[NoteLine]:
     return notes([amendment_words(found.message), *delivery_notes(found, person.typed)])
 
 
-async def delete(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def delete(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Delete a message, after a look at it."""
     id = given["message_id"]
     if given.get("sure") != "yes":
         message = await person.ask(Message, "read_message", id=id)
         said = clip(one_line(message.text), BEGINNING)
         way = person.typed(f"messages delete {message.id} yes")
-        return Shown(None, notes([f"{message.id} {message.sender_id}: {said}",
+        return CommandResult(None, notes([f"{message.id} {message.sender_id}: {said}",
                                   f"{way} deletes it for everybody"]))  # fmt: skip
     value = await person.call("delete_message", message_id=id)
-    return Shown(value, amended(SendResult.model_validate(value), person))
+    return CommandResult(value, amended(SendResult.model_validate(value), person))
 
 
 def versions(found: MessageVersions, person: PersonClient) -> list[NoteLine]:
@@ -134,7 +134,7 @@ def reacted(found: MessageReactions, person: PersonClient) -> list[NoteLine]:
 # Search and digest --------------------------------------------------------------------------------
 
 
-async def search(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def search(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Search; in a chat, without words, what comes next."""
     if not given.get("query"):
         if person.next_search is None:
@@ -145,7 +145,7 @@ async def search(person: PersonClient, given: dict[str, Any]) -> Shown:
     hits = SearchHits.model_validate(value)
     person.next_search = (given["query"], hits.cursor) if hits.more else None
     remember(person, value)
-    return Shown(value, _hits(hits, person))
+    return CommandResult(value, _hits(hits, person))
 
 
 def _hits(found: SearchHits, person: PersonClient) -> list[NoteLine]:
@@ -172,20 +172,20 @@ def _hit(hit: FoundItem, person: PersonClient) -> str:
     return "  ".join(part for part in parts if part)
 
 
-async def digest(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def digest(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """What is new; with `mark`, the next digest begins behind this one."""
     mark = given.pop("mark", False)
     if given.get("since") == "mark":  # in a chat: behind the one that was shown last
         if person.digested is None:
             raise UserError(f"look at it first: {person.typed('messages digest')}")
         visit = await person.call("mark_visit", upto=person.digested)
-        return Shown(visit, done("the next digest begins here"))
+        return CommandResult(visit, done("the next digest begins here"))
     value = await person.call("digest", **given)
     found = Digest.model_validate(value)
     person.digested = found.upto
     if mark:
         await person.ask(Visit, "mark_visit", upto=found.upto)
-    return Shown(value, _digest(found, person, marked=mark))
+    return CommandResult(value, _digest(found, person, marked=mark))
 
 
 def _digest(found: Digest, person: PersonClient, *, marked: bool) -> list[NoteLine]:
@@ -224,7 +224,7 @@ def _of_thread(thread: ThreadDigest, person: PersonClient) -> list[NoteLine]:
 # What became of a message -------------------------------------------------------------------------
 
 
-async def why(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def why(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """The story of a message; of one agent's part also why it woke or did not."""
     words = [given["id"], *([given["agent"]] if given.get("agent") else [])]
     ids = [word for word in words if parse_message_id(word) is not None]
@@ -235,7 +235,7 @@ async def why(person: PersonClient, given: dict[str, Any]) -> Shown:
         return await _explained(person, ids[0], person.agent(others[0]))
     message = await _readable(person, ids[0])
     value = await person.call("read_receipts", id=ids[0])
-    return Shown(value, notes(story(message, Receipts.model_validate(value)), "plain"))
+    return CommandResult(value, notes(story(message, Receipts.model_validate(value)), "plain"))
 
 
 async def _readable(person: PersonClient, id: str) -> Message | None:
@@ -248,7 +248,7 @@ async def _readable(person: PersonClient, id: str) -> Message | None:
         return None
 
 
-async def _explained(person: PersonClient, id: str, agent: str) -> Shown:
+async def _explained(person: PersonClient, id: str, agent: str) -> CommandResult:
     value = await person.call("explain_wake", agent=agent, message_id=id)
     found = WakeExplanation.model_validate(value)
     verdict = "woke" if found.woken else "did not wake"
@@ -262,7 +262,7 @@ async def _explained(person: PersonClient, id: str, agent: str) -> Shown:
             raise
         receipts = ()
     lines += [receipt_words(each, why=False) for each in receipts if each.participant == agent]
-    return Shown(value, notes(map(one_line, lines), "plain"))
+    return CommandResult(value, notes(map(one_line, lines), "plain"))
 
 
 COMMANDS = (

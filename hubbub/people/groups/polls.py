@@ -8,7 +8,7 @@ from hubbub.mods.polls.schemas import Poll, PollSummary, Voted
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
 from hubbub.people.figures import moment
-from hubbub.people.shown import NoteLine, Shown, done, table
+from hubbub.people.shown import CommandResult, NoteLine, done, table
 from hubbub.people.text import counted, one_line
 
 __all__ = ["COMMANDS"]
@@ -51,7 +51,7 @@ def asked(poll: PollSummary, person: PersonClient) -> list[NoteLine]:
     return done(f"{poll.id} is asked; {person.typed(f'polls show {poll.id}')} shows how it stands")
 
 
-async def vote(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def vote(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Vote, or take the vote back, then show how the poll stands."""
     if given.get("options") in (None, [], ["none"]):
         await person.ask(Voted, "retract_vote", poll=given["poll"])
@@ -59,7 +59,7 @@ async def vote(person: PersonClient, given: dict[str, Any]) -> Shown:
         await person.ask(Voted, "vote", poll=given["poll"], options=given["options"])
     value = await person.call("read_poll", poll=given["poll"])
     remember(person, value)
-    return Shown(value, result(Poll.model_validate(value), person))
+    return CommandResult(value, result(Poll.model_validate(value), person))
 
 
 COMMANDS = (

@@ -11,7 +11,7 @@ from hubbub.mods.tasks.schemas import Boards, BoardText, Task, TaskDetails
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import moment
-from hubbub.people.shown import NoteLine, Shown, done, table, text_notes
+from hubbub.people.shown import CommandResult, NoteLine, done, table, text_notes
 from hubbub.people.text import one_line
 
 __all__ = ["COMMANDS"]
@@ -46,13 +46,13 @@ def details(found: TaskDetails, person: PersonClient) -> list[NoteLine]:
     return notes
 
 
-async def board(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def board(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """A board; where none is named, the only one of the thread or of all."""
     name = given.get("board") or await _only_board(person, given.get("thread"))
     value = await person.call("board_as_markdown", board=name)
     found = BoardText.model_validate(value)
     cut = [NoteLine("there are more tasks")] if found.cut else []
-    return Shown(value, [*text_notes(found.text), *cut])
+    return CommandResult(value, [*text_notes(found.text), *cut])
 
 
 async def _only_board(person: PersonClient, thread: JsonValue) -> str:

@@ -13,7 +13,7 @@ from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import dollars, left_words, moment, sums_words, thousands, took_words
 from hubbub.people.parameters import Parameter
-from hubbub.people.shown import NoteLine, Shown, notes, paged, table
+from hubbub.people.shown import CommandResult, NoteLine, notes, paged, table
 from hubbub.people.text import clip, visible
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
@@ -55,13 +55,13 @@ def _row(turn: TurnSummary) -> tuple[str, ...]:
 # One turn -----------------------------------------------------------------------------------------
 
 
-async def show(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def show(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """The record of a turn."""
     value = await person.call("read_turn", id=given["id"])
     lines = _lines(Turn.model_validate(value))
     if not given.get("full"):
         lines = [s if len(s) <= CUT else f"{s[:CUT]}… (--full shows all)" for s in lines]
-    return Shown(value, notes(map(visible, lines), "plain"))
+    return CommandResult(value, notes(map(visible, lines), "plain"))
 
 
 def _lines(turn: Turn) -> list[str]:
@@ -182,7 +182,7 @@ def _spent(row: SpendingRow, person: PersonClient) -> tuple[str, ...]:
 # Who caused what ----------------------------------------------------------------------------------
 
 
-async def interaction(person: PersonClient, given: dict[str, Any]) -> Shown:
+async def interaction(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Who caused what, and the budget."""
     from hubbub.people.interaction import drawn, lines_of, read_whole  # rich draws it
 
@@ -190,7 +190,9 @@ async def interaction(person: PersonClient, given: dict[str, Any]) -> Shown:
     tree = drawn(whole)
     budget = None if whole.budget is None else whole.budget.model_dump(mode="json")
     value: JsonValue = {"interaction": whole.as_page().model_dump(mode="json"), "budget": budget}
-    return Shown(value, [NoteLine(line, "plain", cut=True) for line in lines_of(tree)], tree)
+    return CommandResult(
+        value, [NoteLine(line, "plain", cut=True) for line in lines_of(tree)], tree
+    )
 
 
 async def _interaction_id(person: PersonClient, name: str | None) -> str:

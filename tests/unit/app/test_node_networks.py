@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.app import postgres_server
-from hubbub.app.node_networks import load_networks
+from hubbub.app.node import load_networks
 from hubbub.app.postgres_server import PostgresServer
 from hubbub.errors import UserError
 

@@ -20,7 +20,7 @@ from hubbub.config.loader import load
 from hubbub.config.problems import ConfigProblems
 from hubbub.lab.branches import branched, served
 from hubbub.lab.cases import load_cases
-from hubbub.lab.networks import NetworkRun, Trouble, replay
+from hubbub.lab.networks import FaultInjector, NetworkRun, replay
 from hubbub.protocol.frames import Event
 from tests.unit.cli.conftest import Ran, Shell, running
 
@@ -134,7 +134,7 @@ def test_a_network_is_tried_with_faults_and_then_again_from_its_cassettes_withou
     shop: Path, hubbub: Shell
 ) -> None:
     faults, runs = get_args(Fault), 5
-    met = [Trouble(faults, f"{NAME} {n}").fault for n in range(runs)]
+    met = [FaultInjector(faults, f"{NAME} {n}").fault for n in range(runs)]
     assert set(met) == {None, *faults}, "these runs have each fault, and none"
     expected = ["failed" if fault == "rate_limit" else "passed" for fault in met]
     command = ("test", "hubbub.yaml", "cases.yaml", "-n", str(runs), "--json")
@@ -156,7 +156,7 @@ def test_who_is_told_that_the_model_refuses_is_not_met_with_silence(
     shop: Path, hubbub: Shell
 ) -> None:
     def strikes_first(name: str) -> bool:
-        trouble = Trouble(["rate_limit"], f"{name} 0")
+        trouble = FaultInjector(["rate_limit"], f"{name} 0")
         return trouble.fault == "rate_limit" and trouble.strikes()
 
     name = next(name for name in map(str, range(100)) if strikes_first(name))

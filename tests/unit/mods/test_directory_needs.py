@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hubbub.mods.directory.mod import Match, fits, keywords, queries
+from hubbub.mods.directory.mod import WordMatch, fits, keywords, queries
 
 
 def test_words_that_say_nothing_are_left_out_unless_there_are_no_others() -> None:
@@ -18,10 +18,10 @@ def test_each_word_is_asked_for_anywhere_and_among_skills() -> None:
 
 def test_rare_words_and_skills_count_for_more() -> None:
     words = ["common", "rare"]
-    common = [Match(0, who, strong=False) for who in ("ann", "bob", "cat")]
-    found = fits(words, [*common, Match(1, "dog", strong=False)], 4)
+    common = [WordMatch(0, who, strong=False) for who in ("ann", "bob", "cat")]
+    found = fits(words, [*common, WordMatch(1, "dog", strong=False)], 4)
     assert [fit.participant for fit in found] == ["dog", "ann", "bob", "cat"]
-    strong = fits(words, [*common, Match(0, "cat", strong=True)], 4)
+    strong = fits(words, [*common, WordMatch(0, "cat", strong=True)], 4)
     assert [fit.participant for fit in strong] == ["cat", "ann", "bob"]
     assert strong[0].why == ("common",)
 

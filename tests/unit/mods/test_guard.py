@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.mods import guard as guards
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.guard import MOST_LATE, WITHIN_S, Guard, Late
+from hubbub.mods.guard import MOST_LATE, WITHIN_S, Guard, HookTimeout
 from tests.interaction.stop_rig import HandClock
 
 pytestmark = pytest.mark.behaviour("M-69")
@@ -157,8 +157,8 @@ def test_while_a_hook_holds_up_the_loop_the_log_says_in_which_function(
 
 
 def test_a_report_says_how_long_it_took_and_what_follows() -> None:
-    assert str(Late(2.345, 1.0, off=False)) == "took 2.3 s, longer than 1 s"
-    assert str(Late(12.0, 1.0, off=True)) == (
+    assert str(HookTimeout(2.345, 1.0, off=False)) == "took 2.3 s, longer than 1 s"
+    assert str(HookTimeout(12.0, 1.0, off=True)) == (
         "took 12 s, longer than 1 s, for the third time: it is not called any more until the mod "
         "gets new settings"
     )

@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from hubbub.config.models import Budgets, LoopLimitConfig
 from hubbub.network.services.budgets.account import BudgetAccount, BudgetLimits, Cost
-from hubbub.network.services.budgets.daily import Reached
+from hubbub.network.services.budgets.daily import ReachedLimit
 from hubbub.network.services.budgets.notices import BudgetNotices, Notice, reached_text
 from hubbub.network.threads import Threads
 from hubbub.protocol.spending import LIMITS, LimitName, Whose
@@ -52,5 +52,5 @@ def test_every_limit_has_its_notice_where_it_stood_in_the_way(snapshot: Snapshot
         ("tokens", 12_300.0, 12_345.0), ("usd", 0.12, 0.123456), ("wakes", 64.0, 64.0),
     )  # fmt: skip
     for (who, target), (limit, used, of) in zip(whose, amounts, strict=True):
-        notices.day(Reached(who, target, limit, used, of), "2030-01-02", thread)
+        notices.day(ReachedLimit(who, target, limit, used, of), "2030-01-02", thread)
     assert [notice._asdict() for notice in posted] == snapshot

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.network.running_turns import MOST_DEATHS, NO_LIVES, Lives
+from hubbub.network.running_turns import MOST_DEATHS, NO_LIVES, TurnProcesses
 
 
-def after(*begins: tuple[str | None, int], left: bool = False) -> Lives:
+def after(*begins: tuple[str | None, int], left: bool = False) -> TurnProcesses:
     """The turn after processes have begun it (each with what had been sent), and died or left."""
     lives = NO_LIVES
     for life, said in begins:

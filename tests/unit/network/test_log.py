@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hubbub.clock import SystemClock
-from hubbub.network.log import Entry, Hearers, Log
+from hubbub.network.log import Entry, Log, LogListeners
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.store import open_store
 from hubbub.network.threads import Threads
@@ -34,7 +34,7 @@ class Desk:
         self.log, self.batches = log, list[int]()
         self._thread = threads.ensure("dm.ann.bob")
         self._written = asyncio.Event()
-        log.hearers = Hearers(committed=((True, self._committed),))
+        log.hearers = LogListeners(committed=((True, self._committed),))
 
     def _committed(self, entries: Sequence[Entry]) -> None:
         self.batches.append(len(entries))

@@ -30,7 +30,7 @@ from hubbub.network.records import (
     MessageRow,
     ParticipantSeen,
     Record,
-    RequestKept,
+    RequestSaved,
     ThreadCreated,
     TurnBegun,
     TurnEnded,
@@ -195,7 +195,7 @@ async def test_a_branch_has_the_turns_that_were_over_and_goes_on_with_its_messag
             await origin.append(Batch([begun, TurnEnded(turn, second + ended, "{}")], [], []))
         for seq, answer in ((2, 4), (5, 12), (9, 11)):
             body = json.dumps({"state": "done", "answer": f"m{answer}", "outcome": "x"})
-            request = RequestKept(seq, "ann", "bob", "done", 0.0, body)
+            request = RequestSaved(seq, "ann", "bob", "done", 0.0, body)
             await origin.append(Batch([request], [], []))
         branch = BranchStore(base, at)
         async with opened(branch) as state:

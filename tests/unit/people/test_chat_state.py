@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from hubbub.errors import UserError
 from hubbub.people.chat.session import HISTORY, ChatSession
-from hubbub.people.shown import Day, Elsewhere, NoteLine, SaidLine
+from hubbub.people.shown import DayHeading, NoteLine, OtherThreadLine, SaidLine
 from hubbub.people.state import (
     KEPT,
     LASTS_S,
@@ -306,7 +306,7 @@ def test_opening_shows_the_header_and_the_last_messages_with_their_days() -> Non
     session = begun(thread(*spoken, late))
     lines = session.open(GENERAL)
     assert shown(lines)[0] == "── #general ──"
-    assert [type(line) for line in lines[1:]] == [*[SaidLine] * (HISTORY - 1), Day, SaidLine]
+    assert [type(line) for line in lines[1:]] == [*[SaidLine] * (HISTORY - 1), DayHeading, SaidLine]
     assert shown(lines)[1].endswith("text 7")
 
 
@@ -317,7 +317,7 @@ def test_what_comes_is_shown_here_once_and_in_order_and_announced_elsewhere() ->
     assert shown(session.take(event(said(42, "hello")))) == ["12:42 m42 bob: hello"]
     assert session.unread == []
     lines = session.take(event(said(43, "psst", thread=DM, tseq=1)))
-    assert [type(line) for line in lines] == [Elsewhere]
+    assert [type(line) for line in lines] == [OtherThreadLine]
     session.take(event(said(44, thread=DM, tseq=2, mentions=("ann",))))
     session.take(event(said(45, "@ann", thread="broadcast", tseq=1, mentions=("ann",))))
     assert session.unread == ["broadcast 1!", "@bob 2!"]
@@ -339,7 +339,7 @@ def test_what_was_missed_is_one_line_before_the_first_news() -> None:
         assert session.take(event(said(seq, thread=place, mentions=("ann",) * (seq == 2)))) == []
     assert shown(session.missed()) == ["while you were away: @bob 2, broadcast 1!"]
     assert session.missed() == []
-    for opened, kinds in ((False, [NoteLine, Elsewhere]), (True, [Elsewhere])):
+    for opened, kinds in ((False, [NoteLine, OtherThreadLine]), (True, [OtherThreadLine])):
         session = begun(head=1)
         session.take(event(said(1, thread=DM)))
         if opened:

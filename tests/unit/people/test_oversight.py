@@ -32,9 +32,9 @@ from hubbub.people.figures import (
     took_words,
 )
 from hubbub.people.groups.agents import definition, rolled_out
-from hubbub.people.interaction import Whole, drawn, lines_of
+from hubbub.people.interaction import InteractionView, drawn, lines_of
 from hubbub.protocol.agents import AgentDefinition, AgentFields, AgentRollout, AgentVersion
-from hubbub.protocol.control import Approval, BreakerState, Overheard, Stopped, Takeover
+from hubbub.protocol.control import Approval, BreakerState, ObservedMessage, Stopped, Takeover
 from hubbub.protocol.messages import Message, RequestMark
 from hubbub.protocol.operations import Envelope, InteractionWake, Receipt, SendResult, TurnSummary
 from hubbub.protocol.spending import BudgetState, Sums
@@ -137,7 +137,7 @@ def turn(id: str, agent: str, **more: object) -> TurnSummary:
 def test_a_tree_has_what_was_said_under_the_turn_that_said_it_and_ends_with_the_budget(
     snapshot: SnapshotAssertion,
 ) -> None:
-    caused = Whole("i1", more=False)
+    caused = InteractionView("i1", more=False)
     caused.messages = [
         entry(1, "ann", "go"),
         entry(2, "bob", "help", "bob-m1", to="eve"),
@@ -149,7 +149,7 @@ def test_a_tree_has_what_was_said_under_the_turn_that_said_it_and_ends_with_the_
         "bob-m1": turn("bob-m1", "bob", outcome="finished", steps=2, tokens_in=9, cost_usd=0.5),
         "eve-m2": turn("eve-m2", "eve", waits_for=("a1",), steps=1),
     }
-    hidden = Whole("i1", more=True, hidden=3)
+    hidden = InteractionView("i1", more=True, hidden=3)
     hidden.messages = [entry(1, "ann", "go\x07\nnow")]
     hidden.envelopes = [
         Envelope(id="m2", seq=2, thread_id="dm.bob.eve", sender_id="bob", sender_kind="agent",
@@ -158,7 +158,7 @@ def test_a_tree_has_what_was_said_under_the_turn_that_said_it_and_ends_with_the_
     asleep = Receipt(participant="bob", kind="agent", present=True, delivered=True, woken=False,
                      reason="stopped", explanation="a person has stopped it")  # fmt: skip
     hidden.kept = {"m1": [asleep]}
-    spent = Whole("i1", more=False)
+    spent = InteractionView("i1", more=False)
     spent.messages = [entry(1, "ann", "go")]
     spent.budget = BudgetState(
         interaction="i1", opened_by="ann", opened_at=NOON, limits={"wakes": 2, "fan_out": 8},
@@ -193,7 +193,7 @@ def held(session: ChatSession, *takeovers: Takeover) -> list[str]:
 
 def hears(session: ChatSession, seq: int, text: str, thread: str) -> list[str]:
     message = said(seq, text, sender="eve", thread=thread)
-    heard = Overheard(agent="bob", message=message)
+    heard = ObservedMessage(agent="bob", message=message)
     return shown(session.signalled(signal("overheard", heard.model_dump(mode="json"))))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hubbub.people.chat.console import STYLES, plain, render
 from hubbub.people.messages import PALETTE, colour_of
-from hubbub.people.shown import Day, Elsewhere, NoteLine, Opened, SaidLine
+from hubbub.people.shown import DayHeading, NoteLine, OtherThreadLine, SaidLine, ThreadHeading
 from hubbub.people.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Attachment, Quote
 from tests.unit.people.chatting import said
@@ -45,7 +45,7 @@ def test_nothing_that_others_say_or_are_called_steers_a_terminal(
     message = said(5, text).model_copy(
         update={"sender_id": name, "quote": Quote(message_id="m1", text=quote)}
     )
-    lines = (SaidLine(message, False, True, "ann"), Elsewhere(message, "broadcast"))
+    lines = (SaidLine(message, False, True, "ann"), OtherThreadLine(message, "broadcast"))
     for shown in (visible(text), *(plain(render(line)) for line in lines)):
         for character in shown:
             category = unicodedata.category(character)
@@ -157,21 +157,21 @@ def test_mentions_are_set_off_and_notices_of_the_network_are_dim() -> None:
 
 
 def test_a_message_elsewhere_is_one_line_that_fits() -> None:
-    long = Elsewhere(said(5, "long\n" + "word " * 100), "direct_bob")
+    long = OtherThreadLine(said(5, "long\n" + "word " * 100), "direct_bob")
     ((style, text),) = render(long, 60)
     assert style == "class:dim"
     assert text.startswith("12:05 m5 [direct_bob] bob: long word")
     assert len(text) == 60
     assert text.endswith("…")
-    ((style, text),) = render(Elsewhere(said(5), "broadcast", mentions_me=True))
+    ((style, text),) = render(OtherThreadLine(said(5), "broadcast", mentions_me=True))
     assert style == "class:mentioned"
     assert text.startswith("! ")
-    ((_, text),) = render(Elsewhere(said(5), "broadcast", mine=True))
+    ((_, text),) = render(OtherThreadLine(said(5), "broadcast", mine=True))
     assert text.endswith(" ✓")
 
 
 def test_headers_days_and_notes() -> None:
-    assert plain(render(Opened("direct_bob"))) == "── direct_bob ──"
-    assert plain(render(Day(date(2026, 3, 4)))) == "— Wed 04 March 2026 —"
+    assert plain(render(ThreadHeading("direct_bob"))) == "── direct_bob ──"
+    assert plain(render(DayHeading(date(2026, 3, 4)))) == "— Wed 04 March 2026 —"
     assert render(NoteLine("bad", "error")) == [("class:error", "bad")]
     assert render(NoteLine("fine\x1b")) == [("class:dim", "fine<U+001B>")]

@@ -22,7 +22,7 @@ from hubbub.people.groups.files import free_place, local_file
 from hubbub.people.groups.messages import _digest, _hits
 from hubbub.people.messages import attachment_words, file_id
 from hubbub.people.notices import MOST as SEEN
-from hubbub.people.notices import MOST_REACTIONS, Seen, notice
+from hubbub.people.notices import MOST_REACTIONS, KnownIds, notice
 from hubbub.people.shown import NoteLine
 from hubbub.people.state import KEPT, ClientState, ClientThread
 from hubbub.people.text import visible
@@ -115,7 +115,7 @@ def test_signals_that_nobody_understands_tell_nothing() -> None:
 
 
 def test_only_so_much_is_remembered() -> None:
-    seen = Seen()
+    seen = KnownIds()
     for n in range(MOST_REACTIONS + 5):
         seen.react(f"m{n}", [("👍", 1)])
     assert (seen.reactions("m4"), seen.reactions("m5")) == ("", "👍 1")
@@ -139,7 +139,7 @@ def test_what_calls_for_a_person_is_told_and_nothing_else() -> None:
     )
     for mod, kind, data, text in cases:
         given = signal(f"mod.{mod}", {"kind": kind, "data": data}, thread="channel.general")
-        found = notice(given, "ann", Seen())
+        found = notice(given, "ann", KnownIds())
         assert (None if found is None else found.text) == text
 
 

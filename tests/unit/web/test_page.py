@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from html.parser import HTMLParser
 
-from hubbub.web.page import joining_page
+from hubbub.web.site import joining_page
 
 
 def text_of(page: bytes) -> str:

@@ -19,10 +19,30 @@ from pathlib import Path
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from hubbub.agents.tools.base import CallSite, ToolFailed
-from hubbub.agents.tools.sandbox.limits import SandboxLimits
 from hubbub.agents.tools.sandbox.messages import SandboxRequest
 
-__all__ = ["Target", "layers", "remove", "run_in_process", "target_of"]
+__all__ = ["SandboxLimits", "Target", "layers", "remove", "run_in_process", "target_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """Sizes are bytes."""
+
+    memory: int = 512 * 1024 * 1024
+    """Address space, including the interpreter's own (about 100 MiB)."""
+    cpu: float = 10.0
+    """Seconds of processor time."""
+    file: int = 16 * 1024 * 1024
+    """Size of each file that it writes."""
+    files: int = 64
+    """Number of open files."""
+    threads: int = 64
+    """Where the system counts them for the sandbox alone."""
+    output: int = 1024 * 1024
+    """Size of its result."""
+    read: tuple[str, ...] | None = None
+    """Absolute paths that it may read, besides what it needs itself; None: all."""
+
 
 _CHILD = Path(__file__).with_name("child.py")
 _CHUNK = 64 * 1024

@@ -23,8 +23,8 @@ from hubbub.config.models import Budgets
 from hubbub.ids import parse_interaction_id
 from hubbub.network.log import Change, Log
 from hubbub.network.ports import Store
-from hubbub.network.queries import LedgerOf, WakesAt
-from hubbub.network.records import LedgerMoved, Record
+from hubbub.network.queries import AccountOf, WakesAt
+from hubbub.network.records import AccountChanged, Record
 from hubbub.network.services.budgets.account import BudgetAccount, BudgetLimits
 from hubbub.network.services.budgets.daily import day_of
 from hubbub.network.stored import StoredSpending
@@ -32,7 +32,7 @@ from hubbub.network.threads import Threads
 from hubbub.network.wakes import Decision
 from hubbub.protocol.spending import LIMITS, LimitName
 
-__all__ = ["BudgetAccounts", "Opening", "Unsaved"]
+__all__ = ["BudgetAccounts", "Opening", "UnsavedCounts"]
 
 Opening = tuple[int, str, bool, int, float, Sequence[Decision]]
 """Position, who opened it, whether that is a person, thread, when, whom it reached by name."""
@@ -114,7 +114,7 @@ class BudgetAccounts:
         if opening is None or opening["interaction_id"] != interaction:
             return None
         wakes = await self._store.read(WakesAt([seq]))
-        row = await self._store.read(LedgerOf(seq))
+        row = await self._store.read(AccountOf(seq))
         found = self.find(interaction)
         if found is not None:  # somebody else has loaded it meanwhile
             return found
@@ -172,7 +172,7 @@ WRITE_AFTER_S = 1.0
 """Losing so much of a day's count of wakes to a crash changes no decision."""
 
 
-class Unsaved:
+class UnsavedCounts:
     """Counts, and hands what has gathered to the log."""
 
     def __init__(self, log: Log, now: Callable[[], float]):
@@ -210,7 +210,7 @@ class Unsaved:
         """Write that the interaction has run into the limit, as soon as may be."""
 
         def records(head: int) -> Sequence[Record]:
-            return [LedgerMoved(ledger.seq, reached=(limit,))]
+            return [AccountChanged(ledger.seq, reached=(limit,))]
 
         def done(error: Exception | None) -> None:
             ledger.pins -= 1

@@ -38,8 +38,8 @@ from hubbub.network.records import Record
 from hubbub.network.routing import cause_position, own_turn, unknown_interaction, unknown_turn
 from hubbub.network.service import Service
 from hubbub.network.services.budgets.account import BudgetAccount, TurnAccount
-from hubbub.network.services.budgets.accounts import BudgetAccounts, Opening, Unsaved
-from hubbub.network.services.budgets.daily import Daily, Reached
+from hubbub.network.services.budgets.accounts import BudgetAccounts, Opening, UnsavedCounts
+from hubbub.network.services.budgets.daily import Daily, ReachedLimit
 from hubbub.network.services.budgets.notices import BudgetNotices, Notice
 from hubbub.network.services.budgets.policy import (
     LoopLimiter,
@@ -103,7 +103,7 @@ class BudgetService(Service, Gate):
         self._standing = state.stops.standing
         self._limiter = LoopLimiter(config.wake.loop_limit)
         self._notices = BudgetNotices(state.threads, self._post, config.wake.loop_limit)
-        self._unsaved = Unsaved(kernel.log, clock.now)
+        self._unsaved = UnsavedCounts(kernel.log, clock.now)
         self._judges = Policies(state.stops, self.daily, self._limiter, kernel.queues)
         self._judgements: dict[Entry, PolicyResult] = {}
         """Of the entries on their way that move an account, or were kept from waking somebody."""
@@ -280,7 +280,7 @@ class BudgetService(Service, Gate):
                 self._unsaved.reached(ledger, limit)
             self._notices.limit(ledger, limit, self.steady())
 
-    def _spent_up(self, reached: Reached, thread_no: int) -> None:
+    def _spent_up(self, reached: ReachedLimit, thread_no: int) -> None:
         thread = self.state.threads.by_no(thread_no)
         self._notices.day(reached, self.daily.day, thread)
 

@@ -14,7 +14,7 @@ from hubbub.network.stored import StoredSpending
 from hubbub.network.wakes import Reason
 from hubbub.protocol.spending import LimitName, Whose
 
-__all__ = ["Account", "Daily", "Reached", "day_of"]
+__all__ = ["Daily", "DailyAccount", "ReachedLimit", "day_of"]
 
 DAY_S = 86400
 _REASONS: dict[Whose, Reason] = {
@@ -29,7 +29,7 @@ def day_of(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
 
 
-class Account:
+class DailyAccount:
     """What was used on the day."""
 
     __slots__ = ("reserved_tokens", "reserved_usd", "tokens", "usd", "wakes")
@@ -53,7 +53,7 @@ class Account:
             yield "wakes", self.wakes, limits.wakes
 
 
-class Reached(NamedTuple):
+class ReachedLimit(NamedTuple):
     """A limit of the day that lets no more be done."""
 
     whose: Whose
@@ -99,9 +99,9 @@ class Daily:
     def _starts(self, now: float) -> None:
         self._until = (now // DAY_S + 1) * DAY_S
         self.day = day_of(now)
-        self._network = Account()
-        self._threads = defaultdict[int, Account](Account)
-        self._agents = defaultdict[str, Account](Account)
+        self._network = DailyAccount()
+        self._threads = defaultdict[int, DailyAccount](DailyAccount)
+        self._agents = defaultdict[str, DailyAccount](DailyAccount)
 
     def restore(self, rows: Iterable[StoredSpending]) -> None:
         """What the store has of today."""
@@ -127,7 +127,7 @@ class Daily:
 
     def _accounts(
         self, agent: str, thread_no: int
-    ) -> Iterator[tuple[Whose, str, Account, DailyBudget]]:
+    ) -> Iterator[tuple[Whose, str, DailyAccount, DailyBudget]]:
         budgets = self._budgets
         yield "network", "", self._network, budgets.network
         yield "thread", str(thread_no), self._threads[thread_no], budgets.thread
@@ -136,14 +136,14 @@ class Daily:
 
     # Wakes --------------------------------------------------------------------------------
 
-    def refuses(self, agent: str, thread_no: int) -> Reached | None:
+    def refuses(self, agent: str, thread_no: int) -> ReachedLimit | None:
         """The limit that keeps one more wake from being made."""
         if not self.limited:
             return None
         for whose, target, account, limits in self._accounts(agent, thread_no):
             for limit, used, of in account.used(limits):
                 if used >= of - EPSILON:
-                    return Reached(whose, target, limit, used, of)
+                    return ReachedLimit(whose, target, limit, used, of)
         return None
 
     def wake(self, agent: str, thread_no: int, count: int = 1) -> None:
@@ -160,13 +160,13 @@ class Daily:
                 account.tokens = max(0, account.tokens + cost.tokens)
                 account.usd = max(0.0, account.usd + cost.usd)
 
-    def too_dear(self, agent: str, thread_no: int, tokens: int, usd: float) -> list[Reached]:
+    def too_dear(self, agent: str, thread_no: int, tokens: int, usd: float) -> list[ReachedLimit]:
         """The limits that a question with this estimate would break."""
         if not self.limited:
             return []
         estimate: dict[LimitName, float] = {"tokens": tokens, "usd": usd}
         return [
-            Reached(whose, target, limit, used, of)
+            ReachedLimit(whose, target, limit, used, of)
             for whose, target, account, limits in self._accounts(agent, thread_no)
             for limit, used, of in account.used(limits)
             if limit in estimate and exceeds(used + estimate[limit], of)
@@ -179,17 +179,17 @@ class Daily:
                 account.reserved_tokens = max(0, account.reserved_tokens + tokens)
                 account.reserved_usd = max(0.0, account.reserved_usd + usd)
 
-    def used(self, agent: str | None, thread_no: int | None) -> list[Reached]:
+    def used(self, agent: str | None, thread_no: int | None) -> list[ReachedLimit]:
         """What is used of the limits of the network, and of this agent and thread."""
-        found: list[Reached] = []
+        found: list[ReachedLimit] = []
         for whose, target, account, limits in self._accounts(agent or "", thread_no or 0):
             if (whose == "agent" and agent is None) or (whose == "thread" and thread_no is None):
                 continue
-            found += [Reached(whose, target, *used) for used in account.used(limits)]
+            found += [ReachedLimit(whose, target, *used) for used in account.used(limits)]
         return found
 
 
-def _reserved(before: Account) -> Account:
-    account = Account()
+def _reserved(before: DailyAccount) -> DailyAccount:
+    account = DailyAccount()
     account.reserved_tokens, account.reserved_usd = before.reserved_tokens, before.reserved_usd
     return account

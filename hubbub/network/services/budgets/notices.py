@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from hubbub.config.budgets import LoopLimitConfig
 from hubbub.ids import interaction_id, message_id
 from hubbub.network.services.budgets.account import BudgetAccount
-from hubbub.network.services.budgets.daily import Reached
+from hubbub.network.services.budgets.daily import ReachedLimit
 from hubbub.network.services.budgets.policy import PolicyResult
 from hubbub.network.threads import Thread, Threads
 from hubbub.network.wakes import SENTENCES, Reason
@@ -77,7 +77,7 @@ class BudgetNotices:
         text = reached_text(limit, used, of, person=ledger.opened_by_person)
         self._post(Notice(thread_id, text, details, once, to))
 
-    def day(self, reached: Reached, day: str, thread: Thread) -> None:
+    def day(self, reached: ReachedLimit, day: str, thread: Thread) -> None:
         """A limit of the day is reached."""
         whose, target, limit, used, of = reached
         once = f"daily:{day}:{whose}:{target}"

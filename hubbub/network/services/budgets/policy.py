@@ -20,9 +20,9 @@ from hubbub.errors import OperationError
 from hubbub.ids import parse_message_id
 from hubbub.network.log import Entry
 from hubbub.network.queues import Queues
-from hubbub.network.records import LedgerMoved, Record
+from hubbub.network.records import AccountChanged, Record
 from hubbub.network.services.budgets.account import BudgetAccount
-from hubbub.network.services.budgets.daily import Daily, Reached
+from hubbub.network.services.budgets.daily import Daily, ReachedLimit
 from hubbub.network.standing_stops import StandingStops
 from hubbub.network.stored import StoredSpending
 from hubbub.network.wakes import Decision, Reason
@@ -96,7 +96,7 @@ class PolicyResult:
         """Limits of the interaction that stood in the way."""
         self.breathless: list[str] = []
         """Agents that the loop limiter lets the sender wake no more, and that is to be told."""
-        self.days: list[Reached] = []
+        self.days: list[ReachedLimit] = []
         """Limits of the day that stood in the way."""
 
     @property
@@ -113,7 +113,7 @@ class PolicyResult:
         if counted or reached:
             agents = tuple(agent for agent in dict.fromkeys(counted) if agent not in saved)
             opened = seq if self.opens else self.ledger.seq
-            made.append(LedgerMoved(opened, len(counted), agents=agents, reached=reached))
+            made.append(AccountChanged(opened, len(counted), agents=agents, reached=reached))
         if self.day is not None:
             made += [
                 StoredSpending(self.day, agent, self._thread.no, wakes=1) for agent in self.woken

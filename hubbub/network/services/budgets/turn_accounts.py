@@ -19,8 +19,8 @@ from hubbub.errors import OperationError
 from hubbub.mods.operation import over_limit
 from hubbub.network.ports import Store
 from hubbub.network.queries import TurnById
-from hubbub.network.records import LedgerMoved, Record
-from hubbub.network.running_turns import Ended
+from hubbub.network.records import AccountChanged, Record
+from hubbub.network.running_turns import EndedTurn
 from hubbub.network.services.budgets.account import (
     EPSILON,
     BudgetAccount,
@@ -32,7 +32,7 @@ from hubbub.network.services.budgets.account import (
     standing,
 )
 from hubbub.network.services.budgets.accounts import BudgetAccounts
-from hubbub.network.services.budgets.daily import Daily, Reached
+from hubbub.network.services.budgets.daily import Daily, ReachedLimit
 from hubbub.network.stored import StoredSpending
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.spending import LimitName, RemainingBudget, Reservation, ReserveBudget
@@ -60,7 +60,7 @@ class TurnAccounts:
         now: Callable[[], float],
         steady: Callable[[], float],
         reach: Callable[[BudgetAccount, LimitName], None],
-        spent_up: Callable[[Reached, int], None],
+        spent_up: Callable[[ReachedLimit, int], None],
     ):
         """`now` is the time of day, `steady` that by which interactions grow old. `reach` and
         `spent_up` are told of limits (and the thread) that stood in the way."""
@@ -128,7 +128,7 @@ class TurnAccounts:
         def records() -> Sequence[Record]:
             day = self._daily.today(self._now())
             spent = StoredSpending(day, account.agent, account.thread_no, turns=1)
-            return [LedgerMoved(ledger.seq, turns=1), spent]
+            return [AccountChanged(ledger.seq, turns=1), spent]
 
         def failed() -> None:
             account.begun = False
@@ -169,7 +169,9 @@ class TurnAccounts:
             return ()
         day = self._daily.today(self._now())
         tokens_in, tokens_out, usd = cost
-        moved = LedgerMoved(account.ledger.seq, tokens_in=tokens_in, tokens_out=tokens_out, usd=usd)
+        moved = AccountChanged(
+            account.ledger.seq, tokens_in=tokens_in, tokens_out=tokens_out, usd=usd
+        )
         spent = StoredSpending(
             day,
             account.agent,
@@ -261,7 +263,7 @@ class TurnAccounts:
             account.ledger.pins -= 1
             self._release_all(account)
 
-    def heard(self, ended: Iterable[Ended]) -> None:
+    def heard(self, ended: Iterable[EndedTurn]) -> None:
         """These turns were ended in their agents' place."""
         for each in ended:
             self.over(each.turn)
@@ -281,7 +283,7 @@ def _cost(step: Step) -> Cost:
     return Cost(step.tokens_in, step.tokens_out, step.cost_usd or 0.0)
 
 
-def _left(reached: Reached) -> RemainingBudget:
+def _left(reached: ReachedLimit) -> RemainingBudget:
     return RemainingBudget(
         limit=reached.limit, whose=reached.whose, used=reached.used, of=reached.of
     )

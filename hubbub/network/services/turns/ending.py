@@ -29,16 +29,16 @@ from hubbub.network.queries import (
     WakesAt,
 )
 from hubbub.network.records import Record, TurnBegun, TurnEnded
-from hubbub.network.running_turns import Ended
-from hubbub.network.services.turns.notices import TurnNotices, Why, unanswered
-from hubbub.network.stored import NO_PROMPTS, PendingRow, Prompts, StoredEvent, StoredTurn
+from hubbub.network.running_turns import EndedTurn
+from hubbub.network.services.turns.notices import EndReason, TurnNotices, unanswered
+from hubbub.network.stored import NO_PROMPTS, PendingRow, StoredEvent, StoredPrompts, StoredTurn
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
 
-__all__ = ["Ending", "Outcome", "Why", "Within", "turn_record"]
+__all__ = ["EndReason", "Ending", "Outcome", "Within", "turn_record"]
 
 log = get_logger(__name__)
 
@@ -81,7 +81,7 @@ class Ending:
         self._lock = asyncio.Lock()
         self._notices = TurnNotices(kernel)
         self._head_at_start = kernel.log.head
-        self.heard: Sequence[Callable[[Sequence[Ended]], None]] = ()
+        self.heard: Sequence[Callable[[Sequence[EndedTurn]], None]] = ()
         """Who is told which turns are over, and which wakes, when that is durable."""
 
     # Taking turns -------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Ending:
         for stored in await self._store.read(LatestTurns(None, LATELY)):
             end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
             if end is not None and end.by is not None:
-                turns.end(Ended(stored.id, stored.agent, "stopped", end.by, end.reason))
+                turns.end(EndedTurn(stored.id, stored.agent, "stopped", end.by, end.reason))
         if stops.standing:
             await self._sweep(tuple(self._state.agents))
 
@@ -116,7 +116,7 @@ class Ending:
         self,
         agents: Iterable[str],
         within: Within,
-        why: Why,
+        why: EndReason,
         records: Sequence[Record] = (),
     ) -> Outcome:
         """End the turns of these agents that are `within`, in one commit with `records`.
@@ -127,7 +127,7 @@ class Ending:
         found = [each for agent in agents for each in await self._find(agent, within)]
         now = self._kernel.clock.now()
         ended = [
-            Ended(name, each.agent, why.code, why.by, why.told)
+            EndedTurn(name, each.agent, why.code, why.by, why.told)
             for each in found
             for name in each.named
         ]
@@ -150,7 +150,9 @@ class Ending:
             sum(len(each.named) for each in found if not each.begun),
         )
 
-    def _over(self, found: Sequence[_UnfinishedTurn], ended: Sequence[Ended], why: Why) -> None:
+    def _over(
+        self, found: Sequence[_UnfinishedTurn], ended: Sequence[EndedTurn], why: EndReason
+    ) -> None:
         """It is durable: tell those whom it concerns, before anything else that waits."""
         for each in found:
             self._state.turns.ended(each.turn)
@@ -167,7 +169,7 @@ class Ending:
             self.tell(agent, [each.turn for each in of_agent], why)
         self.hear(ended)
 
-    def hear(self, ended: Sequence[Ended]) -> None:
+    def hear(self, ended: Sequence[EndedTurn]) -> None:
         """These are over, and that is durable. One that had ended by itself may have left something
         open."""
         for hear in self.heard:
@@ -183,7 +185,7 @@ class Ending:
         except StoreUnavailable:
             log.warning("mods are not told of turns that were ended", turns=list(turns))
 
-    def tell(self, agent: str, turns: Sequence[str], why: Why | Ended) -> None:
+    def tell(self, agent: str, turns: Sequence[str], why: EndReason | EndedTurn) -> None:
         """Tell an agent to cancel what runs for these turns."""
         data = {"turns": list(turns), "code": why.code, "by": why.by, "reason": why.reason}
         frame = Signal(type="stop_turns", sender="hub", data=data).encoded()
@@ -195,7 +197,7 @@ class Ending:
         ended = self._state.turns.ended_of(agent)[-LATELY:]
         for why, of_why in groupby(ended, key=lambda each: each[2:]):
             turns = [each.turn for each in of_why]
-            self.tell(agent, turns, Ended("", agent, *why))
+            self.tell(agent, turns, EndedTurn("", agent, *why))
 
     async def without_ended_wake(self, participant: str, event: StoredEvent) -> StoredEvent:
         """The event as somebody is told it who reads the log forward: a wake whose turn has ended,
@@ -279,11 +281,11 @@ class Ending:
     async def _sweep(self, agents: Collection[str]) -> None:
         """End what should not go on by what is stopped, whichever way it got through."""
         for stop in self._state.stops:
-            why = Why.of(stop, again=True)
+            why = EndReason.of(stop, again=True)
             await self.end(agents, self._state.stops.stopper(stop), why)
         for takeover in self._state.takeovers:
             if takeover.agent in agents:
-                why = Why.taken_over(takeover.agent, takeover.by)
+                why = EndReason.taken_over(takeover.agent, takeover.by)
                 await self.end([takeover.agent], lambda *_: True, why)
 
 
@@ -296,7 +298,7 @@ def _never_begun(
     return _UnfinishedTurn(named[0], agent, thread_id, False, None, woken_by, named, waiting)
 
 
-def _records(found: _UnfinishedTurn, why: Why, now: float) -> list[Record]:
+def _records(found: _UnfinishedTurn, why: EndReason, now: float) -> list[Record]:
     """How the end of a turn is kept; one that had not begun begins by that."""
     end = TurnEnd(id=found.turn, outcome="cancelled", reason=why.told, by=why.by)
     ended = TurnEnded(found.turn, now, end.model_dump_json())
@@ -311,7 +313,7 @@ def _records(found: _UnfinishedTurn, why: Why, now: float) -> list[Record]:
 # The record of a turn, as it is told.
 
 
-def turn_record(stored: StoredTurn, prompts: Prompts = NO_PROMPTS) -> Turn:
+def turn_record(stored: StoredTurn, prompts: StoredPrompts = NO_PROMPTS) -> Turn:
     """What the store has of it."""
     return Turn(
         start=TurnStart.model_validate_json(stored.start),

@@ -22,9 +22,9 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, TurnEnd, TurnStart
 
 __all__ = [
+    "EndReason",
     "Silence",
     "TurnNotices",
-    "Why",
     "listed",
     "said_nothing_after",
     "silences",
@@ -37,7 +37,7 @@ MOST_NAMED = 50
 
 
 @dataclass(frozen=True)
-class Why:
+class EndReason:
     """Why turns are ended."""
 
     code: str
@@ -104,7 +104,7 @@ class TurnNotices:
 
     def post(
         self,
-        why: Why,
+        why: EndReason,
         agents: Sequence[str],
         waiting: Sequence[tuple[str, Message]],
         undone: Callable[[], bool],
@@ -130,7 +130,7 @@ class TurnNotices:
 
     def _post(
         self,
-        why: Why,
+        why: EndReason,
         thread_id: str,
         text: str,
         agents: Sequence[str],

@@ -24,7 +24,7 @@ from hubbub.network.records import (
     WakesTaken,
 )
 from hubbub.network.routing import own_turn, unknown_turn
-from hubbub.network.running_turns import NO_LIVES, Lives, over
+from hubbub.network.running_turns import NO_LIVES, TurnProcesses, over
 from hubbub.network.service import Service
 from hubbub.network.services.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
@@ -166,7 +166,7 @@ class TurnService(Service):
                 raise bad_request(_NO_TEXT)
         return [PartStored(agent, _digests([id]), text) for id, text in texts.items()]
 
-    def _end_of_lives(self, stored: StoredTurn, lives: Lives) -> Commit[Record]:
+    def _end_of_lives(self, stored: StoredTurn, lives: TurnProcesses) -> Commit[Record]:
         """The turn has cost too many processes: it ends, instead of beginning once more."""
         reason = f"its process died {lives.deaths} times in the middle of it"
         end = TurnEnd(id=stored.id, outcome="handler_error", reason=reason, by="hub")

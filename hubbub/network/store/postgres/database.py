@@ -15,7 +15,7 @@ from psycopg import sql
 from hubbub.config.paths import shown_store
 from hubbub.errors import StoreUnavailable, StoreVersionError, UserError
 from hubbub.ids import new_ulid
-from hubbub.network.store.postgres.link import Superseded, line_of
+from hubbub.network.store.postgres.link import OwnerSuperseded, line_of
 from hubbub.network.store.postgres.session import PostgresSession
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "LEASE_S",
     "SILENT",
     "UNFINISHED",
-    "InUse",
+    "StoreInUse",
     "connected",
     "own",
     "own_again",
@@ -66,7 +66,7 @@ _SETTINGS: Mapping[str, tuple[frozenset[str], str]] = {
 }
 
 
-class InUse(UserError):
+class StoreInUse(UserError):
     """Another hub owns the store."""
 
 
@@ -145,12 +145,12 @@ def run_beside(url: str, work: Callable[[PostgresSession], T]) -> T:
 
 
 def own(session: PostgresSession, name: str) -> int:
-    """Become the one hub that writes; returns its fencing number. Raises `InUse` if another
+    """Become the one hub that writes; returns its fencing number. Raises `StoreInUse` if another
     does."""
     until = time.monotonic() + _LOCK_S
     while not _locked(session):
         if time.monotonic() > until:
-            raise InUse(
+            raise StoreInUse(
                 f"{name} is in use by another hub ({_holder(session)}): stop that one first, or "
                 "give this network a database of its own"
             )
@@ -161,10 +161,10 @@ def own(session: PostgresSession, name: str) -> int:
 
 
 def own_again(session: PostgresSession, fence: int) -> None:
-    """Go on after the connection was lost. Raises `Superseded` if another hub was here meanwhile,
-    `StoreUnavailable` while the server has not noticed the end of the last session."""
+    """Go on after the connection was lost. Raises `OwnerSuperseded` if another hub was here
+    meanwhile, `StoreUnavailable` while the server has not noticed the end of the last session."""
     if session.execute("SELECT fence FROM owner").fetchone() != (fence,):
-        raise Superseded
+        raise OwnerSuperseded
     if not _locked(session):
         raise StoreUnavailable("the session before has not ended yet")
     _hold(session, fence)

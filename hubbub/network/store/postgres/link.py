@@ -16,7 +16,7 @@ import psycopg
 from hubbub.errors import StoreUnavailable
 from hubbub.network.store.postgres.session import PostgresSession
 
-__all__ = ["Link", "Lost", "Superseded", "line_of"]
+__all__ = ["DatabaseConnectionLost", "Link", "OwnerSuperseded", "line_of"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,11 +28,11 @@ _TROUBLE = ("08", "40", "53", "55", "57", "58", "XX")
 _CLOSING_S = 5.0
 
 
-class Lost(StoreUnavailable):
+class DatabaseConnectionLost(StoreUnavailable):
     """The connection ended; whether what was under way was committed is not known."""
 
 
-class Superseded(StoreUnavailable):
+class OwnerSuperseded(StoreUnavailable):
     """Another hub owns the store by now."""
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Link:
     async def run(
         self, function: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kw: P.kwargs
     ) -> T:
-        """The answer of `function(session, ...)`. Raises what it raises, `Lost` or
-        `StoreUnavailable`."""
+        """The answer of `function(session, ...)`. Raises what it raises,
+        `DatabaseConnectionLost` or `StoreUnavailable`."""
         if self._thread is None:
             raise StoreUnavailable("the store is closed")
         loop = asyncio.get_running_loop()
@@ -113,12 +113,14 @@ class Link:
             return function(self._session, *args, **kw)
         except psycopg.Error as error:
             if error.sqlstate == _SUPERSEDED:
-                raise Superseded from error
+                raise OwnerSuperseded from error
             if self._session.closed or isinstance(error, psycopg.InterfaceError):
                 self._session.close()
                 if self._reading and not fresh:
                     return self._in_session(function, *args, **kw)
-                raise Lost(f"the connection to Postgres was lost: {line_of(error)}") from error
+                raise DatabaseConnectionLost(
+                    f"the connection to Postgres was lost: {line_of(error)}"
+                ) from error
             if (error.sqlstate or "XX")[:2] in _TROUBLE:
                 raise StoreUnavailable(f"Postgres cannot work now: {line_of(error)}") from error
             raise

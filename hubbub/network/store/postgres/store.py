@@ -23,14 +23,19 @@ from hubbub.network.store.checksums import check_end
 from hubbub.network.store.database import Database
 from hubbub.network.store.postgres.database import (
     LEASE_S,
-    InUse,
+    StoreInUse,
     connected,
     own,
     own_again,
     prepare,
     release_from_silent,
 )
-from hubbub.network.store.postgres.link import Link, Lost, Superseded, line_of
+from hubbub.network.store.postgres.link import (
+    DatabaseConnectionLost,
+    Link,
+    OwnerSuperseded,
+    line_of,
+)
 from hubbub.network.store.postgres.mod_tables import ModTables
 from hubbub.network.store.postgres.session import COPY_DELIVERIES, COPY_MESSAGES, PostgresSession
 from hubbub.network.store.sqlite import RUNS, answer
@@ -98,12 +103,12 @@ class PostgresStore:
             raise
 
     async def _become_owner(self) -> None:
-        """Raises `InUse` if another hub is, unless this one is to wait."""
+        """Raises `StoreInUse` if another hub is, unless this one is to wait."""
         while True:
             try:
                 await self._until_free()
                 await self.writing.run(_begin_run, self._name)
-            except (InUse, StoreUnavailable):  # several may have waited
+            except (StoreInUse, StoreUnavailable):  # several may have waited
                 if self._waiting is None:
                     raise
                 await asyncio.sleep(_AGAIN_S)
@@ -135,7 +140,7 @@ class PostgresStore:
             try:
                 async with asyncio.timeout(LEASE_S):
                     await self.writing.run(_look)
-            except Superseded as error:
+            except OwnerSuperseded as error:
                 self._supersede(error)
             except (StoreUnavailable, psycopg.Error, TimeoutError):
                 # Whoever writes is told; a hub that may have a successor leaves the clients to it.
@@ -184,10 +189,10 @@ class PostgresStore:
         sent: list[int] = []
         try:
             await self.writing.run(self._write, batch, sent)
-        except Superseded as error:
+        except OwnerSuperseded as error:
             self._supersede(error)
             raise
-        except Lost as error:
+        except DatabaseConnectionLost as error:
             if sent and not await self._was_written(batch, sent[0]):
                 raise StoreUnavailable(f"{error}; nothing of it was written") from error
 
@@ -226,7 +231,7 @@ class PostgresStore:
                 raise StoreUnavailable(self._problem)
             try:
                 return await self.writing.run(_has, batch, number)
-            except Superseded as error:
+            except OwnerSuperseded as error:
                 self._supersede(error)
                 raise
             except StoreUnavailable:

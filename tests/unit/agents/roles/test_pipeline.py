@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.models.base import CallRequest, Completion
 from hubbub.agents.roles.pipeline import (
-    Consult,
+    AskRole,
     Executors,
     Kind,
     PipelineRules,
@@ -84,16 +84,16 @@ class Driver:
 
     @property
     def asks(self) -> list[str]:
-        return [c.role for c in self.commands if isinstance(c, Consult)]
+        return [c.role for c in self.commands if isinstance(c, AskRole)]
 
     @property
-    def consult(self) -> Consult:
+    def consult(self) -> AskRole:
         (consult,) = self.commands
-        assert isinstance(consult, Consult)
+        assert isinstance(consult, AskRole)
         return consult
 
     def says(self, *answers: Completion, steered: Sequence[Steering] = ()) -> None:
-        asked = [c for c in self.commands if isinstance(c, Consult)]
+        asked = [c for c in self.commands if isinstance(c, AskRole)]
         consults = [c.with_steering(steered) for c in asked]
         assert len(consults) == len(answers)
         pairs = zip(consults, answers, strict=True)
@@ -140,7 +140,7 @@ def test_retries_run_what_needs_the_step_and_are_bounded() -> None:
     driver.ran(lambda name: ("no", "timeout") if name == "ask_agent" else ("7", None))
     assert driver.asks == ["reflector"]
     (consult,) = driver.commands
-    assert isinstance(consult, Consult)
+    assert isinstance(consult, AskRole)
     assert {n: r.error for n, r in consult.work.results.items()} == {1: None, 2: "timeout"}
     for verdict in ["retry_step", "replan"]:
         driver = planned(bounds=RoleLimits(max_retries=2))
@@ -176,7 +176,7 @@ def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> 
     second = Driver(earlier=first.steps)
     assert second.asks == ["reflector"]
     (consult,) = second.commands
-    assert isinstance(consult, Consult)
+    assert isinstance(consult, AskRole)
     assert consult.n == first.steps[-1].n + 1
     assert consult.work.retries == 0
     second.says(judge("retry_step", step=1))

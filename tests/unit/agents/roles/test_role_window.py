@@ -16,7 +16,7 @@ from hubbub.agents.prompt.render import ConversationPrompt, ConversationTemplate
 from hubbub.agents.prompt.tokens import TokenEstimate, message_tokens, spec_tokens
 from hubbub.agents.prompt_client import DIALECTS, DialectChoice, PromptClient
 from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
-from hubbub.agents.roles.pipeline import Consult
+from hubbub.agents.roles.pipeline import AskRole
 from hubbub.agents.roles.plan import Plan
 from hubbub.agents.roles.role_message import LEVELS, RoleMessage
 from hubbub.agents.roles.state import StepResult, WorkState
@@ -53,7 +53,7 @@ def shown(
             ParticipantSummary(f"helper{n}", "agent", "does many things " * 9, ("all",))
             for n in range(agents)
         ],
-        Consult(3, role, work, fresh=(STEERING,)),
+        AskRole(3, role, work, fresh=(STEERING,)),
     )
 
 

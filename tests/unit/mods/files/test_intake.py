@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.mods.files.repository import Vault
-from hubbub.mods.files.uploads import FilesConfig, Intake, OpenUpload
+from hubbub.mods.files.repository import ContentStore
+from hubbub.mods.files.uploads import ContentManager, FilesConfig, OpenUpload
 
 DATA = b"the same bytes"
 
@@ -16,10 +16,10 @@ class Desk:
     """An intake with nothing around it."""
 
     def __init__(self, folder: Path):
-        self.vault, self.files = Vault(folder), set[str]()
+        self.vault, self.files = ContentStore(folder), set[str]()
         self.uploads = 0
         self.vault.prepare(())
-        self.intake = Intake(self.vault, self.has)
+        self.intake = ContentManager(self.vault, self.has)
 
     def there(self, place: str = "objects") -> set[str]:
         return {path.name for path in (self.vault.folder / place).iterdir()}

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from hubbub.interop.a2a.peer import MOST_BYTES, PeerFailed
 from hubbub.protocol.messages import Message
 
-__all__ = ["Errand", "parts_of"]
+__all__ = ["TaskProgress", "parts_of"]
 
 MOST_LINKS = 20
 MOST_URI = 2048
@@ -29,7 +29,7 @@ _ENDS = {
 
 
 @dataclass
-class Errand:
+class TaskProgress:
     """What is known of the task so far."""
 
     task: str = ""

@@ -12,7 +12,7 @@ from hubbub.network.routing import Router
 from hubbub.network.state import NetworkState
 from hubbub.network.trace_context import Ancestor
 
-__all__ = ["Causes"]
+__all__ = ["Ancestors"]
 
 REMEMBERED = 4096
 """Messages: a cause is nearly always one of the last ones."""
@@ -23,7 +23,7 @@ opened one), its hop, how many there may be, whether it is from outside. Every m
 few are asked for."""
 
 
-class Causes:
+class Ancestors:
     """Finds what must be known of a message to name it as a cause."""
 
     def __init__(self, store: Store, log: Log, state: NetworkState, router: Router):
