@@ -1,1 +1,13 @@
-"""Agents: inbox, prompt, loop, tools, and what runs them on a client."""
+"""Agents: clients that take turns.
+
+inbox, catch_up, runner, turn_tasks   from events to turns, several at a time
+turn                                  one turn: its loop, its calls, its record
+prompt, system_prompt, window         what a model reads
+models, dialects, prompt_client       how it is asked
+tools, skills, knowledge, fork        what it may call
+llm, roles, python                    agents that are models, models that plan, Python
+launch, agent_object, parts           what runs one on a client
+dry_run, fake_hub, trials             turns that change nothing
+
+Imports the client, the protocol and the config; never `hubbub.network`.
+"""

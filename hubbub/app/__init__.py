@@ -1,7 +1,14 @@
-"""What runs on a machine: a network (`network`, with the processes of its agents: `agents`,
-`supervisor`), the program that takes webhooks (`inbound`), and what is said before and meanwhile.
+"""What runs on a machine.
 
-`preflight` and `doctor` look at a config and a machine, `providers` finds models for a first
-config, `prompts` is what agents are told, `lifecycle` what happens, as data. Imports everything
-but the commands, the tests' parts and the lab; nothing but the commands imports it.
+network, agents, supervisor     `hubbub up`: a hub, and the processes of its agents
+inbound, bridges                programs beside it: webhooks, other chats
+node, cluster, gateway          networks on several machines; `dev_cluster` tries them on one
+preflight, agent_checks         a config, checked before a start; `import_trial`: its Python
+doctor, providers, prompts      a machine, models for a first config, what agents are told
+agent_folder                    files of agents that owners make
+lifecycle, traces, metrics      what happens, as data, spans, figures
+process, running, lifeline      this process, and its children
+
+Imports everything but the commands, the tests' parts and the lab; only commands, the lab and tests
+import it.
 """

@@ -1,4 +1,10 @@
-"""The client library: a participant's end of the protocol."""
+"""The client library: a participant's end of the protocol. Imports the protocol.
+
+client, calls, stream, items  `Client`, its calls in flight, the events that it gives
+transport                     a WebSocket, or memory
+snapshot                      what `ready` leaves out, asked for before it begins
+runfile                       where networks of this user are
+"""
 
 from __future__ import annotations
 

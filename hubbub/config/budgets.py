@@ -56,6 +56,15 @@ class Budgets(Section):
     usd: Dollars | None = None
     """That its turns cost, by the prices of `models`."""
 
+    def halved(self) -> Budgets:
+        """For what nobody but agents has set in motion: half of each, at least 1 of what counts."""
+        half = {
+            name: limit / 2 if name in ("wall_clock", "usd") else max(1, limit // 2)
+            for name, limit in self
+            if limit is not None
+        }
+        return self.model_copy(update=half)
+
 
 class DailyBudget(Section):
     """Limits for a day (UTC)."""

@@ -26,6 +26,20 @@ def test_the_page_on_architecture_names_files_that_are_there() -> None:
     assert {name for name in named if not (ROOT / "hubbub" / name).exists()} == set()
 
 
+ONE_BY_ONE = {"hubbub", "hubbub/cli", "hubbub/people/groups"}
+"""Folders whose modules stand beside each other, each for one subject that its name says."""
+
+
+def test_the_first_lines_of_a_folder_name_most_of_what_is_in_it() -> None:
+    for path in sorted((ROOT / "hubbub").rglob("__init__.py")):
+        folder = str(path.parent.relative_to(ROOT))
+        modules = {each.stem for each in path.parent.glob("*.py")} - {"__init__"}
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        missing = {name for name in modules if not re.search(rf"\b{name}\b", text)}
+        if folder not in ONE_BY_ONE:
+            assert 2 * len(missing) <= max(len(modules), 3), f"{folder} does not name {missing}"
+
+
 def test_no_two_classes_of_the_package_have_the_same_name() -> None:
     places = defaultdict(list)
     for path in sorted((ROOT / "hubbub").rglob("*.py")):

@@ -1,4 +1,9 @@
-"""Folders of Markdown that agents search: `KnowledgeBase`, and its tool `SearchKnowledge`."""
+"""Folders of Markdown that agents search: `KnowledgeBase`, and its tool `SearchKnowledge`.
+
+base      notices changes, and answers queries
+markdown  files as passages; `index` finds them
+tool      what a model calls
+"""
 
 from __future__ import annotations
 

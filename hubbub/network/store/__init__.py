@@ -1,4 +1,12 @@
-"""Stores: where the log is kept. `open_store` makes one from the `store` line of a config."""
+"""Stores: where the log is kept. `open_store` makes one from the `store` line of a config.
+
+sqlite, connection, location   the store in SQLite; `lock`: one hub for each file
+writer, records, index         a batch on its way in
+reads, events, searches, control, mods   queries
+migrate, checksums, verify     the schema; what is damaged is refused
+backups, branch, offline       copies, logs that go on otherwise, tokens without a hub
+postgres                       the same queries on Postgres
+"""
 
 from __future__ import annotations
 

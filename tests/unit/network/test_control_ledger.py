@@ -5,19 +5,21 @@ from __future__ import annotations
 import pytest
 
 from hubbub.config.models import Budgets
-from hubbub.network.services.budgets.account import BudgetAccount, BudgetLimits, Cost
+from hubbub.network.services.budgets.account import BudgetAccount, Cost
 
 
 def account(*, halved: bool = False, **budgets: float | None) -> BudgetAccount:
-    limits = BudgetLimits.of(Budgets.model_validate(budgets), halved=halved)
+    limits = Budgets.model_validate(budgets)
+    limits = limits.halved() if halved else limits
     return BudgetAccount(7, "ann", 1, 1000.0, limits, person=True)
 
 
 @pytest.mark.behaviour("H-3")
 def test_half_of_a_limit_is_at_least_one() -> None:
     budgets = Budgets(hops=1, wakes=1, fan_out=3, agents=None, wall_clock=1.0, tokens=1, usd=0.5)
-    assert BudgetLimits.of(budgets, halved=True) == BudgetLimits(1, 1, 1, None, 0.5, 1, 0.25)
-    assert BudgetLimits.of(budgets, halved=False) == BudgetLimits(1, 1, 3, None, 1.0, 1, 0.5)
+    assert budgets.halved() == Budgets(
+        hops=1, wakes=1, fan_out=1, agents=None, wall_clock=0.5, tokens=1, usd=0.25
+    )
 
 
 @pytest.mark.behaviour("H-1", "H-10")

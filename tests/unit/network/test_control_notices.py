@@ -6,7 +6,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub.config.models import Budgets, LoopLimitConfig
-from hubbub.network.services.budgets.account import BudgetAccount, BudgetLimits, Cost
+from hubbub.network.services.budgets.account import BudgetAccount, Cost
 from hubbub.network.services.budgets.daily import ReachedLimit
 from hubbub.network.services.budgets.notices import BudgetNotices, Notice, reached_text
 from hubbub.network.threads import Threads
@@ -42,7 +42,7 @@ def test_every_limit_has_its_notice_where_it_stood_in_the_way(snapshot: Snapshot
         hops=8, wakes=64, fan_out=4, agents=3, wall_clock=30.0, tokens=12_345, usd=0.123456
     )
     for person in (True, False):
-        limits = BudgetLimits.of(budgets, halved=not person)
+        limits = budgets if person else budgets.halved()
         ledger = BudgetAccount(7, "ann", thread.no, 1000.0, limits, person=person)
         ledger.spend(Cost(1000, 234, 0.04321))
         for limit in LIMITS:

@@ -13,7 +13,6 @@ from hubbub.protocol.spending import LIMITS, LimitName, Sums
 __all__ = [
     "EPSILON",
     "BudgetAccount",
-    "BudgetLimits",
     "Charge",
     "Cost",
     "Estimate",
@@ -43,37 +42,6 @@ class Cost(NamedTuple):
             self.tokens_in - other.tokens_in,
             self.tokens_out - other.tokens_out,
             self.usd - other.usd,
-        )
-
-
-class BudgetLimits(NamedTuple):
-    """The budget of an interaction; None: no such limit."""
-
-    hops: int
-    wakes: int | None
-    fan_out: int | None
-    agents: int | None
-    wall_clock: float | None
-    """Seconds."""
-    tokens: int | None
-    usd: float | None
-
-    @classmethod
-    def of(cls, budgets: Budgets, *, halved: bool) -> BudgetLimits:
-        """`halved` for what nobody but agents has set in motion: half of each, at least 1."""
-        part = 2 if halved else 1
-
-        def count(limit: int | None) -> int | None:
-            return None if limit is None else max(1, limit // part)
-
-        return cls(
-            max(1, budgets.hops // part),
-            count(budgets.wakes),
-            count(budgets.fan_out),
-            count(budgets.agents),
-            None if budgets.wall_clock is None else budgets.wall_clock / part,
-            count(budgets.tokens),
-            None if budgets.usd is None else budgets.usd / part,
         )
 
 
@@ -114,7 +82,7 @@ class BudgetAccount:
         opened_by: str,
         thread_no: int,
         opened_at: float,
-        limits: BudgetLimits,
+        limits: Budgets,
         *,
         person: bool,
     ):
@@ -230,8 +198,8 @@ class BudgetAccount:
 
     def budget(self) -> dict[LimitName, float]:
         """The limits that there are."""
-        limits = self.limits._asdict()
-        return {name: float(limits[name]) for name in LIMITS if limits[name] is not None}
+        limits = ((name, getattr(self.limits, name)) for name in LIMITS)
+        return {name: float(limit) for name, limit in limits if limit is not None}
 
 
 # One turn's account: what is counted of it, what it has reserved, what is on its way.

@@ -25,7 +25,7 @@ from hubbub.network.log import Change, Log
 from hubbub.network.ports import Store
 from hubbub.network.queries import AccountOf, WakesAt
 from hubbub.network.records import AccountChanged, Record
-from hubbub.network.services.budgets.account import BudgetAccount, BudgetLimits
+from hubbub.network.services.budgets.account import BudgetAccount
 from hubbub.network.services.budgets.daily import day_of
 from hubbub.network.stored import StoredSpending
 from hubbub.network.threads import Threads
@@ -56,10 +56,7 @@ class BudgetAccounts:
         `moment`, when a date is by the clock by which interactions grow old."""
         self._store, self._threads, self._size = store, threads, size
         self._set_by_person, self._moment = set_by_person, moment
-        self._full, self._half = (
-            BudgetLimits.of(budgets, halved=False),
-            BudgetLimits.of(budgets, halved=True),
-        )
+        self._full, self._half = budgets, budgets.halved()
         self._ring: list[Opening] = [_NOTHING] * size
         self._ledgers: OrderedDict[int, BudgetAccount] = OrderedDict()
 
