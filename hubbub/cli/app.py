@@ -38,8 +38,8 @@ _NETWORK_FAULTS = frozenset(
 OWN: Mapping[str, tuple[str, str, str]] = {
     "init": ("Run", "init", "Write a commented starter network: hubbub.yaml and an agent."),
     "up": ("Run", "up", "Start a network: the hub and its agents, until Ctrl-C."),
-    "gateway": ("Run", "gateway", "Hold the connections of a network for whichever hub owns it."),
-    "node": ("Run", "node", "Own a share of many networks, beside other nodes."),
+    "gateway": ("Run", "cluster", "Hold the connections of a network for whichever hub owns it."),
+    "node": ("Run", "cluster", "Own a share of many networks, beside other nodes."),
     "cluster": ("Run", "cluster", "Nodes that share networks: see, move, drain, try."),
     "network": ("Run", "network", GROUPS["network"].about),
     "tokens": ("Run", "tokens", "Make, list and revoke tokens."),

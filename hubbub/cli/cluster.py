@@ -1,4 +1,5 @@
-"""`cluster status | move | drain | undrain | dev`: the nodes that share networks."""
+"""Networks on several machines: `node` owns a share of them, `gateway` holds their sockets,
+`cluster status | move | drain | undrain | dev` shows and moves them."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.node import ClusterOption
-from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, program, table
+from hubbub.cli.output import JsonFlag, MetricsOption, emit_json, help_if_alone, program, table
 from hubbub.errors import UserError
+from hubbub.protocol.thread_ids import is_id
 
 if TYPE_CHECKING:
     from hubbub.app.cluster import ClusterNetwork, NodeStatus
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+MOST_NAME = 40
+"""Characters: Postgres cuts what a session calls itself."""
+ClusterOption = Annotated[
+    str,
+    typer.Option(
+        "--cluster",
+        envvar="HUBBUB_CLUSTER",
+        help="postgresql://USER@HOST/DATABASE, which all nodes share; it may be a network's own.",
+    ),
+]
 WaitOption = Annotated[
     bool, typer.Option("--wait/--no-wait", help="Whether to return when it is done, or at once.")
 ]
@@ -33,7 +44,99 @@ group = typer.Typer(
 
 
 def register(app: typer.Typer, word: str) -> None:
-    app.add_typer(group, name=word)
+    if word == "cluster":
+        app.add_typer(group, name=word)
+    else:
+        app.command()(gateway if word == "gateway" else node)
+
+
+def node(
+    configs: Annotated[
+        list[Path], typer.Argument(help="YAML files of networks, or folders of them.")
+    ],
+    name: Annotated[str, typer.Option("--name", envvar="HUBBUB_NODE", help="Of this node.")],
+    cluster: ClusterOption,
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen", help="Host, in place of the configs'; the ports stay.", show_default=False
+        ),
+    ] = "",
+    agents: Annotated[
+        bool, typer.Option("--agents/--no-agents", help="Whether to start the agents.")
+    ] = True,
+    metrics: MetricsOption = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Own a share of many networks, beside other nodes, until Ctrl-C."""
+    from hubbub.app.lifeline import hold_on
+    from hubbub.app.process import loading
+
+    hold_on()  # if it was started by `cluster dev`
+    with loading():
+        from hubbub.app.process import run_loop
+        from hubbub.cli.view import view_of
+        from hubbub.network.store.location import cluster_extra
+
+        with cluster_extra():
+            from hubbub.app.node import Node, load_networks
+
+    if not is_id(name) or len(name) > MOST_NAME:
+        raise UserError(
+            f"--name: '{name}' is no name: letters, digits, - and _, at most {MOST_NAME}"
+        )
+    networks = load_networks(configs, cluster, listen)
+    with view_of(as_json=as_json) as report:
+        made = Node(name, cluster, networks, report, host=listen, with_agents=agents)
+        run_loop(made.run(metrics=metrics, signals=True))
+
+
+def gateway(
+    hubs: Annotated[
+        str,
+        typer.Option(
+            "--hubs",
+            envvar="HUBBUB_HUBS",
+            help="host:port of the hub, and of those that stand by for it, with commas between.",
+        ),
+    ],
+    token: Annotated[
+        str,
+        typer.Option(
+            "--token",
+            envvar="HUBBUB_GATEWAY_TOKEN",
+            help="The network's `gateway_token`; better in the environment.",
+        ),
+    ],
+    listen: Annotated[str, typer.Option("--listen", help="host:port")] = "127.0.0.1:4840",
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name",
+            envvar="HUBBUB_NODE",
+            help="Of this gateway; left out: where it listens.",
+            show_default=False,
+        ),
+    ] = "",
+    metrics: MetricsOption = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Hold the connections of a network for whichever hub owns it, until Ctrl-C."""
+    from hubbub.app.lifeline import hold_on
+    from hubbub.app.process import loading
+
+    hold_on()  # if it was started by `cluster dev`
+    with loading():
+        from hubbub.app.gateway import hold
+        from hubbub.app.process import run_loop
+        from hubbub.cli.view import view_of
+
+    with view_of(as_json=as_json) as report:
+        names = [hub.strip() for hub in hubs.split(",") if hub.strip()]
+        work = hold(
+            names, token, listen, report, name=name or listen, metrics=metrics, signals=True
+        )
+        run_loop(work)
 
 
 @group.command()

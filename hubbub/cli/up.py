@@ -64,8 +64,8 @@ def up(
     with loading():
         from hubbub.app.browser import wants_browser
         from hubbub.app.preflight import load_checked
-        from hubbub.app.process import Printer, configure_logging, run_loop
-        from hubbub.cli.view import JsonView, TerminalView
+        from hubbub.app.process import run_loop
+        from hubbub.cli.view import view_of
 
     if config == DEFAULT_CONFIG and not config.exists():
         raise UserError(
@@ -79,10 +79,7 @@ def up(
     if browser is None:
         terminal = not as_json and sys.stdout.isatty()
         browser = wants_browser(os.environ, sys.platform, terminal)
-    shape = JsonView if as_json else TerminalView
-    with Printer(sys.stderr, TerminalView.gap) as errors, Printer(sys.stdout, shape.gap) as printer:
-        configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
-        view = shape(printer.write, direct_texts=direct_texts)
+    with view_of(as_json=as_json, direct_texts=direct_texts) as view:
         report = _with_browser(view) if browser else view
         run_loop(serve(loaded, report, with_agents=agents, standby=standby, signals=True))
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -31,6 +34,7 @@ from hubbub.app.lifecycle import (
     StandingBy,
     Stopping,
 )
+from hubbub.app.process import Printer, configure_logging
 from hubbub.cli.output import console, program
 from hubbub.client.runfile import DEFAULT_ADDRESS
 from hubbub.people.messages import colour_of, message_line
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
 
     from hubbub.protocol.messages import Message
 
-__all__ = ["JsonView", "TerminalView", "event_line"]
+__all__ = ["JsonView", "TerminalView", "event_line", "view_of"]
 
 MOST_COLUMNS = 160
 """Of a message's text that are shown; `hubbub messages list` shows all of it."""
@@ -261,3 +265,12 @@ def _names(agents: tuple[str, ...]) -> str:
 
 def _ended(code: int) -> str:
     return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
+@contextmanager
+def view_of(*, as_json: bool, direct_texts: bool = False) -> Iterator[JsonView | TerminalView]:
+    """What happens goes to stdout, log records to stderr, both as they can be read."""
+    shape = JsonView if as_json else TerminalView
+    with Printer(sys.stderr, TerminalView.gap) as errors, Printer(sys.stdout, shape.gap) as printer:
+        configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)
+        yield shape(printer.write, direct_texts=direct_texts)
