@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["did_you_mean", "near", "shortened"]
+__all__ = ["dashed", "did_you_mean", "near", "shortened"]
 
 MOST_COMPARED = 200
 """Among more names only those count that begin in the same way: comparing takes long."""
@@ -34,3 +35,8 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
 def shortened(text: str, most: int) -> str:
     """The text, of at most so many characters; an ellipsis ends it where there were more."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def dashed(name: str) -> str:
+    """The name of a class as that of an agent: `WordCounter` is `word-counter`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower().strip("_")

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import signal
 import uuid
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
 from hubbub.loading import load_module
 from hubbub.protocol.thread_ids import is_participant_id
+from hubbub.wording import dashed
 
 if TYPE_CHECKING:
     from hubbub.agents.program import PythonObjects
@@ -112,7 +112,7 @@ def from_file(
     if len(names) > 1:
         raise UserError("an agent from a file has one name; give --name once")
     chosen = class_ or _only_class(file)
-    name = names[0] if names else _name_for(chosen)
+    name = names[0] if names else dashed(chosen)
     if not is_participant_id(name):
         raise UserError(f"'{name}' cannot be a name: 1 to 64 letters, digits, '-' or '_'")
     place = find_network(address)
@@ -141,11 +141,6 @@ def _only_class(file: Path) -> str:
     if not names:
         raise ConfigError("defines no subclass of hubbub.Agent", where)
     raise ConfigError(f"defines several agents, say which with --class: {', '.join(names)}", where)
-
-
-def _name_for(class_: str) -> str:
-    """`WordCounter` is called `word-counter`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", class_).lower().strip("_")
 
 
 def run(job: AgentsJob) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -58,6 +57,7 @@ from hubbub.network.path_switch import Doors
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Kind
+from hubbub.wording import dashed
 
 __all__ = ["Network"]
 
@@ -366,7 +366,7 @@ def _name_of(agent: Member) -> str:
     if isinstance(agent, LlmAgent) or agent.name:
         return agent.name
     kind = agent if isinstance(agent, type) else type(agent)
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", kind.__name__).lower().strip("_")
+    return dashed(kind.__name__)
 
 
 def _named(given: Sequence[str] | Mapping[str, object]) -> dict[str, object]:

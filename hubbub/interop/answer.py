@@ -12,12 +12,14 @@ from pydantic import JsonValue
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm
 from hubbub.agents.tools.hub import HubCaller, hub_refusal
+from hubbub.agents.turn.loop import End
 from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.errors import OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.messages import Permission
+from hubbub.protocol.turns import ToolCallRecord
 
-__all__ = ["ANSWER", "MOST_FILES", "AnswerTool", "cut"]
+__all__ = ["ANSWER", "MOST_FILES", "AnswerTool", "cut", "end_after"]
 
 ANSWER = "answer"
 """What the last call of a turn is recorded as; no program is offered it."""
@@ -27,6 +29,14 @@ _MOST_BYTES = 48 * 1024
 """Of a file that is copied into the network: what its operation takes as text."""
 _COPIES = 1000
 """Where the numbers of an answer's copies begin, for their idempotency keys."""
+
+
+def end_after(answer: ToolCallRecord) -> End:
+    """How a turn ends whose answer was sent, or refused."""
+    if answer.error is None:
+        return End("finished")
+    text = answer.arguments.get("text") if isinstance(answer.arguments, dict) else None
+    return End("no_action", f"its answer was refused: {answer.result}", str(text or ""))
 
 
 class AnswerTool:

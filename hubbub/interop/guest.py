@@ -37,7 +37,7 @@ from hubbub.agents.turn.steps import read_arguments, with_result
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ModelError
-from hubbub.interop.answer import ANSWER, AnswerTool, cut
+from hubbub.interop.answer import ANSWER, AnswerTool, cut, end_after
 from hubbub.interop.tools import offered
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.turns import Step, ToolCallRecord
@@ -247,11 +247,7 @@ class GuestTurn:
 
     async def _send(self, answer: ToolCallRecord, *, again: bool = False) -> End:
         self._settle(await self._calls.run(RunTools(self._step, (answer,), again=again)))
-        sent = next(call for call in self._step.calls if call.id == answer.id)
-        if sent.error is None:
-            return End("finished")
-        said = sent.arguments.get("text") if isinstance(sent.arguments, dict) else None
-        return End("no_action", f"its answer was refused: {sent.result}", str(said or ""))
+        return end_after(next(call for call in self._step.calls if call.id == answer.id))
 
     @property
     def _task(self) -> str | None:

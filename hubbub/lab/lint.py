@@ -10,7 +10,7 @@ from pathlib import Path
 from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.prompt.builder import PromptBuilder
 from hubbub.agents.prompt.components import CONTRACT
-from hubbub.agents.prompt.files import read_prompt_file
+from hubbub.agents.prompt.files import prompt_text
 from hubbub.agents.prompt.lint_subject import (
     ContractFact,
     LintSubject,
@@ -26,7 +26,6 @@ from hubbub.app.prompts import AgentPrompt, agent_prompts
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.problems import shown_path
 from hubbub.config.source import Loc
-from hubbub.errors import ConfigError
 
 __all__ = ["config_subjects", "file_subject"]
 
@@ -204,7 +203,7 @@ def _place(loaded: LoadedConfig, loc: Loc) -> SourceLine:
 
 
 def _of_file(what: str, path: Path) -> PromptText:
-    text = _read(path)
+    text = prompt_text(path, "the file")
     if path.suffix == SUFFIX:
         text = _words(text)
     places = [SourceLine(shown_path(path), n) for n in range(1, text.count("\n") + 2)]
@@ -217,11 +216,4 @@ def _words(template: str) -> str:
 
 
 def _template(path: Path) -> TemplateText:
-    return TemplateText(shown_path(path), _read(path))
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_prompt_file(path)
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"cannot be read: {exc}", shown_path(path)) from exc
+    return TemplateText(shown_path(path), prompt_text(path, "the file"))

@@ -57,16 +57,13 @@ class Exposition(Collector):
         self._hubs, self._labels = hubs, tuple(hubs[0].labels)
 
     def collect(self) -> Iterator[Metric]:
-        for name, text, value in _GAUGES:
-            gauge = GaugeMetricFamily(f"hubbub_{name}", text, labels=self._labels)
-            for hub in self._hubs:
-                gauge.add_metric([*hub.labels.values()], value(hub))
-            yield gauge
-        for name, text, value in _COUNTERS:
-            counter = CounterMetricFamily(f"hubbub_{name}", text, labels=self._labels)
-            for hub in self._hubs:
-                counter.add_metric([*hub.labels.values()], value(hub))
-            yield counter
+        kinds = ((GaugeMetricFamily, _GAUGES), (CounterMetricFamily, _COUNTERS))
+        for kind, figures in kinds:
+            for name, text, value in figures:
+                family = kind(f"hubbub_{name}", text, labels=self._labels)
+                for hub in self._hubs:
+                    family.add_metric([*hub.labels.values()], value(hub))
+                yield family
         for name, text, label, counts in _BY_LABEL:
             counter = CounterMetricFamily(f"hubbub_{name}", text, labels=(*self._labels, label))
             for hub in self._hubs:

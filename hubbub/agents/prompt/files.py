@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["NEEDS_TOO_MUCH", "NESTED_TOO_DEEP", "line_in", "read_prompt_file"]
+from hubbub.config.problems import shown_path
+from hubbub.errors import ConfigError
+
+__all__ = ["NEEDS_TOO_MUCH", "NESTED_TOO_DEEP", "line_in", "prompt_text", "read_prompt_file"]
 
 NEEDS_TOO_MUCH = "it needs too much memory, or calls itself without end"
 """The error of a template that raises `MemoryError` or `RecursionError`."""
@@ -19,6 +22,14 @@ def read_prompt_file(path: Path) -> str:
     if path.exists() and not path.is_file():
         raise OSError("it is no file")
     return path.read_text(encoding="utf-8-sig")
+
+
+def prompt_text(path: Path, what: str) -> str:
+    """The same. Raises `ConfigError`, which calls the file `what`."""
+    try:
+        return read_prompt_file(path)
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{what} cannot be read: {exc}", shown_path(path)) from exc
 
 
 def line_in(exc: BaseException, path: Path) -> int | None:

@@ -28,7 +28,7 @@ from hubbub.agents.prompt.components import (
     plain_builder,
 )
 from hubbub.agents.prompt.context import PromptContext
-from hubbub.agents.prompt.files import read_prompt_file
+from hubbub.agents.prompt.files import prompt_text
 from hubbub.agents.prompt.versions import SUFFIX, PromptLibrary, PromptTemplate, compile_prompt
 from hubbub.config.agents import AgentConfig
 from hubbub.config.problems import listing, nearest, shown_path
@@ -310,7 +310,7 @@ def _component(
             templates.append(template)
             render = partial(_render, template, settings)
             return Component(name, render, _first(given.priority, priority), when)
-        text = _read(path)
+        text = prompt_text(path, "the component")
     return Component(name, text, _first(given.priority, priority), when)
 
 
@@ -339,10 +339,3 @@ def _check_variables(settings: PromptConfig, templates: list[PromptTemplate], na
             hint = nearest(variable, used - PROVIDED)
             what = f"agents.{name}.prompt.variables gives '{variable}', which no template uses"
             raise ConfigError(f"{what}{hint}")
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_prompt_file(path)
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"the component cannot be read: {exc}", shown_path(path)) from exc

@@ -22,7 +22,7 @@ from pathlib import Path
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, line_in, read_prompt_file
+from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, line_in, prompt_text
 from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError
@@ -172,7 +172,7 @@ def compile_prompt(
 
     Raises `ConfigError` with file and line.
     """
-    source, shown = _read(path), shown_path(path)
+    source, shown = prompt_text(path, "the prompt"), shown_path(path)
     try:
         tree = _ENVIRONMENT.parse(source, filename=str(path))
         required, optional, lines = _variables(tree)
@@ -208,13 +208,6 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_prompt_file(path)
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"the prompt cannot be read: {exc}", shown_path(path)) from exc
 
 
 def _variables(tree: nodes.Template) -> tuple[frozenset[str], frozenset[str], dict[str, int]]:

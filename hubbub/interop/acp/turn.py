@@ -39,7 +39,7 @@ from hubbub.interop.acp.program import ProgramFailed
 from hubbub.interop.acp.progress import Progress
 from hubbub.interop.acp.prompting import Prompting
 from hubbub.interop.acp.sessions import AcpSessions
-from hubbub.interop.answer import ANSWER, MOST_FILES, cut
+from hubbub.interop.answer import ANSWER, MOST_FILES, cut, end_after
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
 from hubbub.waiting import done_within
 
@@ -108,7 +108,7 @@ class AcpTurn:
         last = self.steps[-1]
         if (answer := _answer_in(last)) is not None:
             sent = answer.result is not None
-            return [_over(answer)] if sent else [RunTools(last, (answer,), again=True)]
+            return [end_after(answer)] if sent else [RunTools(last, (answer,), again=True)]
         cut = [CallResult(c.id, _CUT_OFF, "interrupted") for c in last.calls]
         return [RecordStep(self._settled(cut)), QueryModel(last.n + 1)]
 
@@ -141,7 +141,7 @@ class AcpTurn:
         step = self._settled(results, notes)
         answer = _answer_in(step)
         assert answer is not None, "nothing else is run"
-        return [RecordStep(step), _over(answer)]
+        return [RecordStep(step), end_after(answer)]
 
     def _settled(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> Step:
         """The last step with these results."""
@@ -280,11 +280,3 @@ class AcpTurn:
 
 def _answer_in(step: Step) -> ToolCallRecord | None:
     return next((call for call in step.calls if call.name == ANSWER), None)
-
-
-def _over(answer: ToolCallRecord) -> End:
-    """After the answer was sent, or refused."""
-    if answer.error is None:
-        return End("finished")
-    text = answer.arguments.get("text") if isinstance(answer.arguments, dict) else None
-    return End("no_action", f"its answer was refused: {answer.result}", str(text or ""))
