@@ -193,6 +193,7 @@ class Hub:
                 (True, kernel.writes.causes.committed),
                 (True, services.budgets.committed),
                 (True, services.requests.committed),
+                (True, services.turns.committed),
                 (True, self.gateway.cursors.committed),
                 (True, self.readiness.committed),
                 (kernel.state.takeovers.standing, services.takeovers.committed),
@@ -275,6 +276,7 @@ class Services:
         self.turns = TurnService(
             kernel, ending, budgets=budgets, stops=stops, approvals=approvals, requests=requests
         )
+        ending.heard = (*ending.heard, self.turns.heard)
         self.trials = TrialService(kernel, self.turns)
         self.messages = MessageService(kernel)
         self.participants = ParticipantService(kernel, registry)

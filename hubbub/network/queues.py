@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from hubbub.network.records import Record, TurnBegun, TurnEnded, WakesSettled, WakesTaken
@@ -50,6 +50,10 @@ class Queues:
         """Whether the message at `seq` has woken the agent, who is not done with it."""
         found = self._open.get(agent)
         return found is not None and _has(found, seq)
+
+    def taken_by(self, turn: str) -> Sequence[tuple[str, int]]:
+        """The wakes (agent, seq) that a turn has taken which has not ended."""
+        return self._turns.get(turn, ())
 
     def woken(self, agent: str, seq: int) -> None:
         """A message that wakes the agent is in the log: the last one so far."""

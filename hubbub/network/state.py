@@ -216,15 +216,16 @@ class NetworkState:
 
     def is_talk_of_agents(self, thread: Thread) -> bool:
         """Whether the thread is a direct one, or replies in one, in which no person takes part."""
-        return thread.scope is None and not any(map(self._is_person, thread.members))
+        return thread.scope is None and not any(map(self.is_person, thread.members))
 
-    def _is_person(self, participant: str) -> bool:
+    def is_person(self, participant: str) -> bool:
+        """Whether it is no agent, as far as is known."""
         known = self._known.get(participant)
         return known is None or known.kind == "human"
 
     def set_by_person(self, timer_of: str | None) -> bool:
         """Whether it is the timer of a person, or of who runs the network; None: it is no timer."""
-        return timer_of is not None and self._is_person(timer_of)
+        return timer_of is not None and self.is_person(timer_of)
 
     def readers(self, thread: Thread, without: str) -> Set[str]:
         """Who receives what is said in the thread, the speaker left out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -26,7 +26,7 @@ class Room:
         self.turns: dict[str, list[dict[str, Any]]] = {name: [] for name in agents}
 
     @classmethod
-    async def of(cls, network: Network) -> Room:
+    async def of(cls, network: Network) -> Self:
         agents = {name: await network.join(name, "agent", turns=True) for name in TWO}
         return cls(await network.join("ann"), agents)
 
@@ -181,4 +181,128 @@ async def test_a_hub_that_died_before_it_told_tells_after_its_start_and_never_ag
             await ann.until(partial(was_told, ann))
             await network.quiet()
             page = (await ann.call("read_thread", thread="broadcast"))["messages"]
+            assert [m["sender_id"] for m in page] == ["ann", "hub"]
+
+
+# What was passed on ---------------------------------------------------------------------------
+
+CLERK, BILLING = "calc", "libby"
+
+
+class Relay(Room):
+    """Ann has asked one agent, which has passed it on to another, and is done."""
+
+    asked: Any = None
+
+    @classmethod
+    async def passed_on(cls, network: Network) -> Self:
+        room = await cls.of(network)
+        room.asked = await room.ann.call("send_text_message", to=CLERK, text="what do I owe?")
+        turn = await room.woken(CLERK)
+        await room.agents[CLERK].call("send_text_message", to=BILLING, text="?", cause=turn)
+        await room.end(CLERK, turn)
+        return room
+
+    async def woken(self, name: str) -> str:
+        """The turn that the agent begins with what has just woken it."""
+        self.turns[name] = [event for event in await self.agents[name].sync() if event.get("wake")]
+        return await self.begin(name)
+
+    async def fails(self, name: str) -> None:
+        await self.end(name, await self.woken(name), "model_error", "no connection")
+
+
+async def told_of_silence(room: Relay, network: Network) -> list[Any]:
+    await network.quiet()
+    return [n for n in await notices(room.ann) if n["content"]["code"] == "silence"]
+
+
+async def test_a_person_is_told_when_nobody_answers_what_was_passed_on(network: Network) -> None:
+    room = await Relay.passed_on(network)
+    assert await told_of_silence(room, network) == [], "the other may still answer"
+    await room.fails(BILLING)
+    (notice,) = await told_of_silence(room, network)
+    assert notice["text_representation"] == (
+        "None of those woken by this has answered: calc and libby. "
+        "libby got no answer from its model (`no connection`)."
+    )
+    assert notice["thread_id"] == room.asked["thread_id"]
+    assert notice["content"]["messages"] == [room.asked["id"]]
+    assert notice["mentions"] == ["ann"]
+
+
+async def tells_her_itself(room: Relay) -> None:
+    turn = await room.woken(BILLING)
+    await room.agents[BILLING].call("send_text_message", to="ann", text="9", cause=turn)
+    await room.end(BILLING, turn)
+
+
+async def asks_somebody_else(room: Relay) -> None:
+    turn = await room.woken(BILLING)
+    await room.agents[BILLING].call("send_text_message", to="bob", text="?", cause=turn)
+    await room.end(BILLING, turn)
+
+
+async def tells_who_asked(room: Relay) -> None:
+    turn = await room.woken(BILLING)
+    await room.agents[BILLING].call("send_text_message", to=CLERK, text="9", cause=turn)
+    await room.end(BILLING, turn)
+    turn = await room.woken(CLERK)
+    await room.agents[CLERK].call("send_text_message", to="ann", text="9", cause=turn)
+    await room.end(CLERK, turn)
+
+
+@pytest.mark.parametrize("acts", [tells_her_itself, asks_somebody_else, tells_who_asked])
+async def test_nobody_is_told_where_what_was_passed_on_came_to_a_person(
+    network: Network, acts: Callable[[Relay], Awaitable[None]]
+) -> None:
+    await network.join("bob")
+    room = await Relay.passed_on(network)
+    await acts(room)
+    assert await told_of_silence(room, network) == []
+
+
+async def test_a_person_is_told_when_a_request_made_for_them_comes_to_nothing(
+    network: Network,
+) -> None:
+    room = await Relay.of(network)
+    await room.ann.call("send_text_message", to=CLERK, text="what do I owe?")
+    turn = await room.woken(CLERK)
+    await room.agents[CLERK].call("delegate", to=BILLING, task="look it up", cause=turn)
+    await room.end(CLERK, turn)
+    await room.fails(BILLING)  # of which the hub tells who has delegated
+    assert await told_of_silence(room, network) == [], "that one may still answer"
+    await room.end(CLERK, await room.woken(CLERK))
+    (notice,) = await told_of_silence(room, network)
+    assert notice["content"]["outcomes"] == {CLERK: "finished", BILLING: "model_error"}
+
+
+async def test_a_person_is_told_when_others_stop_what_was_passed_on(network: Network) -> None:
+    owner = await network.join("root", owner=True)
+    room = await Relay.passed_on(network)
+    await owner.call("stop", scope="turn", target=await room.woken(BILLING), reason="too dear")
+    (notice,) = await told_of_silence(room, network)
+    assert "stopped by root: too dear" in notice["text_representation"]
+
+
+@pytest.mark.parametrize("died", ["before the last turn", "before it told"])
+async def test_a_hub_that_died_follows_what_was_passed_on_and_tells_once(
+    in_memory: Networks, tmp_path: Path, died: str
+) -> None:
+    place = f"sqlite:{tmp_path}/hub.db"
+    store = MoodyStore(place)
+    async with in_memory.start(store=store) as network:
+        room = await Relay.passed_on(network)
+        if died == "before it told":
+            turn = await room.woken(BILLING)
+            store.deaf = True  # the end is written, and nothing after it
+            await room.agents[BILLING].ask("end_turn", end={"id": turn, "outcome": "finished"})
+            store.deaf = False
+    for start in range(2):
+        async with in_memory.start(store=place) as network:
+            again = await Relay.of(network)
+            if start == 0 and died == "before the last turn":
+                await again.end(BILLING, await again.woken(BILLING))
+            await network.quiet()
+            page = (await again.ann.call("read_thread", thread=room.asked["thread_id"]))["messages"]
             assert [m["sender_id"] for m in page] == ["ann", "hub"]

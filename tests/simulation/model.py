@@ -17,10 +17,10 @@ from hubbub.agents.tools.base import Tool
 
 __all__ = ["DOES", "FINISH", "REFUSED", "Calls", "obey", "shop"]
 
-DOES = ("echo", "pay", "ask", "quiet", "fail", "slow", "work", "chat", "pass")
+DOES = ("echo", "pay", "ask", "quiet", "fail", "slow", "work", "chat", "pass", "relay")
 """What a message to an agent may want: an answer; a payment; that it asks its colleague, and what
 `chat` does without end; silence; a model that fails; one that takes long; many steps; that it
-hands the work on, and its model fails then."""
+hands the work on, and its model fails then, or that of its colleague does."""
 Calls = list[tuple[str, dict[str, JsonValue]]]
 FINISH = "finish"
 REFUSED: Calls = []
@@ -52,6 +52,10 @@ def _calls(token: str, does: str, step: int, colleague: str) -> Calls:
             return [("send_text_message", {"to": colleague, "text": f"{token}+ {then}"}), answer]
         case "pass":
             return [("send_text_message", {"to": colleague, "text": f"{token}+ echo"})]
+        case "relay" if step == 0:
+            return [("send_text_message", {"to": colleague, "text": f"{token}+ fail"})]
+        case "relay":
+            return [(FINISH, {"reason": "it is passed on"})]
         case "work" if step < 6:
             return [("look", {"what": f"{token} {step}"})]
         case "quiet":

@@ -34,7 +34,7 @@ from hubbub.network.running_turns import EndedTurn
 from hubbub.network.service import Service
 from hubbub.network.services.messages import sender
 from hubbub.network.services.waits import (
-    OpenQuestions,
+    RequestsAwaitingReply,
     Wait,
     Waits,
     asked_by,
@@ -93,7 +93,7 @@ class RequestService(Service, Gate):
         self._handed: set[int] = set()
         """Those whose worker's turn has ended while it waited for somebody else: for work, or for
         the reply to a question."""
-        self._questions = OpenQuestions()
+        self._questions = RequestsAwaitingReply()
         self._answers: dict[str, list[int]] = {}
         """By worker: messages that ended requests of its own, and that no turn may have taken up.
         """

@@ -16,7 +16,7 @@ from hubbub.protocol.control import Request
 from hubbub.protocol.messages import Draft, RequestMark
 
 __all__ = [
-    "OpenQuestions",
+    "RequestsAwaitingReply",
     "Wait",
     "Waits",
     "asked_by",
@@ -102,7 +102,7 @@ def no_way_back(entry: Entry) -> OperationError:
     )
 
 
-class OpenQuestions:
+class RequestsAwaitingReply:
     """Requests whose workers have asked back, and wait for the reply."""
 
     def __init__(self) -> None:

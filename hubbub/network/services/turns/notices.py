@@ -212,9 +212,11 @@ _LATELY = 64
 
 
 class Silence(NamedTuple):
-    """Nobody has said a word about a message."""
+    """Nobody has said a word about a message of a person."""
 
-    message: Message
+    seq: int
+    thread_id: str
+    person: str
     ends: Sequence[tuple[str, TurnEnd]]
     """Each agent that it woke, and how its turn ended."""
 
@@ -242,7 +244,8 @@ async def _silence(store: Store, message_id: str) -> Silence | None:
             return None
         if await _goes_on(store, message, taken_up(turn)):
             return None
-    return Silence(message, sorted(ends, key=lambda end: end[0]))
+    ends.sort(key=lambda end: end[0])
+    return Silence(message.seq, message.thread_id, message.said_by, ends)
 
 
 def _is_over(wake: StoredWake) -> bool:

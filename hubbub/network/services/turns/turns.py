@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from hubbub.errors import OperationError
-from hubbub.ids import parse_message_id
+from hubbub.ids import message_id, parse_message_id
 from hubbub.mods.operation import Commit, bad_request, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
+from hubbub.network.log import Entry
 from hubbub.network.queries import LatestTurns, MissingParts, PromptsOf, TurnById
 from hubbub.network.records import (
     PartStored,
@@ -24,7 +25,7 @@ from hubbub.network.records import (
     WakesTaken,
 )
 from hubbub.network.routing import own_turn, unknown_turn
-from hubbub.network.running_turns import NO_LIVES, TurnProcesses, over
+from hubbub.network.running_turns import NO_LIVES, EndedTurn, TurnProcesses, over
 from hubbub.network.service import Service
 from hubbub.network.services.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
@@ -38,7 +39,9 @@ from hubbub.network.services.turns.notices import (
     taken_up,
     unanswered,
 )
+from hubbub.network.services.turns.questions import FollowedQuestion, OpenQuestions
 from hubbub.network.stored import StoredTurn
+from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
     BeginTurn,
@@ -103,6 +106,7 @@ class TurnService(Service):
         super().__init__(kernel)
         self._ending, self._budgets, self._stops = ending, budgets, stops
         self._approvals, self._requests = approvals, requests
+        self._questions = OpenQuestions(kernel.store, kernel.state, kernel.queues, requests)
         self._draining = False
 
     def begin(self) -> None:
@@ -246,7 +250,9 @@ class TurnService(Service):
                         stored.id, stored.agent, start.thread_id, end.outcome
                     )
             await self._tell_who_waits(stored, end)
-            self._requests.turn_over(stored.agent, stored.id, taken_up(stored), end)
+            messages = taken_up(stored)
+            self._requests.turn_over(stored.agent, stored.id, messages, end)
+            self._tell_of(self._questions.over(stored.agent, messages, end))
             if refused is not None:
                 raise refused
             return Done()
@@ -261,6 +267,7 @@ class TurnService(Service):
     async def _tell_again(self) -> None:
         """After a start: tell of the turns that ended last what may not have been told any more. A
         notice that was posted is not posted twice."""
+        await self._questions.load(self.kernel.log)
         for stored in await self.store.read(LatestTurns(None, LATELY)):
             end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
             if end is None or self._draining:
@@ -269,6 +276,26 @@ class TurnService(Service):
                 end.by is None or end.outcome == "handler_error"
             ):  # else told in the commit of the end
                 await self._tell_who_waits(stored, end)
+        self._tell_of(self._questions.left())
+
+    # What was passed on -------------------------------------------------------------------
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """These messages are durable."""
+        self._tell_of(self._questions.committed(entries))
+
+    def heard(self, ended: Sequence[EndedTurn]) -> None:
+        """These turns and wakes were ended in their agents' place."""
+        for each in ended:
+            end = TurnEnd(id=each.turn, outcome="cancelled", reason=each.reason, by=each.by)
+            message = each.turn.rpartition("-")[2]
+            self._tell_of(self._questions.over(each.agent, [message], end))
+
+    def _tell_of(self, questions: Sequence[FollowedQuestion]) -> None:
+        """Post a notice for each of these, which nobody will answer."""
+        for each in questions:
+            ends = sorted(each.ends.items(), key=lambda end: end[0])
+            self._tell_of_silence(Silence(each.seq, each.thread_id, each.person, ends))
 
     async def _tell_who_waits(self, stored: StoredTurn, end: TurnEnd) -> None:
         """Post one notice, where they stand, for the messages that required a reply and got
@@ -277,6 +304,7 @@ class TurnService(Service):
         finished = end.outcome == "finished"
         for message in await unanswered(self.store, stored, finished=finished):
             waiting[message.thread_id].append(message)
+            self._questions.told(message.id)
         text = _no_answer(stored.agent, end)
         for thread_id, messages in waiting.items():
             details: dict[str, JsonValue] = {
@@ -294,26 +322,28 @@ class TurnService(Service):
 
     def _tell_of_silence(self, silence: Silence) -> None:
         """Post one notice where the message stands, whichever turn was the last to end."""
-        message, ends = silence
-        agents = [agent for agent, _ in ends]
-        failed = [_no_answer(agent, end) for agent, end in ends if end.outcome != "finished"]
+        agents = [agent for agent, _ in silence.ends]
+        failed = [
+            _no_answer(agent, end) for agent, end in silence.ends if end.outcome != "finished"
+        ]
         if len(agents) == 1:
             text = f"{agents[0]} was woken by this and has not answered."
         else:
             text = f"None of those woken by this has answered: {listed(agents, MOST_NAMED)}."
-        advice = [] if message.type == "direct" else [MENTION]
+        direct = thread_ids.kind_of(silence.thread_id) == "direct"
+        advice = [] if direct else [MENTION]
         details: dict[str, JsonValue] = {
             "code": "silence",
             "agents": list[JsonValue](agents),
-            "outcomes": {agent: end.outcome for agent, end in ends},
-            "messages": [message.id],
+            "outcomes": {agent: end.outcome for agent, end in silence.ends},
+            "messages": [message_id(silence.seq)],
         }
         self.kernel.writes.notice(
-            message.thread_id,
+            silence.thread_id,
             " ".join([text, *failed[:MOST_TOLD], *advice]),
             details,
-            f"silence:{message.seq}",
-            to=[message.said_by],
+            f"silence:{silence.seq}",
+            to=[silence.person],
         )
 
     @operation(tool=False)
