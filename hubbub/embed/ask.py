@@ -152,7 +152,7 @@ class QuestionInFlight:
 
 
 class QuestionRunner:
-    """Asks for a program, and is what its agents run in (`Program`)."""
+    """Asks for a program, and is what its agents run in (`AgentProgram`)."""
 
     def __init__(self, join: Callable[[str], Awaitable[Client]]):
         """`join` gives a client for a person."""

@@ -260,7 +260,7 @@ class Signal(Model):
 
     `takeovers`: people are told who speaks for which agent (data: `takeovers`), in the same way.
 
-    `overheard`: a person who speaks for an agent is told what reaches it (data: an `Overheard`).
+    `overheard`: who speaks for an agent is told what reaches it (data: an `ObservedMessage`).
 
     `approval`: those who may decide it, owners and its agent are told of an approval that is asked
     for or has changed (data: an `Approval`); who may decide is told those that are pending when it

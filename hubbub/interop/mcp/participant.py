@@ -52,7 +52,7 @@ class _HostSite(CallSite):
 
 
 class McpParticipant:
-    """What a host may do as a participant. `Caller` of its own tools."""
+    """What a host may do as a participant. `HubCaller` of its own tools."""
 
     def __init__(self, client: Client):
         self._client = client

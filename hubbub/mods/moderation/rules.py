@@ -220,7 +220,7 @@ class Inspection:
         return self._forms[kind, text]
 
     def found(self, pattern: regex.Pattern[str], text: str) -> Iterable[TextSpan]:
-        """Raises `Slow` when the time of all regular expressions is over."""
+        """Raises `SearchTimeout` when the time of all regular expressions is over."""
         if self._until is None:
             self._until = monotonic() + self.seconds
         return found(pattern, text, self._until - monotonic())
@@ -288,7 +288,7 @@ class ContentRule(ModerationRule):
 
     @abstractmethod
     def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
-        """What in the text is against it. Raises `Slow`."""
+        """What in the text is against it. Raises `SearchTimeout`."""
 
 
 class RegexRule(ContentRule):
