@@ -52,9 +52,7 @@ def history(seed: int) -> list[Op]:
     chance, tokens = Random(f"{seed} history"), count(1)
     pick = chance.choice
     violence = pick([0.0, 0.1, 0.3])
-    does = pick(
-        [("echo",), DOES, ("pay",), ("pay", "slow"), ("work", "ask", "chat", "pass", "relay")]
-    )
+    does = pick([("echo",), DOES, ("pay",), ("pay", "slow"), ("work", "ask", "chat", "pass")])
     deeds = pick([AMONG_PEOPLE, WITH_AGENTS, WITH_AGENTS])
 
     def under_way(agent: str) -> list[Op]:
