@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -26,7 +26,7 @@ class Room:
         self.turns: dict[str, list[dict[str, Any]]] = {name: [] for name in agents}
 
     @classmethod
-    async def of(cls, network: Network) -> Room:
+    async def of(cls, network: Network) -> Self:
         agents = {name: await network.join(name, "agent", turns=True) for name in TWO}
         return cls(await network.join("ann"), agents)
 
@@ -195,7 +195,7 @@ class Relay(Room):
     asked: Any = None
 
     @classmethod
-    async def passed_on(cls, network: Network) -> Relay:
+    async def passed_on(cls, network: Network) -> Self:
         room = await cls.of(network)
         room.asked = await room.ann.call("send_text_message", to=CLERK, text="what do I owe?")
         turn = await room.woken(CLERK)
