@@ -110,7 +110,8 @@ WAKES = {
     "W-11": "Messages inherit the interaction of their cause, one hop on.",
     "W-12": "At the hop limit a message arrives, wakes nobody, and causes nothing more.",
     "W-13": "Every decision is stored and can be explained.",
-    "W-14": "A person is told once when all whom their message woke ended without a word.",
+    "W-14": "A person is told once when all whom their message woke ended without a word, and "
+    "those to whom the question was passed on.",
 }
 
 STORE = {

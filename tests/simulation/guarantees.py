@@ -154,8 +154,9 @@ def answered(world: World, log: list[Message]) -> Iterator[str]:
                 yield f"{who} has no answer to {message['id']}, {message['content']!r}"
 
 
-def may_be_taken_over(world: World, agent: str, head: int) -> bool:
-    """Whether a person may have spoken for the agent when the log had this end."""
+def may_be_taken_over(world: World, agent: str, head: int, step: int = sys.maxsize) -> bool:
+    """Whether a person may have spoken for the agent when the log had this end, or at this step,
+    whichever was earlier."""
     begun, ended = (
         [
             each
@@ -172,9 +173,23 @@ def may_be_taken_over(world: World, agent: str, head: int) -> bool:
             and each.done.step < end.sent.step
             and end.done is not None
             and end.done.head <= head
+            and end.done.step < step
             for end in ended
         )
         for each in begun
+    )
+
+
+def sent_at(world: World, message: str) -> int:
+    """The step at which the message was sent first; 0 if nobody knows."""
+    return min(
+        (
+            each.sent.step
+            for asked in world.asked
+            if any(answer.get("id") == message for answer in asked.answers)
+            for each in asked.tries
+        ),
+        default=0,
     )
 
 
@@ -251,8 +266,9 @@ def taken_over(world: World, log: list[Message]) -> Iterator[str]:
         notice = message["content"] if message["sender_kind"] == "system" else None
         if notice is not None and notice["notice"] == "taken_over" and "message" in notice:
             asked = int(notice["message"][1:])
+            step = sent_at(world, notice["message"])  # it may have been judged at once
             if not any(
-                may_be_taken_over(world, agent, head)
+                may_be_taken_over(world, agent, head, step)
                 for agent in notice["agents"]
                 for head in range(asked - 1, message["seq"])
             ):

@@ -52,9 +52,7 @@ def history(seed: int) -> list[Op]:
     chance, tokens = Random(f"{seed} history"), count(1)
     pick = chance.choice
     violence = pick([0.0, 0.1, 0.3])
-    does = pick(
-        [("echo",), DOES, ("pay",), ("pay", "slow"), ("work", "ask", "chat", "pass", "relay")]
-    )
+    does = pick([("echo",), DOES, ("pay",), ("pay", "slow"), ("work", "ask", "chat", "pass")])
     deeds = pick([AMONG_PEOPLE, WITH_AGENTS, WITH_AGENTS])
 
     def under_way(agent: str) -> list[Op]:
@@ -141,7 +139,16 @@ def history(seed: int) -> list[Op]:
                 ops.append(("steps", chance.randrange(1, pick([20, 200]))))
             case "wait":
                 ops.append(("wait", pick([0.1, 1.0, 10.0, 50.0])))
-    return ops
+    return [*ops, *_death_at_work(seed, next(tokens))] if deeds is WITH_AGENTS else ops
+
+
+def _death_at_work(seed: int, token: int) -> list[Op]:
+    """An agent dies in the middle of what it was asked for. Has a chance of its own."""
+    chance = Random(f"{seed} death")
+    who, agent = chance.choice(PEOPLE), chance.choice(AGENTS)
+    asked = "say", who, agent, f"t{token} {chance.choice(['pay', 'pay', 'echo', 'ask'])}"
+    leave: list[Op] = [("wait", 3.0), ("decide", who, "approve", "all")]
+    return [asked, *(leave * chance.randrange(2)), ("kill", agent, chance.randrange(1, 100))]
 
 
 def replay(seed: int, weather: Weather, history: Sequence[Op]) -> World:

@@ -17,10 +17,10 @@ from hubbub.agents.tools.base import Tool
 
 __all__ = ["DOES", "FINISH", "REFUSED", "Calls", "obey", "shop"]
 
-DOES = ("echo", "pay", "ask", "quiet", "fail", "slow", "work", "chat", "pass", "relay")
+DOES = ("echo", "pay", "ask", "quiet", "fail", "slow", "work", "chat", "pass")
 """What a message to an agent may want: an answer; a payment; that it asks its colleague, and what
 `chat` does without end; silence; a model that fails; one that takes long; many steps; that it
-hands the work on, and its model fails then, or that of its colleague does."""
+hands the work on, and its model fails then, or, of every second token, its colleague's does."""
 Calls = list[tuple[str, dict[str, JsonValue]]]
 FINISH = "finish"
 REFUSED: Calls = []
@@ -35,6 +35,8 @@ def obey(messages: Sequence[dict[str, Any]], colleague: str) -> tuple[Calls, flo
     token, does = said[-1] if said else ("none", "echo")
     step = sum(m["role"] == "assistant" for m in messages)
     thinks = 30.0 if does == "slow" else 0.05
+    if does == "pass" and token[-1:] in "02468":
+        does = "relay"
     if does == "fail" or (does == "pass" and step):
         return REFUSED, thinks
     if step > 8:
