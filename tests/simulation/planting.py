@@ -89,6 +89,7 @@ def found_by(patch: Path, seeds: int = MOST_SEEDS) -> str | None:
     done = subprocess.run(command, capture_output=True, text=True)
     found = re.search(r"^seed .*", done.stdout, re.MULTILINE)
     assert found or not done.returncode, done.stdout + done.stderr
+    assert not found or " NameError: " not in found[0], f"{patch.name} does not run: {found[0]}"
     return found and found[0]
 
 
