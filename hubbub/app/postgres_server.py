@@ -7,6 +7,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +24,7 @@ MISSING = (
 )
 DEBIAN = Path("/usr/lib/postgresql")
 MOST_SESSIONS = 500
+_AGAIN_S = 0.02
 
 
 def postgres_programs() -> Path | None:
@@ -87,6 +89,7 @@ class PostgresServer:
         while not self.answers():
             if self._process.poll() is not None:
                 raise UserError(f"Postgres does not start: {(self.folder / 'log').read_text()}")
+            time.sleep(_AGAIN_S)
 
     def answers(self) -> bool:
         """Whether it lets somebody in within seconds."""

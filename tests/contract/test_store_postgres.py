@@ -98,6 +98,30 @@ async def test_a_second_hub_is_refused_and_one_that_was_superseded_writes_nothin
         assert await first.read(TokenHashes("bob")) == []
 
 
+@pytest.mark.behaviour("R-21")
+async def test_an_owner_whose_postgres_was_killed_stays_the_owner_when_another_hub_stands_by(
+    url: str, server: PostgresServer
+) -> None:
+    said = asyncio.Queue[str]()
+    other = open_store(url, waiting=said.put_nowait)
+
+    async def again(why: str) -> None:
+        while await said.get() != why:
+            pass
+
+    async with opened(open_store(url)):
+        turn = asyncio.create_task(other.open())
+        runs = await said.get()
+        assert "runs this network" in runs
+        await asyncio.to_thread(server.kill)
+        await asyncio.to_thread(server.start)
+        owned = asyncio.create_task(again(runs))
+        await asyncio.wait({turn, owned}, return_when=asyncio.FIRST_COMPLETED)
+        assert not turn.done(), "the other has taken over"
+    await turn
+    await other.close()
+
+
 async def test_a_read_whose_session_has_ended_is_answered_by_the_next(url: str) -> None:
     async with opened(store := open_store(url)):
         await store.append(direct(1, 2))

@@ -40,11 +40,12 @@ class OwnerSuperseded(StoreUnavailable):
 
 
 class Link:
-    """One session in one thread. `connect` opens it, at first and whenever it is lost. With
-    `reading`, what was under way then is run again: it has changed nothing."""
+    """One session in one thread. `connect` opens it, at first and whenever it is lost."""
 
-    def __init__(self, connect: Callable[[], PostgresSession], *, reading: bool = False):
-        self._connect, self._reading = connect, reading
+    def __init__(self, connect: Callable[[], PostgresSession]):
+        self._connect = connect
+        self.runs_again = False
+        """Whether what was under way when a session was lost is run again: it changes nothing."""
         self._session: PostgresSession | None = None
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -116,7 +117,7 @@ class Link:
                 raise OwnerSuperseded from error
             if self._session.closed or isinstance(error, psycopg.InterfaceError):
                 self._session.close()
-                if self._reading and not fresh:
+                if self.runs_again and not fresh:
                     return self._in_session(function, *args, **kw)
                 raise DatabaseConnectionLost(
                     f"the connection to Postgres was lost: {line_of(error)}"

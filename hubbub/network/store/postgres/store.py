@@ -7,6 +7,7 @@ when `append` returns (`synchronous_commit`), and carries the number of the hub 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -85,7 +86,7 @@ class PostgresStore:
         self._mods = ModTables()
         self._writer = _CopyWriter(write_mod_rows=self._mods.write)
         self.writing = Link(self._connect)
-        self.reading = Link(lambda: connected(url, reading=True, node=node), reading=True)
+        self.reading = Link(lambda: connected(url, reading=True, node=node))
 
     async def open(self) -> StoreState:
         self._fence, self._problem, self._is_superseded = None, "", False
@@ -93,6 +94,7 @@ class PostgresStore:
         self.reading.start()
         try:
             await self._become_owner()
+            self.reading.runs_again = True
             self._beating = asyncio.create_task(self._beat())
             return await self.reading.run(reads.state)
         except psycopg.Error as error:
@@ -116,16 +118,18 @@ class PostgresStore:
                 return
 
     async def _until_free(self) -> None:
-        told, waiting = "", self._waiting
+        """An owner whose session ended because the server was away, as ours did, has a lease to be
+        back: its clients and agents are there."""
+        told, waiting, free_from = "", self._waiting, 0.0
         while waiting is not None:
             try:
                 owner = await self.reading.run(release_from_silent, LEASE_S)
             except StoreUnavailable as error:
-                why = str(error)
+                why, free_from = str(error), time.monotonic() + LEASE_S
             else:
-                if owner is None:
+                if owner is None and time.monotonic() >= free_from:
                     return
-                why = f"{owner} runs this network"
+                why = f"{owner or 'a hub that may come back'} runs this network"
             if why != told:
                 waiting(why)
             told = why
