@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,15 @@ from benchmarks.lanes import Lane
 from benchmarks.load import Pace, alternate
 from benchmarks.messages import broadcast
 from benchmarks.servers import Server, cpu_seconds, rss_kib, start, start_gateway
-from benchmarks.sides import Side, hub_pairs, hub_sender, opened_side, receive_events, token_of
+from benchmarks.sides import (
+    Side,
+    hub_lane,
+    hub_pairs,
+    hub_sender,
+    opened_side,
+    receive_events,
+    token_of,
+)
 from benchmarks.stats import middle
 from hubbub.config.loader import load
 from hubbub.network.hub import Hub
@@ -30,7 +38,7 @@ from tests.postgres_server import PostgresServer
 __all__ = ["PARTS", "Costs"]
 
 TOKEN = "a token for gateways"
-GATEWAYS = 3
+GATEWAYS = NODES = 3
 SHAPES = ((50, 1), (8, 64))
 """Pairs that write to each other, and messages that each has under way."""
 ROUNDS, MEASURED_S = 3, 5.0
@@ -98,10 +106,19 @@ async def networks(bench: Bench, server: PostgresServer) -> Costs:
     }
 
 
+async def nodes(bench: Bench, server: PostgresServer) -> Costs:
+    """Pairs that write to each other on Postgres: all in one network, and each in one of its own,
+    which several processes share as nodes do."""
+    count = 10 if bench.quick else 100
+    bench.say(f"{count} networks in {NODES} processes, and one as large as all of them")
+    return await _nodes(bench, server, count)
+
+
 PARTS: Mapping[str, Callable[[Bench, PostgresServer], Coroutine[None, None, Costs]]] = {
     "messages": messages,
     "connections": connections,
     "networks": networks,
+    "nodes": nodes,
 }
 
 
@@ -162,11 +179,10 @@ def _wal(db: psycopg.Connection[tuple[int]]) -> int:
 
 
 class _Several(Server):
-    """Servers that connections are dealt out to; what is measured is all of them."""
+    """Servers whose ports connections are dealt out to; what is measured is all of them."""
 
-    def __init__(self, servers: Sequence[Server], behind: Sequence[Server]):
-        self._all = (*servers, *behind)
-        self._ports = itertools.cycle([server.port for server in servers])
+    def __init__(self, servers: Sequence[Server], ports: Iterable[int]):
+        self._all, self._ports = servers, itertools.cycle(ports)
 
     @property
     def port(self) -> int:  # type: ignore[override]  # another one each time
@@ -193,7 +209,7 @@ async def _fan(bench: Bench, receivers: int) -> Costs:
             Place("direct", direct, {"hub": [direct.pid]}),
             Place(
                 "gateways",
-                _Several(gateways, [owner]),
+                _Several([*gateways, owner], [gateway.port for gateway in gateways]),
                 {"hub": [owner.pid], "gateway": [gateway.pid for gateway in gateways]},
             ),
         ]
@@ -254,12 +270,7 @@ async def _networks(bench: Bench, count: int) -> Costs:
     costs: Costs = {}
     configs = []
     for n in range(count + 1):
-        path = bench.scratch / f"many{n}.db"
-        store = open_store(f"sqlite:{path}")
-        await store.open()
-        await admit(store, [(name, token_of(name)) for name in ("a0", "b0")])
-        await store.close()
-        configs.append(str(write_config(path, agents=False)))
+        configs.append(await _pair_config(bench.scratch / f"many{n}.db"))
     async with start("benchmarks.hub_process", configs[0]) as alone:
         one = (alone.rss_kib(), alone.cpu_s())
     async with start("benchmarks.hub_process", *configs[1:]) as server:
@@ -280,6 +291,15 @@ async def _networks(bench: Bench, count: int) -> Costs:
                 count - 1
             )
     return costs
+
+
+async def _pair_config(path: Path, url: str | None = None) -> str:
+    """Of a network that knows a pair, in this file or at `url`."""
+    store = open_store(url or f"sqlite:{path}")
+    await store.open()
+    await admit(store, [(name, token_of(name)) for name in pair_names(1)])
+    await store.close()
+    return str(write_config(path, url=url, agents=False))
 
 
 async def _used(server: Server, seconds: int, lanes: Sequence[Lane] = ()) -> float:
@@ -347,3 +367,35 @@ async def _starts(bench: Bench, server: PostgresServer) -> Costs:
         f"start with {LOADED} messages: Postgres ms": sorted(theirs)[2] * 1e3,
         "a message in Postgres: bytes": row[0] / LOADED,
     }
+
+
+# Nodes ---------------------------------------------------------------------------------------
+
+
+async def _nodes(bench: Bench, server: PostgresServer, count: int) -> Costs:
+    urls = [server.new_database(f"shared{n}") for n in range(count)]
+    configs = [
+        await _pair_config(bench.scratch / f"shared{n}.db", url) for n, url in enumerate(urls)
+    ]
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        alone = server.new_database("alone")
+        one = await enter(_place(bench, "one", pair_names(count), alone, False, server))
+        many = [
+            await enter(start("benchmarks.hub_process", *configs[n::NODES])) for n in range(NODES)
+        ]
+        ports = [port for each in many for port in each.ports for _ in range(2)]  # of each pair
+        sessions = [pid for url in urls for pid in server.backends_of(url)]
+        processes = {"hub": [each.pid for each in many], "Postgres": sessions}
+        places = [one, Place("many", _Several(many, ports), processes)]
+        sides = [await enter(hub_pairs(one.at, count)), await enter(opened_side(places[1].at))]
+        sides[1].lanes += [await hub_lane(sides[1], "a0", "b0") for _ in range(count)]
+        parts = [_Parts(place) for place in places]
+        rounds = await alternate(sides, Pace(1, 1.0, MEASURED_S), ROUNDS)
+    costs = Costs(pairs=count)
+    for place, side, part, found in zip(places, sides, parts, rounds, strict=True):
+        costs[f"nodes, {place.name}: messages/s"] = middle(found, lambda i: i.rate)
+        costs[f"nodes, {place.name}: p50 ms"] = middle(found, lambda i: i.p50_ms)
+        sent = sum(lane.sent for lane in side.lanes)
+        costs |= {f"nodes, {place.name}: {name} us": us for name, us in part.us_each(sent).items()}
+    return costs

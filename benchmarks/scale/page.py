@@ -37,6 +37,10 @@ def tables(costs: Costs, made_on: str) -> Mapping[str, str]:
         "networks": _table(
             ("a network", ""), [(name, short(costs[name])) for name in NETWORK if name in costs]
         ),
+        "nodes": _table(
+            (f"{costs['pairs']:.0f} pairs x 1", "messages/s", "p50 ms", "hub us", "Postgres us"),
+            _nodes(costs),
+        ),
         "needs": _table(("what", "how much", "why"), needs(Demand(), costs)),
         "failover": _table(
             ("nodes", "networks of each", "starts at once", "half", "99 %", "all", "Postgres"),
@@ -100,6 +104,12 @@ def _connections(costs: Costs) -> Iterator[Row]:
         if gateway:
             behind = f"hub {behind}, gateways {short(costs[gateway.format('gateways')])}"
         yield what, short(costs[hub.format("direct")]), behind
+
+
+def _nodes(costs: Costs) -> Iterator[Row]:
+    for name, what in (("one", "in one network"), ("many", "each in a network, on 3 nodes")):
+        parts = ("messages/s", "p50 ms", "hub us", "Postgres us")
+        yield what, *(short(costs[f"nodes, {name}: {part}"]) for part in parts)
 
 
 def _failovers(costs: Costs) -> Iterator[Row]:

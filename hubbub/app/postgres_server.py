@@ -99,10 +99,10 @@ class PostgresServer:
             return False
         return True
 
-    def new_database(self, name: str) -> str:
-        """The URL of an empty database."""
+    def new_database(self, name: str, template: str = "template1") -> str:
+        """The URL of a database like `template`, which is empty unless another is named."""
         with psycopg.connect(self.url(), autocommit=True) as db:
-            db.execute(f'CREATE DATABASE "{name}"'.encode())
+            db.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
         return self.url(name)
 
     def stop(self) -> None:
