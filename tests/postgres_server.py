@@ -24,6 +24,8 @@ __all__ = ["PostgresServer", "running_postgres"]
 class PostgresServer(postgres_server.PostgresServer):
     """One that a test does its worst to."""
 
+    initdb_options = ("--no-sync",)
+
     def __init__(self, folder: Path):
         super().__init__(folder)
         if sys.platform == "linux":
@@ -101,7 +103,7 @@ def running_postgres() -> Iterator[PostgresServer]:
         try:
             yield server
         finally:
-            server.stop()
+            server.stop(signal.SIGQUIT)  # what is thrown away need not be written first
     finally:
         shutil.rmtree(folder)
 

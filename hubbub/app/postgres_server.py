@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def postgres_programs() -> Path | None:
 class PostgresServer:
     """A server on a socket in its own folder; nothing listens on the network."""
 
+    initdb_options: Sequence[str] = ()
+
     def __init__(self, folder: Path, *, tied: bool = False):
         """Makes its database in `folder`; `tied`: it ends with the thread that starts it, however
         that ends. Raises UserError if there is no Postgres here."""
@@ -53,7 +56,7 @@ class PostgresServer:
             os.chown(folder, self._user, -1)
         made = subprocess.run(
             [programs / "initdb", "-D", folder / "data", "--auth=trust", "--username=hubbub",
-             "--encoding=UTF8", "--locale=C"],
+             "--encoding=UTF8", "--locale=C", *self.initdb_options],
             check=False,
             capture_output=True,
             user=self._user,
@@ -105,8 +108,9 @@ class PostgresServer:
             db.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
         return self.url(name)
 
-    def stop(self) -> None:
-        """End it, with all sessions that it has."""
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it, with all sessions that it has. SIGQUIT leaves what it has not written yet to its
+        next start."""
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(how)
             self._process.wait()
