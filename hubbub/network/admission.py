@@ -230,9 +230,7 @@ class Admission:
         open_to_all = self._config.auth == "open" and bridge is None
         lent = self._lent.get(name, []) if not self._state.revocations[name] else []
         if (hashes or not open_to_all) and not proves(frame.token, [*hashes, *lent]):
-            remedy = f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
-            if name == OPERATOR:
-                remedy = "only commands of the user who runs the network have its token"
+            remedy = await self._way_in(name, frame.token)
             raise _WrongToken(f"the token does not prove {name!r}; {remedy}")
         if name == OPERATOR and kind == "service":
             return True
@@ -244,6 +242,15 @@ class Admission:
             raise AdmissionRefused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
         human = self._file.humans.get(name, HumanConfig())
         return kind != "agent" and (open_to_all or "owner" in human.roles)
+
+    async def _way_in(self, name: str, token: str | None) -> str:
+        """What somebody may do whose token does not prove this name."""
+        if name == OPERATOR:
+            return "only commands of the user who runs the network have its token"
+        owner = await self.owner_of(token) if token else None
+        if owner is not None:
+            return f"it is {owner[0]}'s: join as {owner[0]} (`--as {owner[0]}`)"
+        return f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
 
     # The path -----------------------------------------------------------------------------
 

@@ -43,8 +43,9 @@ async def test_without_the_right_token_nobody_comes_in(network: Network) -> None
             assert (error["code"], code) == ("auth_failed", 4500)
             assert ("hubbub tokens add" in error["message"]) == (name != "operator")
             assert "hub_wrong" not in error["message"]
-    _, code = await (await network.attach()).refused(participant="bob", token=right)
+    error, code = await (await network.attach()).refused(participant="bob", token=right)
     assert code == 4500, "a token is one participant's"
+    assert "it is ann's: join as ann (`--as ann`)" in error["message"]
     await network.join("ann", token=right)
 
 
