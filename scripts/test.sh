@@ -22,9 +22,9 @@ for name; do
         prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients tests.e2e.support.node" ;;
     bridges) markers=bridges what="IRC and Matrix, with real servers" time="2 minutes" workers=$jobs \
         prepare="tests.bridges.servers tests.bridges.homeserver" ;;
-    postgres) markers=postgres what="the store on a real Postgres" time="3 minutes" workers=1 \
+    postgres) markers=postgres what="the store on a real Postgres" time="10 minutes" workers=1 \
         prepare=tests.postgres_server ;;
-    gateways) markers="not slow and not hypothesis" what="what a hub promises, through gateways and on Postgres" time="3 minutes" \
+    gateways) markers="not slow and not hypothesis" what="what a hub promises, through gateways and on Postgres" time="3 to 5 minutes" \
         prepare=tests.postgres_server where="tests/interaction/test_hub_*.py tests/interaction/test_gateways.py" \
         HUBBUB_TEST_GATEWAY=1 HUBBUB_TEST_POSTGRES=1 && export HUBBUB_TEST_GATEWAY HUBBUB_TEST_POSTGRES ;;
     cluster) markers=cluster what="three nodes that share networks" time="4 minutes" workers=1 \

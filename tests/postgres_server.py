@@ -67,7 +67,8 @@ class PostgresServer(postgres_server.PostgresServer):
         """Ids of the processes of a database's sessions."""
         with psycopg.connect(self.url()) as db:
             found = db.execute(
-                "SELECT pid FROM pg_stat_activity WHERE datname = %s",
+                "SELECT pid FROM pg_stat_activity "
+                "WHERE datname = %s AND backend_type = 'client backend'",
                 (psycopg.conninfo.conninfo_to_dict(url)["dbname"],),
             )
             return [pid for (pid,) in found]

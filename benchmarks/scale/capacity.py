@@ -48,7 +48,7 @@ def needs(demand: Demand, costs: Mapping[str, float]) -> Sequence[Need]:
     beats = demand.networks * costs["an idle network on Postgres: Postgres us/s"] / 1e6
     servers = math.ceil(sessions / demand.sessions_of_postgres)
     wal = demand.messages_s * costs["50x1: WAL bytes a message"]
-    written = demand.messages_s * costs["postgres direct 50x1: Postgres us"] / 1e6
+    written = demand.messages_s * costs["nodes, many: Postgres us"] / 1e6
     stored = demand.messages_s * costs["a message in Postgres: bytes"] * 86_400
     return [
         *nodes,
@@ -87,7 +87,7 @@ def needs(demand: Demand, costs: Mapping[str, float]) -> Sequence[Need]:
 def _nodes(demand: Demand, costs: Mapping[str, float]) -> Sequence[Need]:
     """Processes that own networks, each on a core, which hold the sockets of small ones too."""
     deliveries = demand.messages_s * demand.receivers
-    messages = demand.messages_s * costs["postgres direct 50x1: hub us"] / 1e6
+    messages = demand.messages_s * costs["nodes, many: hub us"] / 1e6
     fan = deliveries * costs["direct, fan-out: hub us"] / 1e6
     idle = demand.networks * costs["an idle network on Postgres: hub us/s"] / 1e6
     memory = (

@@ -392,10 +392,12 @@ async def _nodes(bench: Bench, server: PostgresServer, count: int) -> Costs:
         sides[1].lanes += [await hub_lane(sides[1], "a0", "b0") for _ in range(count)]
         parts = [_Parts(place) for place in places]
         rounds = await alternate(sides, Pace(1, 1.0, MEASURED_S), ROUNDS)
-    costs = Costs(pairs=count)
-    for place, side, part, found in zip(places, sides, parts, rounds, strict=True):
-        costs[f"nodes, {place.name}: messages/s"] = middle(found, lambda i: i.rate)
-        costs[f"nodes, {place.name}: p50 ms"] = middle(found, lambda i: i.p50_ms)
-        sent = sum(lane.sent for lane in side.lanes)
-        costs |= {f"nodes, {place.name}: {name} us": us for name, us in part.us_each(sent).items()}
+        costs = Costs(pairs=count)
+        for place, side, part, found in zip(places, sides, parts, rounds, strict=True):
+            costs[f"nodes, {place.name}: messages/s"] = middle(found, lambda i: i.rate)
+            costs[f"nodes, {place.name}: p50 ms"] = middle(found, lambda i: i.p50_ms)
+            sent = sum(lane.sent for lane in side.lanes)
+            costs |= {
+                f"nodes, {place.name}: {name} us": us for name, us in part.us_each(sent).items()
+            }
     return costs
