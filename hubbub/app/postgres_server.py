@@ -102,10 +102,10 @@ class PostgresServer:
             return False
         return True
 
-    def new_database(self, name: str, template: str = "template1") -> str:
-        """The URL of a database like `template`, which is empty unless another is named."""
+    def new_database(self, name: str) -> str:
+        """The URL of an empty database."""
         with psycopg.connect(self.url(), autocommit=True) as db:
-            db.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
+            db.execute(f'CREATE DATABASE "{name}"'.encode())
         return self.url(name)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:

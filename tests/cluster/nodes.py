@@ -17,7 +17,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from hubbub.app.cluster import ClusterStatus, status
 from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.errors import ConnectionLost
-from hubbub.network.store.postgres.database import run_beside
 from tests.e2e.support.hubs import NO_LIMIT, UNBOUND
 from tests.e2e.support.traffic import Ledger, Stream, read
 from tests.e2e.test_up import Up, start
@@ -39,10 +38,8 @@ class Cluster:
         self._configs.mkdir()
         self.url = server.new_database("cluster")
         self.ports = dict(zip((f"net{n}" for n in range(count)), _free_ports(count), strict=True))
-        # A hundred times the schema takes Postgres a minute longer than a copy of it.
-        run_beside(server.new_database("schema"), lambda session: None)
         for name, port in self.ports.items():
-            self._write(name, port, server.new_database(name, "schema"))
+            self._write(name, port, server.new_database(name))
         (port,) = _free_ports(1)
         self._nodes: dict[str, Up] = {}
         self._gateways: dict[str, Up] = {}
