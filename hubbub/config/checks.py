@@ -431,7 +431,9 @@ def _check_spec(document: YamlDocument, loc: Loc, spec: str, noun: str) -> None:
     except SyntaxError as error:
         where = shown_path(file) + (f":{error.lineno}" if error.lineno else "")
         document.report(loc, f"{where} is not valid Python: {error.msg}")
-    except (OSError, ValueError) as error:
+    except ValueError as error:  # null bytes, before Python 3.11.4
+        document.report(loc, f"{shown_path(file)} is not valid Python: {error}")
+    except OSError as error:
         document.report(loc, f"the file {shown_path(file)} cannot be read: {error}")
     else:
         if defined is not None and name not in (*defined, EVERY):
