@@ -48,8 +48,8 @@ def write(page: Path) -> None:
     packages = ", ".join(f"{name} {version}" for name, version in made["packages"].items())
     made_on = (
         f"Measured on {made['date']}: {made['cores']} cores ({made['processor']}), which clients, "
-        f"hubs and Postgres share with all else (load {made['load_average'][0]:.0f} at the end); Python "
-        f"{made['python'].split()[0]}, SQLite {made['sqlite']}, Postgres 15, {packages}."
+        f"hubs and Postgres share with all else (load {made['load_average'][0]:.0f} at the end); "
+        f"Python {made['python'].split()[0]}, SQLite {made['sqlite']}, Postgres 15, {packages}."
     )
     for name, table in tables(kept["costs"], made_on).items():
         write_into(page, table, name)
