@@ -1,8 +1,7 @@
 """The agent's inbox: its threads, and the wakes that wait for a turn. Pure.
 
-Events go in, turns come out. Threads start from the state in `ready` and are updated by events;
-wakes are collected per thread into turns. One turn runs per thread at a time; threads run in
-parallel up to `concurrency`.
+Threads start from the state in `ready` and are updated by events; wakes are collected per thread
+into turns. One turn runs per thread at a time; threads run in parallel up to `concurrency`.
 """
 
 from __future__ import annotations
@@ -23,20 +22,26 @@ __all__ = [
     "InboxThread",
     "InboxThreads",
     "Received",
+    "SteerMode",
     "StillOpenWakes",
     "TurnPlan",
     "WakeQueue",
     "WakingMessage",
-    "by_person",
+    "steer_mode",
 ]
 
 MOST_INCOMING = 20
 """Messages that the prompt of one turn shows as incoming."""
 
 
-def by_person(message: Message) -> bool:
-    """Whether a person wrote the message, under its own name or on behalf of an agent."""
-    return message.sender_kind == "human" or message.spoken_by is not None
+SteerMode = Literal["steer", "queue", "interrupt"]
+"""How a person's message in the thread of a running turn is treated."""
+
+
+def steer_mode(message: Message, config: SteerMode) -> SteerMode:
+    """How to treat a message that comes during a turn: a person's message may say so itself, or
+    else the agent's config does. Messages of agents wait for the next turn."""
+    return message.mode or config if message.by_person else "queue"
 
 
 class WakingMessage(NamedTuple):
@@ -102,7 +107,7 @@ class TurnPlan:
         """The incoming messages that a prompt shows, in order: people's, then the newest."""
         if len(self.incoming) <= MOST_INCOMING:
             return self.incoming
-        ranked = sorted(self.incoming, key=lambda m: (not by_person(m), -m.seq))
+        ranked = sorted(self.incoming, key=lambda m: (not m.by_person, -m.seq))
         return tuple(sorted(ranked[:MOST_INCOMING], key=attrgetter("seq")))
 
     @property
@@ -280,7 +285,7 @@ class WakeQueue:
     def urgency(self) -> tuple[bool, int]:
         """Sort key: threads in which a person waits come first, then the longest waiting."""
         woken = self.next()
-        return not any(by_person(w.message) for w in woken), min(w.message.seq for w in woken)
+        return not any(w.message.by_person for w in woken), min(w.message.seq for w in woken)
 
     def put(self, woken: WakingMessage, started: str | None) -> None:
         """Add a wake. `started`: the id of the turn that was already started with it, if any."""
@@ -462,7 +467,7 @@ class Inbox:
         queue = self._queues.get(thread_id)
         if queue is None or not queue.running:
             return []
-        waiting = [w for w in queue.collected if by_person(w.message) and enters(w.message)]
+        waiting = [w for w in queue.collected if w.message.by_person and enters(w.message)]
         return sorted(waiting, key=lambda w: w.message.seq)[:MOST_INCOMING]
 
     def accept_steering(self, thread_id: str, woken: Iterable[WakingMessage]) -> None:

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 
 from hubbub.agents.backend import AgentBackend, MessageObserver
 from hubbub.agents.catch_up import CatchUp
-from hubbub.agents.inbox import Inbox, StillOpenWakes, TurnPlan, WakingMessage, by_person
-from hubbub.agents.turn.driver import SteerMode, steer_mode
+from hubbub.agents.inbox import (
+    Inbox,
+    SteerMode,
+    StillOpenWakes,
+    TurnPlan,
+    WakingMessage,
+    steer_mode,
+)
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import HubState
 from hubbub.agents.turn_tasks import Cancellation, ParkedTurns, StopTurns, TurnTasks
@@ -133,7 +139,7 @@ class Debounce:
     def woken(self, message: Message) -> None:
         """A message wakes the agent in a thread that has no running turn."""
         thread_id = message.thread_id
-        if message.type == "direct" and by_person(message):
+        if message.type == "direct" and message.by_person:
             self.release(thread_id)  # a person who writes to the agent directly is waiting for it
         elif self._seconds and thread_id not in self._timers:
             loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from hubbub.agents.inbox import Inbox, by_person
+from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.scope import Scope, current_scope
 from hubbub.agents.tools.hub import sends_message, takes_untrusted_mark
 from hubbub.agents.turn.outbox import Outbox
@@ -43,7 +43,7 @@ def is_answer(message: Message, seq: int, thread_id: str) -> bool:
     asked = message_id(seq)
     if message.quote is not None:
         return message.quote.message_id == asked
-    if by_person(message) and message.cause_id is None and message.reply_to is None:
+    if message.by_person and message.cause_id is None and message.reply_to is None:
         return message.thread_id == thread_id
     turn = turn_id(message.sender_id, seq)
     return message.reply_to == asked or message.cause_id in (asked, turn)

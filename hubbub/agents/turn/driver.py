@@ -11,9 +11,9 @@ import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
-from hubbub.agents.inbox import Inbox, WakingMessage, by_person
+from hubbub.agents.inbox import Inbox, SteerMode, WakingMessage, steer_mode
 from hubbub.agents.models.base import Completion, OnDelta
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.render import attachments, attributes
@@ -41,29 +41,14 @@ from hubbub.protocol.turns import Steering, Step
 
 __all__ = [
     "Driver",
-    "SteerMode",
     "SteeringQueue",
     "StepCalls",
     "TrustState",
     "TurnDriver",
     "TurnMachine",
     "as_steering",
-    "steer_mode",
     "untrusted_ids",
 ]
-
-SteerMode = Literal["steer", "queue", "interrupt"]
-"""How a person's message in the thread of a running turn is treated."""
-
-
-def steer_mode(message: Message, config: SteerMode) -> SteerMode:
-    """How to treat a message that comes during a turn: a person's message may say so itself, or
-    else the agent's config does. Messages of agents wait for the next turn.
-    """
-    if not by_person(message):
-        return "queue"
-    return message.mode or config
-
 
 # Steering: a person's message during a turn reaches the model with its next question. Such a
 # message waits in the inbox (`Inbox.steering`) and is shown with the turn's next question, unless
