@@ -24,10 +24,10 @@ for name; do
         prepare="tests.bridges.servers tests.bridges.homeserver" ;;
     postgres) markers=postgres what="the store on a real Postgres" time="10 minutes" workers=1 \
         prepare=tests.postgres_server ;;
-    gateways) markers="not slow and not hypothesis" what="what a hub promises, through gateways and on Postgres" time="3 to 5 minutes" \
+    gateways) markers="not slow and not hypothesis" what="what a hub promises, through gateways and on Postgres" time="1 to 3 minutes" \
         prepare=tests.postgres_server where="tests/interaction/test_hub_*.py tests/interaction/test_gateways.py" \
         HUBBUB_TEST_GATEWAY=1 HUBBUB_TEST_POSTGRES=1 && export HUBBUB_TEST_GATEWAY HUBBUB_TEST_POSTGRES ;;
-    cluster) markers=cluster what="three nodes that share networks" time="6 to 9 minutes" workers=1 \
+    cluster) markers=cluster what="three nodes that share networks" time="3 to 6 minutes" workers=1 \
         prepare=tests.postgres_server ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
         warnings=ignore where=tests/frameworks ;; # theirs; not all that other tests import is there
