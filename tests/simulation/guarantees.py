@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from hubbub.network.queries import AccountOf
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.thread_ids import members_of
 from tests.simulation.backups import backed_up
 from tests.simulation.endpoint import MOST_TOKENS
 from tests.simulation.witness import Moment
@@ -337,7 +336,7 @@ async def amended(world: World, log: list[Message]) -> Any:
     newest = {m["amends"]["message_id"]: m for m in log if "amends" in m}
     for id, change in newest.items():
         # Who speaks for an agent may amend what it has said in threads that are not their own.
-        own = [who for who in members_of(change["thread_id"]) if who in world.readers]
+        own = sorted(readers(change["thread_id"]) & world.readers.keys())
         client = world.readers[own[0] if own else change["sender_id"]].client
         if client is None:
             continue
