@@ -18,13 +18,14 @@ from hubbub.network.standing_stops import BREAKER
 from hubbub.network.stored import StoredStop, StoredTurn, StoredWake
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Approval
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.turns import Step, TurnEnd, TurnStart
 
 __all__ = [
     "EndReason",
     "Silence",
     "TurnNotices",
+    "is_with",
     "listed",
     "said_nothing_after",
     "silences",
@@ -180,8 +181,13 @@ async def unanswered(store: Store, stored: StoredTurn, *, finished: bool = False
 def _is_answer(sent: Message | None, to: Message) -> bool:
     if sent is None or sent.seq < to.seq:
         return False
-    here = thread_ids.root(sent.thread_id) == thread_ids.root(to.thread_id)
-    return here or to.said_by in sent.recipients
+    return is_with(sent, to.thread_id, to.said_by)
+
+
+def is_with(said: Draft | Message, thread_id: str, person: str) -> bool:
+    """Whether it is said where the person has spoken, or to the person."""
+    here = thread_ids.root(said.thread_id) == thread_ids.root(thread_id)
+    return here or person in said.recipients
 
 
 async def _awaits_reply(store: Store, stored: StoredTurn, id: str) -> Message | None:

@@ -20,9 +20,9 @@ from hubbub.network.ports import Store
 from hubbub.network.queries import TurnsById, WakesAt
 from hubbub.network.queues import Queues
 from hubbub.network.services.requests import RequestService
+from hubbub.network.services.turns.notices import is_with
 from hubbub.network.state import NetworkState
 from hubbub.network.stored import StoredWake
-from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Draft, Message, TranscriptMark
 from hubbub.protocol.turns import TurnEnd
 
@@ -50,6 +50,10 @@ class FollowedQuestion:
     """Positions of the messages of agents that descend from it."""
     ends: dict[str, TurnEnd] = field(default_factory=dict)
     """How the last turn of each agent ended."""
+
+    def hears(self, said: Draft | Message) -> bool:
+        """Whether it reaches the person where they have asked, or directly."""
+        return is_with(said, self.thread_id, self.person)
 
 
 class OpenQuestions:
@@ -106,12 +110,12 @@ class OpenQuestions:
             elif said.sender_kind == "system":
                 self._notice(said)
             if said.spoken_by is not None:
-                self._drop([q for q in self._questions.values() if _is_with(said, q)])
+                self._drop([q for q in self._questions.values() if q.hears(said)])
             return None
         question = self._questions.get(interaction)
         if question is None:
             return None
-        if _is_with(said, question) or self._is_for_people(said):
+        if question.hears(said) or self._is_for_people(said):
             self._drop([question])
             return None
         question.said.append(seq)
@@ -121,7 +125,7 @@ class OpenQuestions:
     def _answer(self, said: Draft | Message, wakes: Iterable[Wake]) -> None:
         """A turn says something, which has taken these wakes: that answers all who hear it."""
         asked = dict.fromkeys(self._wakes[wake] for wake in wakes if wake in self._wakes)
-        self._drop([question for question in asked if _is_with(said, question)])
+        self._drop([question for question in asked if question.hears(said)])
 
     def _ask(self, interaction: str, question: FollowedQuestion, woken: Collection[Wake]) -> None:
         self._questions[interaction] = question
@@ -234,9 +238,3 @@ def _woken(wakes: Mapping[tuple[int, str], StoredWake], seq: int) -> dict[Wake, 
         for (at, agent), wake in wakes.items()
         if at == seq and wake.reply is not None
     }
-
-
-def _is_with(said: Draft | Message, question: FollowedQuestion) -> bool:
-    """Whether it is said where the person has asked, or to the person."""
-    here = thread_ids.root(said.thread_id) == thread_ids.root(question.thread_id)
-    return here or question.person in said.recipients
