@@ -176,6 +176,8 @@ def _question(
 ) -> tuple[Participant, str]:
     """Whom to ask, and what. Raises `UserError`."""
     agents = {each.id: each for each in people if each.kind == "agent"}
+    if words and words[0].startswith("@"):  # in quotes, as it is typed in a chat
+        words = [*words[0].split(maxsplit=1), *words[1:]]
     first, *rest = words or [""]
     name = first.removeprefix("@")
     named = name in agents and (bool(rest or piped) or first != name)

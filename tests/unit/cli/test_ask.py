@@ -73,6 +73,7 @@ def test_a_question_goes_to_whom_it_names_and_its_answer_is_printed(
             told += hubbub.story(
                 "ask who are you?",
                 "ask @echo hello",
+                "ask '@echo hello again'",
                 "ask hush hello",
                 "ask ehco hello",
                 "ask @ehco",
