@@ -290,6 +290,7 @@ async def test_wakes_that_a_step_takes_in_are_settled_with_its_turn(in_memory: N
         await calc.call("end_turn", end=finished(turn, "max_steps"))
         calc = await again(network, calc)
         assert calc.ready.get("pending", []) == []
+        await network.quiet()
         said = [event["message"]["content"] for event in await ann.sync()]
         assert said[0] == "4 and 6"
         told = [notice["messages"] for notice in said[1:]]
