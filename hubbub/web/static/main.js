@@ -1,7 +1,7 @@
 // The page: makes the app, gives it its features, and draws.
 import { App } from "./core/app.js";
 import { watchConnection } from "./core/connection.js";
-import { Desk } from "./core/desk.js";
+import { Layout } from "./core/layout.js";
 import { Storage } from "./core/storage.js";
 import { html, render } from "./core/ui.js";
 import { FEATURES, OFFERED } from "./features/index.js";
@@ -19,7 +19,7 @@ addEventListener("pagehide", () => app.settle());
 rejoin(app);
 
 function Page() {
-  return app.state.me.value ? html`<${Desk} app=${app} />` : html`<${Join} app=${app} />`;
+  return app.state.me.value ? html`<${Layout} app=${app} />` : html`<${Join} app=${app} />`;
 }
 
 render(html`<${Page} />`, document.getElementById("desk"));

@@ -1,6 +1,6 @@
 import { equal, ok, test } from "./harness.js";
 import { Budget } from "/static/core/budget.js";
-import { Proses } from "/static/core/proses.js";
+import { ProseCache } from "/static/core/prose-cache.js";
 import { frameCode } from "/static/parts/code-block.js";
 import { fragment } from "/static/core/markdown.js";
 import { languageOf } from "/static/parts/highlight.js";
@@ -38,19 +38,19 @@ test("what waits is done a few milliseconds per frame, in order, unless nobody w
 const NAMES = { me: "ann", isParticipant: () => true, isChannel: () => false };
 
 test("a text is parsed once and kept, until it was not needed for long", () => {
-  const proses = new Proses(NAMES);
-  const first = proses.get("**x** @bob");
-  equal(proses.get("**x** @bob"), first);
+  const cache = new ProseCache(NAMES);
+  const first = cache.get("**x** @bob");
+  equal(cache.get("**x** @bob"), first);
   equal(first.querySelector("button.mention").textContent, "@bob");
-  proses.get("kept");
+  cache.get("kept");
   for (let n = 0; n < 1000; n++) {
-    proses.get(`text ${n}`);
-    proses.get("kept");
+    cache.get(`text ${n}`);
+    cache.get("kept");
   }
-  ok(proses.kept.size <= 400 && proses.has("kept") && !proses.has("text 3"));
-  proses.get("x ".repeat(400_000));
-  proses.get("y ".repeat(400_000));
-  ok(proses.characters <= 1_000_000);
+  ok(cache.kept.size <= 400 && cache.has("kept") && !cache.has("text 3"));
+  cache.get("x ".repeat(400_000));
+  cache.get("y ".repeat(400_000));
+  ok(cache.characters <= 1_000_000);
 });
 
 test("code says its language, can be copied, and gets its colours later", async () => {

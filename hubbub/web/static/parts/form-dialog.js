@@ -2,14 +2,14 @@
 import { html } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Dialog } from "./dialog.js";
-import { useWork } from "./work.js";
+import { usePending } from "./pending.js";
 
 /**
  * `submit` does it; the dialog closes when it resolves, and then what it gave is called, if anything.
  * What the hub refuses is said, and the dialog stays. `label` is on the button, red if `danger`.
  */
 export function FormDialog({ title, label, danger = false, ready = true, submit, close, className = "", children }) {
-  const { busy, problem, run } = useWork();
+  const { busy, problem, run } = usePending();
   const send = (event) => {
     event.preventDefault();
     run(async () => {

@@ -1,8 +1,8 @@
 // A text as people read it: Markdown, code with colours and a button to copy it, references that
 // lead somewhere. Long texts are folded.
 import { count } from "../core/numbers.js";
-import { folded, pieces } from "../core/pieces.js";
-import { prosesOf } from "../core/proses.js";
+import { folded, chunks } from "../core/chunks.js";
+import { proseCacheOf } from "../core/prose-cache.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../core/ui.js";
 import { t } from "../texts.js";
 import { frameCode } from "./code-block.js";
@@ -11,7 +11,7 @@ import { frameCode } from "./code-block.js";
 export function Prose({ app, text, whole = false }) {
   const [all, setAll] = useState(false);
   const short = useMemo(() => (whole ? null : folded(text)), [text, whole]);
-  const shown = useMemo(() => (all || short === null ? pieces(text) : [short]), [text, all, whole]);
+  const shown = useMemo(() => (all || short === null ? chunks(text) : [short]), [text, all, whole]);
   const click = (event) => follow(app, event);
   const point = (event) => describe(app, event);
   return html`
@@ -26,12 +26,12 @@ export function Prose({ app, text, whole = false }) {
 /** Drawn at once if there is time for it in this frame; until then as it was written. */
 function Piece({ app, text }) {
   const place = useRef(null);
-  const proses = prosesOf(app);
-  const draw = () => proses.get(text);
-  const [ready, setReady] = useState(() => proses.has(text) || proses.budget.now(draw));
+  const cache = proseCacheOf(app);
+  const draw = () => cache.get(text);
+  const [ready, setReady] = useState(() => cache.has(text) || cache.budget.now(draw));
   useEffect(() => {
     if (ready) return undefined;
-    return proses.budget.later(() => {
+    return cache.budget.later(() => {
       draw();
       setReady(true);
     });
@@ -39,7 +39,7 @@ function Piece({ app, text }) {
   useLayoutEffect(() => {
     if (!ready) return undefined;
     let here = true;
-    const made = proses.get(text);
+    const made = cache.get(text);
     const show = () => here && place.current.replaceChildren(made.cloneNode(true));
     frameCode(made)?.then(show);
     show();
@@ -47,7 +47,7 @@ function Piece({ app, text }) {
   }, [text, ready]);
   const names = app.state.names.value;
   useEffect(() => {
-    if (ready) proses.link(place.current); // somebody has come, or a channel
+    if (ready) cache.link(place.current); // somebody has come, or a channel
   }, [names]);
   // Two elements: what is drawn by hand must not be drawn by Preact as well.
   return ready

@@ -82,7 +82,7 @@ class Watch {
 }
 
 /** For `signs`: what the agents do (null: any agent). */
-export function doings(app, agents) {
+export function activitySigns(app, agents) {
   const all = app.state.activities.value;
   const busy = app.state.busy.value;
   return agents ? agents.flatMap((agent) => [all.get(agent), busy.has(agent)]) : [all, busy];

@@ -9,7 +9,7 @@ import { Avatar } from "../../parts/avatar.js";
 import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Activity } from "../../parts/presence.js";
-import { doings, useWatched } from "../../parts/watched.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 
@@ -21,7 +21,7 @@ const MOODS = { running: "ok", restarting: "warn", stopped: "", given_up: "dange
 export function Agents({ app }) {
   const [round, again] = useState(0);
   const { value, error } = useWatched(() => look(app), {
-    key: `${round}`, goesOn: () => true, signs: () => doings(app, null),
+    key: `${round}`, goesOn: () => true, signs: () => activitySigns(app, null),
   });
   const all = [...app.state.participants.value.values()].filter(({ kind }) => kind === "agent");
   const agents = all.sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -1,12 +1,12 @@
 // `#/agent` makes an agent, `#/agent/NAME` changes one. What is wrong is said by the
 // hub, beside the field; until it is saved, nothing of it is anywhere.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
-import { Difference } from "../../parts/difference.js";
+import { DiffView } from "../../parts/diff-view.js";
 import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
-import { useWork } from "../../parts/work.js";
+import { usePending } from "../../parts/pending.js";
 import { words } from "./texts.js";
 
 const LATER_MS = 400; // after the last key
@@ -242,7 +242,7 @@ function Changed({ before, after }) {
     return value == null ? "" : Array.isArray(value) ? value.join("\n") : `${value}`;
   };
   const names = FIELDS.filter((name) => written(before[name]) !== written(after[name]));
-  return names.map((name) => html`<${Difference} key=${name} title=${words[name]} a=${written(before[name])} b=${written(after[name])} />`);
+  return names.map((name) => html`<${DiffView} key=${name} title=${words[name]} a=${written(before[name])} b=${written(after[name])} />`);
 }
 
 /** Fields of an agent as a form has them, and back: null is what the network's defaults have. What is rolled out
@@ -269,7 +269,7 @@ function fieldsOf(draft) {
 function SideTalk({ app, model, instruction }) {
   const [messages, setMessages] = useState([]);
   const [text, setText] = useState("");
-  const { busy, problem, run } = useWork();
+  const { busy, problem, run } = usePending();
   if (!model) return null;
   const ask = async (event) => {
     event.preventDefault();

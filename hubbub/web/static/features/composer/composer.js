@@ -3,7 +3,7 @@ import { visible } from "../../core/markdown.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
-import { fit, sends } from "../../parts/writing.js";
+import { fit, sends } from "../../parts/text-fields.js";
 import { t } from "../../texts.js";
 import { commandIn, completed, fitting, unescaped, wordAt } from "./completion.js";
 

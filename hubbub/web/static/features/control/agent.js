@@ -9,7 +9,7 @@ import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 import { ApprovalCards } from "./approval-card.js";
 import { SpokenFor, StoppedNote } from "./banners.js";
-import { takeOver } from "./deeds.js";
+import { takeOver } from "./actions.js";
 
 const words = later.takeover;
 const SHOWN = 12;

@@ -7,7 +7,7 @@ import { Moment } from "../../parts/moment.js";
 import { TurnLink } from "../../parts/turn-link.js";
 import { later } from "../../texts-later.js";
 import { Arguments, changedNames, Changes } from "./arguments.js";
-import { Deciding } from "./deciding.js";
+import { DecisionForm } from "./decision.js";
 import { Remaining, useRemaining } from "./remaining.js";
 
 const words = later.approvals;
@@ -103,7 +103,7 @@ function Pending({ app, approval }) {
       <${Remaining} until=${approval.expires_at} say=${words.expires} over=${words.over} />
     </p>
     ${!mayDecide && html`<p class="quiet">${words.forOthers(approvers)}</p>`}
-    ${mayDecide && left > 0 && html`<${Deciding} app=${app} approval=${approval} />`}
+    ${mayDecide && left > 0 && html`<${DecisionForm} app=${app} approval=${approval} />`}
   `;
 }
 

@@ -8,7 +8,7 @@ import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { later } from "../../texts-later.js";
 import { ApprovalCards } from "./approval-card.js";
-import { handBack, release, resume, takeOver } from "./deeds.js";
+import { handBack, release, resume, takeOver } from "./actions.js";
 import { Remaining } from "./remaining.js";
 
 export function Banners({ app, thread }) {

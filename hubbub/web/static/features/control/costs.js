@@ -4,7 +4,7 @@ import { dayName } from "../../core/time.js";
 import { html, useState } from "../../core/ui.js";
 import { AgentViews } from "../../parts/agent-views.js";
 import { Empty } from "../../parts/empty.js";
-import { doings, useWatched } from "../../parts/watched.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 import { Spans, summed, Table, Today } from "./spending.js";
@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 export function Costs({ app }) {
   const [days, setDays] = useState(7);
   const { value, error } = useWatched(() => app.client.call("read_spending", { days, turns: true }), {
-    key: `${days}`, signs: () => doings(app, null),
+    key: `${days}`, signs: () => activitySigns(app, null),
   });
   return html`
     <header class="title"><h1 tabindex="-1" data-focus>${words.costs}</h1>

@@ -9,7 +9,7 @@ import { dialogOf } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
 import { Pinned } from "../../parts/pinned.js";
-import { doings, useWatched } from "../../parts/watched.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 
 const SHEET = "control.css";
@@ -67,7 +67,7 @@ function addSpeaking(app) {
   const deed = (name) => async (context, rest = "") => {
     const agent = rest.trim().replace(/^@/, "") || agentIn(app, context.thread);
     if (!agent) return app.say(t.control.which);
-    return (await retry(() => import("./deeds.js")))[name](app, agent);
+    return (await retry(() => import("./actions.js")))[name](app, agent);
   };
   const when = () => app.state.owner.peek();
   for (const name of ["takeOver", "handBack"]) {
@@ -175,7 +175,7 @@ function Spent({ app, thread }) {
   const spends = () => kindOf(thread.root) !== "direct" || agentIn(app, thread.id) !== null;
   const { value } = useWatched(async () => spends() && app.client.call("read_spending", { thread: thread.id }), {
     key: thread.id, after: 300,
-    signs: () => [app.state.arrived.value?.thread_id === thread.id && app.state.arrived.value, ...doings(app, null)],
+    signs: () => [app.state.arrived.value?.thread_id === thread.id && app.state.arrived.value, ...activitySigns(app, null)],
   });
   const { usd = 0, tokens_in: read = 0, tokens_out: written = 0 } = value?.total ?? {};
   if (!(usd || read + written)) return null;

@@ -7,7 +7,7 @@ import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
-import { handBack, release, resume } from "./deeds.js";
+import { handBack, release, resume } from "./actions.js";
 import { Remaining } from "./remaining.js";
 
 const words = later.held;

@@ -2,7 +2,7 @@
 import { repliedSeq } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { html, useState } from "../../core/ui.js";
-import { doings, useWatched } from "../../parts/watched.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
 import { Bars } from "../../parts/bars.js";
 import { Choice } from "../../parts/choice.js";
@@ -16,7 +16,7 @@ export function Spending({ app, agent = null, thread = null }) {
   const about = agent ? { agent } : { thread };
   const { value } = useWatched(() => app.client.call("read_spending", { ...about, days }), {
     key: `${agent} ${thread} ${days}`,
-    signs: () => doings(app, agent && [agent]),
+    signs: () => activitySigns(app, agent && [agent]),
   });
   if (!value) return null;
   const rows = summed(value.rows, agent ? "thread_id" : "agent");

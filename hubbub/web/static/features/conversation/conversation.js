@@ -12,7 +12,7 @@ import { Activity, Presence, presenceOf } from "../../parts/presence.js";
 import { t } from "../../texts.js";
 import { Body } from "./body.js";
 import { Log } from "./log.js";
-import { Nothing } from "./nothing.js";
+import { EmptyThread } from "./empty-thread.js";
 
 export function Conversation({ app, id, at, shown }) {
   const thread = app.state.threads.value.get(id);
@@ -28,7 +28,7 @@ export function Conversation({ app, id, at, shown }) {
   return html`
     <${Header} app=${app} thread=${thread} />
     ${thread.parent && html`<${Parent} app=${app} thread=${thread} />`}
-    ${isEmpty && html`<${Nothing} app=${app} thread=${thread} />`}
+    ${isEmpty && html`<${EmptyThread} app=${app} thread=${thread} />`}
     <${Log} key=${thread} app=${app} thread=${thread} title=${title} at=${at} shown=${shown} />
     <div class="foot">
       ${["notes", "foot"].map((slot) => app.add[slot].items.value.map(

@@ -7,7 +7,7 @@ import { t } from "../../texts.js";
 import {
   defaultRangeExtractor, elementScroll, observeElementOffset, observeElementRect, Virtualizer,
 } from "../../vendor/virtual/index.js";
-import { ghostsOf } from "./ghost.js";
+import { liveDraftsOf } from "./live-draft.js";
 import { introOf, isNamed } from "./grouping.js";
 import { LogState } from "./log-state.js";
 import { Row } from "./row.js";
@@ -24,13 +24,13 @@ export function Log({ app, thread, title, at, shown }) {
   thread.changed.value;
   const head = thread.head.value;
   const pending = thread.pending.value;
-  const ghosts = ghostsOf(app.state, thread.id);
+  const liveDrafts = liveDraftsOf(app.state, thread.id);
   const focus = log.focus.value;
   const me = app.state.me.value;
   const again = app.router.again.value;
   const arrived = useRef(false);
   const virtual = (log.virtual = useVirtual({
-    count: head + pending.length + ghosts.length,
+    count: head + pending.length + liveDrafts.length,
     getScrollElement: () => scroller.current,
     estimateSize: (index) => (thread.at(index + 1)?.amends ? 0 : ESTIMATE_PX),
     overscan: 5,
@@ -81,7 +81,7 @@ export function Log({ app, thread, title, at, shown }) {
           ${items.map((item) => {
             const message = thread.at(item.index + 1);
             const entry = pending[item.index - head] ?? null;
-            const ghost = ghosts[item.index - head - pending.length] ?? null;
+            const ghost = liveDrafts[item.index - head - pending.length] ?? null;
             const before = thread.at(thread.said(item.index, -1));
             return html`<${Row} key=${entry?.cid ?? (message ? item.index : `-${item.index}`)}
               app=${app} thread=${thread} log=${log} item=${item} message=${message} entry=${entry}
@@ -93,7 +93,7 @@ export function Log({ app, thread, title, at, shown }) {
         </div>
       </div>
       <${Below} log=${log} thread=${thread} virtual=${virtual} />
-      <${News} app=${app} thread=${thread} />
+      <${NewMessages} app=${app} thread=${thread} />
     </div>
   `;
 }
@@ -195,7 +195,7 @@ function withFocus(indexes, index, count) {
 // What comes into the shown thread, told to screen readers: the log itself is quiet, since its
 // elements come and go while one scrolls.
 
-function News({ app, thread }) {
+function NewMessages({ app, thread }) {
   const message = app.state.arrived.value;
   const here = message && message.thread_id === thread.id && message.sender_id !== app.state.me.value;
   return html`<div class="hidden-text" role="status">

@@ -9,7 +9,7 @@ import { Marks } from "../../parts/marks.js";
 import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
 import { Actions } from "./actions.js";
-import { Ghost, Working } from "./ghost.js";
+import { LiveDraft, Working } from "./live-draft.js";
 import { isWholly, Message } from "./message.js";
 
 /**
@@ -23,7 +23,7 @@ export function Row(props) {
   const inside = useMemo(() => {
     if (entry) return html`<${Entry} app=${app} entry=${entry} named=${intro.named} />`;
     if (ghost?.text === null) return html`<${Working} app=${app} sender=${ghost.sender} thread=${thread} />`;
-    if (ghost) return html`<${Ghost} app=${app} ghost=${ghost} named=${intro.named} />`;
+    if (ghost) return html`<${LiveDraft} app=${app} ghost=${ghost} named=${intro.named} />`;
     if (message?.amends) return null;
     if (!message) return html`<${Skeleton} n=${item.index} />`;
     const View = message.sender_kind === "system" ? Notice : Message;

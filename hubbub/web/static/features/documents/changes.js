@@ -1,6 +1,6 @@
 // `#/document/d3/changes/2/5`: what is different between two versions.
 import { html } from "../../core/ui.js";
-import { DiffLine } from "../../parts/difference.js";
+import { DiffLine } from "../../parts/diff-view.js";
 import { Loading } from "../../parts/empty.js";
 import { useWatched } from "../../parts/watched.js";
 import { Title } from "./reader.js";

@@ -5,7 +5,7 @@ import { Avatar } from "../../parts/avatar.js";
 import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
 import { useWatched } from "../../parts/watched.js";
-import { useWork } from "../../parts/work.js";
+import { usePending } from "../../parts/pending.js";
 import { words } from "./texts.js";
 
 const said = words.comments;
@@ -15,7 +15,7 @@ const MOST = 200; // the hub lists no more at once
 export function Comments({ app, id, news, text, isLatest }) {
   const [most, setMost] = useState(PAGE);
   const [resolved, setResolved] = useState(false);
-  const { problem, run } = useWork();
+  const { problem, run } = usePending();
   const read = () => app.client.call("read_document_comments", { id, resolved, limit: most });
   const { value, error } = useWatched(read, {
     key: `${id} ${most} ${resolved}`, signs: () => news.signs(id),
@@ -58,7 +58,7 @@ function Comment({ app, comment, text, latest, resolve }) {
 function Add({ app, id }) {
   const kept = app.mine.within("comment");
   const [draft, setDraft] = useState(() => kept.get(id) ?? { line: "", text: "" });
-  const { busy, problem, run } = useWork();
+  const { busy, problem, run } = usePending();
   const change = (changes) => {
     const next = { ...draft, ...changes };
     setDraft(next);

@@ -1,14 +1,14 @@
 // Where one changes what one has said: in the composer's place.
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
-import { useWork } from "../../parts/work.js";
-import { fit, sends } from "../../parts/writing.js";
+import { usePending } from "../../parts/pending.js";
+import { fit, sends } from "../../parts/text-fields.js";
 import { words } from "./texts.js";
 
 export function Form({ app, thread, editing }) {
   const field = useRef(null);
   const [draft, setDraft] = useState(() => editing.read(thread.id));
-  const { busy, problem, run, forget } = useWork();
+  const { busy, problem, run, forget } = usePending();
   const { id, text, before } = draft;
   const change = (event) => {
     const next = { ...draft, text: event.target.value };

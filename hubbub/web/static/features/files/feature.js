@@ -2,7 +2,7 @@
 import { effect, html } from "../../core/ui.js";
 import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
-import { News } from "../../parts/news.js";
+import { ModSignals } from "../../parts/mod-signals.js";
 import { addPage } from "../../parts/pinned.js";
 import { guardPage } from "./guard.js";
 import { Tray } from "./tray.js";
@@ -17,7 +17,7 @@ const FilePanel = lazy(() => import("./panel.js").then((module) => module.FilePa
 const Large = lazy(() => import("./picture.js").then((module) => module.Large), SHEET);
 
 export default function files(app) {
-  const news = new News(app, "mod.files", ({ id }) => id);
+  const news = new ModSignals(app, "mod.files", ({ id }) => id);
   const large = dialogOf(app, Large);
   const show = (file) => (large.value = file);
   app.add.attachments.add({

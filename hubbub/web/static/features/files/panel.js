@@ -22,7 +22,7 @@ export function FilePanel({ app, id, news, show }) {
     <h3 dir="auto">${visible(file.name)}</h3>
     ${file.deleted_by && html`<p class="note warn">${words.gonePanel(file.deleted_by)}</p>`}
     ${!file.deleted_by && isPicture(file.media_type) && html`<${Picture} app=${app} show=${show} ...${file} />`}
-    ${!file.deleted_by && html`<div class="file-deeds">
+    ${!file.deleted_by && html`<div class="file-actions">
       <${Download} app=${app} id=${id} name=${file.name} told />
       ${isMine && app.client.may("delete_file") && html`<button type="button" onClick=${() => setRemoving(true)}>
         <${Icon} name="remove" size=${16} />${words.remove}</button>`}

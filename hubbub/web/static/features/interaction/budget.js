@@ -1,6 +1,6 @@
 // What an interaction may cost, and what it has cost: bars above its diagram.
 import { html } from "../../core/ui.js";
-import { doings, useWatched } from "../../parts/watched.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
 import { Bars } from "../../parts/bars.js";
 
@@ -10,7 +10,7 @@ const ORDER = ["wakes", "agents", "wall_clock", "tokens", "usd", "hops", "fan_ou
 export function Budget({ app, id }) {
   const { value } = useWatched(() => app.client.call("read_budget", { interaction: id }), {
     key: id,
-    signs: () => [app.state.arrived.value?.interaction_id === id && app.state.arrived.value, ...doings(app, null)],
+    signs: () => [app.state.arrived.value?.interaction_id === id && app.state.arrived.value, ...activitySigns(app, null)],
     goesOn: (found) => found?.active ?? false,
   });
   if (!value) return null; // those who take no part in it are not told

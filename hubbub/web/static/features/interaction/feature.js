@@ -5,7 +5,7 @@ import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
 const Interaction = lazy(() => import("./views.js").then((module) => module.Interaction), "interaction.css");
-const Took = lazy(() => import("./took.js").then((module) => module.Took));
+const CostLine = lazy(() => import("./cost-line.js").then((module) => module.CostLine));
 const ThreadSequence = lazy(() => import("./views.js").then((module) => module.ThreadSequence), "interaction.css");
 
 export default function interaction(app) {
@@ -20,7 +20,7 @@ export default function interaction(app) {
   app.add.messageMenu.add({ ...open, order: 45, keys: "W" });
   app.add.marks.add({
     slot: "below", order: 90,
-    view: ({ message, thread }) => isLastAnswer(thread, message) && html`<${Took} app=${app} message=${message} />`,
+    view: ({ message, thread }) => isLastAnswer(thread, message) && html`<${CostLine} app=${app} message=${message} />`,
   });
   app.add.commands.add({
     id: "sequence.open", title: t.interaction.threadAsDiagram, icon: "sequence",

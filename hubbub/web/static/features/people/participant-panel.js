@@ -4,7 +4,7 @@ import { channelThread } from "../../core/ids.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
 import { Activity, activityOf, Presence } from "../../parts/presence.js";
-import { mention } from "../../parts/writing.js";
+import { mention } from "../../parts/text-fields.js";
 import { t } from "../../texts.js";
 
 export function ParticipantPanel({ app, id }) {

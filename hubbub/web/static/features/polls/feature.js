@@ -2,7 +2,7 @@
 import { html } from "../../core/ui.js";
 import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
-import { News } from "../../parts/news.js";
+import { ModSignals } from "../../parts/mod-signals.js";
 import { addPage } from "../../parts/pinned.js";
 import { t } from "../../texts.js";
 import { words } from "./texts.js";
@@ -13,7 +13,7 @@ const Polls = lazy(() => import("./polls.js").then((module) => module.Polls), SH
 const Create = lazy(() => import("./create.js").then((module) => module.Create), SHEET);
 
 export default function polls(app) {
-  const news = new News(app, "mod.polls", ({ poll }) => poll);
+  const news = new ModSignals(app, "mod.polls", ({ poll }) => poll);
   const creating = dialogOf(app, Create);
   const create = ({ thread }, question = "") => (creating.value = { thread, question });
   app.add.bodies.add({

@@ -6,12 +6,12 @@ import { Loading } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { useWatched } from "../../parts/watched.js";
-import { useWork } from "../../parts/work.js";
+import { usePending } from "../../parts/pending.js";
 import { words } from "./texts.js";
 
 export function Poll({ app, id, news }) {
   const [given, setGiven] = useState(null); // what a vote of one's own has made of it, until it is read anew
-  const { busy, problem, run } = useWork();
+  const { busy, problem, run } = usePending();
   const { value: read, error } = useWatched(() => app.client.call("read_poll", { poll: id }), {
     key: id, signs: () => news.signs(id),
   });

@@ -6,7 +6,7 @@ import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
 const MessagePanel = lazy(() => import("./message-panel.js").then((module) => module.MessagePanel));
-const Unasked = lazy(() => import("./unasked.js").then((module) => module.Unasked));
+const Suggestions = lazy(() => import("./suggestions.js").then((module) => module.Suggestions));
 
 const ASK_AFTER_MS = 400;
 
@@ -16,7 +16,7 @@ export default function receipts(app) {
   app.add.panels.add({ kind: "message", order: 10, view: MessagePanel });
   app.add.marks.add({
     slot: "below", order: 20,
-    view: ({ message, thread }) => isLastOfMine(app, thread, message) && html`<${Unasked} app=${app} message=${message} />`,
+    view: ({ message, thread }) => isLastOfMine(app, thread, message) && html`<${Suggestions} app=${app} message=${message} />`,
   });
   askForTheLast(app);
 }

@@ -8,8 +8,8 @@ import { AsJson } from "../../parts/as-json.js";
 import { Avatar } from "../../parts/avatar.js";
 import { MessageLink, useMessage } from "../../parts/message-link.js";
 import { TurnLink } from "../../parts/turn-link.js";
-import { doings, useWatched } from "../../parts/watched.js";
-import { mention } from "../../parts/writing.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
+import { mention } from "../../parts/text-fields.js";
 import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 
@@ -56,7 +56,7 @@ function Cause({ app, message, cause }) {
 function Receipts({ app, message }) {
   const { value, error } = useWatched(() => read(app, message), {
     key: message.id,
-    signs: () => [app.state.delivered.value, ...doings(app, null)],
+    signs: () => [app.state.delivered.value, ...activitySigns(app, null)],
     goesOn: (found) => found?.receipts.some(({ read: seen, woken, state }) => !seen || (woken && state !== "ended")) ?? false,
   });
   if (error) return html`<p class="quiet">${error.message}</p>`;

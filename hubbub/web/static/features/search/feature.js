@@ -2,7 +2,7 @@
 import { lazy } from "../../parts/lazy.js";
 import { toView } from "../../parts/pinned.js";
 import { t } from "../../texts.js";
-import { argsOf } from "./asked.js";
+import { argsOf } from "./query.js";
 import { words } from "./texts.js";
 
 const Search = lazy(() => import("./search.js").then((module) => module.Search), "search.css");

@@ -5,13 +5,13 @@ import { Empty } from "../../parts/empty.js";
 import { Icon } from "../../parts/icon.js";
 import { Moment } from "../../parts/moment.js";
 import { threadsOf } from "../../parts/thread-choice.js";
-import { argsOf, askedOf, callOf, marked } from "./asked.js";
+import { argsOf, queryOf, callOf, marked } from "./query.js";
 import { words } from "./texts.js";
 
 const NOTHING = { key: null, hits: [], cursor: "", problem: null, answer: null };
 
 export function Search({ app, args }) {
-  const asked = askedOf(args);
+  const asked = queryOf(args);
   const found = useFound(app, asked);
   const look = (changes, how) => app.router.go("search", argsOf({ ...asked, ...changes }), how);
   return html`

@@ -6,9 +6,9 @@ import { FormDialog } from "../../parts/form-dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { useWatched } from "../../parts/watched.js";
 import { Card, DRAGGED } from "./card.js";
-import { begin } from "./deeds.js";
+import { begin } from "./actions.js";
 import { TaskForm } from "./form.js";
-import { deedTo } from "./rules.js";
+import { actionTo } from "./rules.js";
 import { words } from "./texts.js";
 
 const STATES = ["open", "blocked", "claimed", "done", "cancelled"];
@@ -67,9 +67,9 @@ function Columns({ app, columns, more, isAll, names }) {
     const task = columns.flatMap(({ tasks }) => tasks).find((each) => each.id === id);
     if (!task || task.state === state) return;
     event.preventDefault();
-    const deed = deedTo(task, state, app.state.me.peek(), app.state.owner.peek());
-    if (!deed) app.say(words.cannot(visible(task.title), words.states[state]));
-    else begin(app, task, deed).catch((error) => app.say(error.message));
+    const action = actionTo(task, state, app.state.me.peek(), app.state.owner.peek());
+    if (!action) app.say(words.cannot(visible(task.title), words.states[state]));
+    else begin(app, task, action).catch((error) => app.say(error.message));
   };
   return html`<div class="columns" onKeyDown=${moved}>
     ${shown.map(({ state, tasks, more: hasMore }) => html`<section key=${state} class="column" data-state=${state}

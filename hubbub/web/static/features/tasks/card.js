@@ -4,7 +4,7 @@ import { fullTime } from "../../core/time.js";
 import { html } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";
-import { Deeds } from "./deeds.js";
+import { Actions } from "./actions.js";
 import { words } from "./texts.js";
 
 /** The type of what is dragged from a board: a task's id. */
@@ -39,7 +39,7 @@ export function Card({ app, task, where = false, board = "", draggable = false }
     <div class="task-foot">
       ${owner && html`<span class="task-owner" title=${words.owner(owner)}>
         <${Avatar} app=${app} id=${owner} size=${1.25} />${owner}</span>`}
-      <${Deeds} app=${app} task=${task} />
+      <${Actions} app=${app} task=${task} />
     </div>
   </article>`;
 }

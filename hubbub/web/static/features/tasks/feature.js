@@ -1,18 +1,18 @@
 // Task boards of the mod `tasks`: columns by state, and a task on the right.
 import { html } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
-import { News } from "../../parts/news.js";
+import { ModSignals } from "../../parts/mod-signals.js";
 import { addPage } from "../../parts/pinned.js";
 import { words } from "./texts.js";
 
 const SHEET = "tasks.css";
 const Boards = lazy(() => import("./boards.js").then((module) => module.Boards), SHEET);
 const Board = lazy(() => import("./board.js").then((module) => module.Board), SHEET);
-const Asked = lazy(() => import("./deeds.js").then((module) => module.Asked), SHEET);
+const Asked = lazy(() => import("./actions.js").then((module) => module.Asked), SHEET);
 const TaskPanel = lazy(() => import("./panel.js").then((module) => module.TaskPanel), SHEET);
 
 export default function tasks(app) {
-  const news = new News(app, "mod.tasks", ({ task, board }) => task ?? board);
+  const news = new ModSignals(app, "mod.tasks", ({ task, board }) => task ?? board);
   addPage(app, {
     name: "tasks", title: words.title, icon: "board", keys: "g b", order: 9,
     ofThread: { title: words.ofThread, order: 30 },

@@ -2,7 +2,7 @@
 import { readersOf } from "../../core/delivery.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";
-import { useWork } from "../../parts/work.js";
+import { usePending } from "../../parts/pending.js";
 import { t } from "../../texts.js";
 import { words } from "./texts.js";
 
@@ -12,7 +12,7 @@ const NEW = { title: "", description: "", owner: "", due: "", priority: "normal"
 /** @param about  {thread} or {board}, of a new task; `task`: the one that is changed. */
 export function TaskForm({ app, thread, about = null, task = null, close }) {
   const [draft, setDraft] = useState(task ? null : NEW);
-  const { problem, run } = useWork();
+  const { problem, run } = usePending();
   useEffect(() => {
     if (task) run(async () => setDraft(draftOf(await app.client.call("read_task", { task: task.id, limit: 1 }))));
   }, [task?.id]);

@@ -6,7 +6,7 @@ import { Moment } from "../../parts/moment.js";
 import { Prose } from "../../parts/prose.js";
 import { useWatched } from "../../parts/watched.js";
 import { Marks } from "./card.js";
-import { Deeds } from "./deeds.js";
+import { Actions } from "./actions.js";
 import { words } from "./texts.js";
 
 const PAGE = 20;
@@ -24,7 +24,7 @@ export function TaskPanel({ app, id, news }) {
     <h3 dir="auto">${visible(task.title)}</h3>
     <div class="task-facts"><${Marks} task=${task} />
       ${task.labels.map((label) => html`<span key=${label} class="chip">${visible(label)}</span>`)}</div>
-    <div class="task-foot"><${Deeds} app=${app} task=${task} /></div>
+    <div class="task-foot"><${Actions} app=${app} task=${task} /></div>
     <${Facts} app=${app} task=${task} />
     ${description && html`<div class="section"><h3>${words.description}</h3></div>
       <${Prose} app=${app} text=${description} />`}

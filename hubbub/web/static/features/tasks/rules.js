@@ -5,7 +5,7 @@ export const OPERATIONS = {
 };
 
 /** What may be done, the likeliest first: the rules of hubbub/mods/tasks/schemas.py. */
-export function deedsOf({ state, owner, created_by: author, request }, me, isOwner) {
+export function actionsOf({ state, owner, created_by: author, request }, me, isOwner) {
   if (request) return [];
   if (state === "done" || state === "cancelled") return ["reopen"];
   const mayHold = !owner || owner === me || author === me || isOwner;
@@ -21,7 +21,7 @@ export function deedsOf({ state, owner, created_by: author, request }, me, isOwn
 
 const LEADS = { claim: "claimed", finish: "done", release: "open", reopen: "open", cancel: "cancelled" };
 
-/** The deed that brings a task into a column, or null if nothing does. */
-export function deedTo(task, state, me, isOwner) {
-  return deedsOf(task, me, isOwner).find((deed) => LEADS[deed] === state && task.state !== state) ?? null;
+/** The action that brings a task into a column, or null if nothing does. */
+export function actionTo(task, state, me, isOwner) {
+  return actionsOf(task, me, isOwner).find((action) => LEADS[action] === state && task.state !== state) ?? null;
 }

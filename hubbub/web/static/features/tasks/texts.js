@@ -49,7 +49,7 @@ export const words = {
     created: "created", updated: "changed", claimed: "claimed", assigned: "assigned to", released: "given back",
     finished: "finished", cancelled: "cancelled", reopened: "opened again",
   },
-  deeds: {
+  actions: {
     claim: "I'll do it", finish: "Done…", release: "Give back…", assign: "Assign…", cancel: "Cancel…",
     reopen: "Open again…", edit: "Change…",
   },

@@ -2,7 +2,7 @@
 // model of its agent, apart from the network itself; what came of it stands beside what came then.
 import { html, useState } from "../../core/ui.js";
 import { wokenBy } from "../../core/messages.js";
-import { useWork } from "../../parts/work.js";
+import { usePending } from "../../parts/pending.js";
 import { ModelChoice } from "./trial.js";
 import { words } from "./texts.js";
 
@@ -11,7 +11,7 @@ export function Branch({ app, turn }) {
   const [model, setModel] = useState("");
   const [results, setResults] = useState({});
   const [branched, setBranched] = useState(null);
-  const { busy, problem, run } = useWork();
+  const { busy, problem, run } = usePending();
   const { agent } = turn;
   const submit = (event) => {
     event.preventDefault();

@@ -2,11 +2,11 @@
 import { html } from "../../core/ui.js";
 import { visible } from "../../core/markdown.js";
 import { Outcome } from "../../parts/outcome.js";
-import { Difference } from "../../parts/difference.js";
+import { DiffView } from "../../parts/diff-view.js";
 import { factsOf } from "./facts.js";
 import { stepNames } from "./record.js";
 import { Step } from "./steps.js";
-import { Problem, useTurn } from "./watching.js";
+import { Problem, useTurn } from "./use-turn.js";
 import { words } from "./texts.js";
 
 export function Comparison({ app, ids: [left, right] }) {
@@ -24,8 +24,8 @@ export function Comparison({ app, ids: [left, right] }) {
 function Both({ app, a, b }) {
   return html`
     <${Facts} app=${app} a=${a} b=${b} />
-    <${Difference} title=${words.prompt} a=${a.prompt ?? ""} b=${b.prompt ?? ""} />
-    <${Difference} title=${words.systemPrompt}
+    <${DiffView} title=${words.prompt} a=${a.prompt ?? ""} b=${b.prompt ?? ""} />
+    <${DiffView} title=${words.systemPrompt}
       a=${a.system_prompt ?? ""} b=${b.system_prompt ?? ""} />
     <h2>${words.steps}</h2>
     <${Steps} app=${app} a=${a} b=${b} />

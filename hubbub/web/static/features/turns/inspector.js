@@ -12,8 +12,8 @@ import { factsOf } from "./facts.js";
 import { stepNames, timeline } from "./record.js";
 import { Notes, Step } from "./steps.js";
 import { words } from "./texts.js";
-import { change, trialOf } from "./trying.js";
-import { Problem, useTurn, useTurns } from "./watching.js";
+import { change, trialOf } from "./trials.js";
+import { Problem, useTurn, useTurns } from "./use-turn.js";
 
 /** On the right. */
 export function TurnPanel({ app, id }) {

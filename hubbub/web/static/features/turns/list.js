@@ -7,7 +7,7 @@ import { AgentViews } from "../../parts/agent-views.js";
 import { Moment } from "../../parts/moment.js";
 import { Outcome } from "../../parts/outcome.js";
 import { t } from "../../texts.js";
-import { useTurns } from "./watching.js";
+import { useTurns } from "./use-turn.js";
 import { words } from "./texts.js";
 
 const PAGE = 50;

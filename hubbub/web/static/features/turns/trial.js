@@ -1,10 +1,10 @@
 // "Try it again…": a recorded turn's question put to a model once more, with another system prompt
 // or to another model, and both answers side by side. Nothing of it is sent, run or kept.
 import { html } from "../../core/ui.js";
-import { Difference } from "../../parts/difference.js";
+import { DiffView } from "../../parts/diff-view.js";
 import { useWatched } from "../../parts/watched.js";
 import { Step } from "./steps.js";
-import { change, trialOf, tryAgain } from "./trying.js";
+import { change, trialOf, tryAgain } from "./trials.js";
 import { words } from "./texts.js";
 
 export function Trial({ app, turn }) {
@@ -67,6 +67,6 @@ function Both({ app, turn, tried, system }) {
       )}
     </div>
     ${system !== undefined &&
-    html`<${Difference} title=${words.systemPrompt} a=${turn.system_prompt ?? ""} b=${system} />`}
+    html`<${DiffView} title=${words.systemPrompt} a=${turn.system_prompt ?? ""} b=${system} />`}
   `;
 }

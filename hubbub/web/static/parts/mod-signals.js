@@ -2,7 +2,7 @@
 import { batch, signal } from "../core/ui.js";
 
 /** The latest that was told, of anything and of each thing by its key. All of it are signals. */
-export class News {
+export class ModSignals {
   /** @param keyOf  (data, frame) => what the news is about. */
   constructor(app, type, keyOf) {
     this.app = app;

@@ -7,7 +7,7 @@ import { linkReferences } from "./references.js";
 const MOST = 400; // texts
 const MOST_CHARACTERS = 1_000_000; // of all texts
 
-export class Proses {
+export class ProseCache {
   /** @param names  What texts can refer to; see references.js. */
   constructor(names) {
     this.names = names;
@@ -60,10 +60,10 @@ function panelOf(app, id) {
   return kind && app.client.may(operation) ? kind : null;
 }
 
-const ofApps = new WeakMap(); // App -> {me, proses}
+const ofApps = new WeakMap(); // App -> {me, cache}
 
 /** Those of the page, as whoever reads it now sees them. */
-export function prosesOf(app) {
+export function proseCacheOf(app) {
   const me = app.state.me.peek();
   let found = ofApps.get(app);
   if (found?.me !== me) {
@@ -73,8 +73,8 @@ export function prosesOf(app) {
       isChannel: (name) => app.state.channels.peek().has(name),
       panelOf: (id) => panelOf(app, id),
     };
-    found = { me, proses: new Proses(names) };
+    found = { me, cache: new ProseCache(names) };
     ofApps.set(app, found);
   }
-  return found.proses;
+  return found.cache;
 }

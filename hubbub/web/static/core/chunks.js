@@ -16,7 +16,7 @@ const ITEM = /^(?:[-*+]|\d{1,9}[.)]|#{1,6}) /;
  * A text in pieces at empty lines outside of code, or between items of a list, none much over 6,000
  * characters where that can be.
  */
-export function pieces(text) {
+export function chunks(text) {
   const found = [];
   let piece = "";
   let inCode = null;

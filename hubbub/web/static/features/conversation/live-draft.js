@@ -11,7 +11,7 @@ import { t } from "../../texts.js";
  * What is being written in a thread, [{turn, sender, step, text, at}], the first begun first; then those
  * who work there and write nothing yet, without a text.
  */
-export function ghostsOf(state, thread) {
+export function liveDraftsOf(state, thread) {
   const written = [...state.partials.value.values()].filter((each) => each.thread === thread);
   const writers = new Set(written.map(({ sender }) => sender));
   const working = state.control.workIn(thread).filter(([sender]) => !writers.has(sender));
@@ -32,7 +32,7 @@ export function Working({ app, sender, thread }) {
 }
 
 /** As it was written: half a text is not yet the Markdown that it will be. */
-export function Ghost({ app, ghost: { sender, text }, named }) {
+export function LiveDraft({ app, ghost: { sender, text }, named }) {
   return html`
     <article class=${named ? "message named ghost" : "message ghost"} aria-busy="true"
       aria-label=${t.conversation.writes(app.state.nameOf(sender))}>

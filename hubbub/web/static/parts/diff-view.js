@@ -8,7 +8,7 @@ const PAGE = 500; // lines that are drawn at once
 const LONGEST = 1_000_000; // characters of both texts that are compared line by line
 
 /** Two texts line by line, under a title; nothing if there is neither. */
-export function Difference({ title, a, b }) {
+export function DiffView({ title, a, b }) {
   if (!a && !b) return null;
   return html`
     <h2>${title}</h2>

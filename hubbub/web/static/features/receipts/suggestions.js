@@ -1,15 +1,15 @@
 // Under one's own message that woke no agent: who could be asked, each with one click.
 import { html } from "../../core/ui.js";
 import { ask } from "../../parts/ask.js";
-import { doings, useWatched } from "../../parts/watched.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 
 const AFTER_MS = 600;
 const MOST = 4; // agents that are offered
 
-export function Unasked({ app, message }) {
+export function Suggestions({ app, message }) {
   const { value } = useWatched(() => app.client.call("read_receipts", { id: message.id }), {
-    key: message.id, after: AFTER_MS, signs: () => doings(app, null),
+    key: message.id, after: AFTER_MS, signs: () => activitySigns(app, null),
   });
   const agents = value?.receipts.filter(({ kind }) => kind === "agent") ?? [];
   if (!agents.length || agents.some(({ woken }) => woken)) return null;

@@ -5,7 +5,7 @@ import { count, dollars } from "../../core/numbers.js";
 import { duration } from "../../core/time.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
-import { doings, useWatched } from "../../parts/watched.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 import { readInteraction, totalsOf } from "./reading.js";
 
@@ -13,13 +13,13 @@ const AFTER_MS = 200; // who scrolls by asks for nothing
 const MOST = 100;
 const over = new Map(); // "who log interaction" -> what it took, once nothing of it goes on
 
-export function Took({ app, message }) {
+export function CostLine({ app, message }) {
   const id = message.interaction_id;
   const key = `${app.state.me.value} ${app.state.epoch.value} ${id}`;
   const known = over.get(key);
   const { value } = useWatched(async () => over.get(key) ?? look(app, id, key), {
     key, after: known ? 0 : AFTER_MS,
-    signs: () => [app.state.arrived.value?.interaction_id === id && app.state.arrived.value, ...doings(app, null)],
+    signs: () => [app.state.arrived.value?.interaction_id === id && app.state.arrived.value, ...activitySigns(app, null)],
     goesOn: (found) => found !== null && !over.has(key),
   });
   const found = known ?? value;

@@ -2,7 +2,7 @@
 // so that a reload in the middle loses nothing.
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
-import { useWork } from "../../parts/work.js";
+import { usePending } from "../../parts/pending.js";
 import { later } from "../../texts-later.js";
 import { ArgumentForm } from "./argument-form.js";
 import { Arguments, changedNames, Changes, isRounded, seen } from "./arguments.js";
@@ -10,10 +10,10 @@ import { Arguments, changedNames, Changes, isRounded, seen } from "./arguments.j
 const words = later.approvals;
 const MOST_ROWS = 18;
 
-export function Deciding({ app, approval }) {
+export function DecisionForm({ app, approval }) {
   const drafts = app.mine.within("approval");
   const [draft, setDraft] = useState(() => drafts.get(approval.id, { way: null, text: "" }));
-  const { busy, problem, run, forget } = useWork();
+  const { busy, problem, run, forget } = usePending();
   const change = (next) => {
     setDraft(next);
     forget();

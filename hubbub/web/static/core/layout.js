@@ -7,7 +7,7 @@ import { Icon } from "../parts/icon.js";
 import { t } from "../texts.js";
 
 /** The whole page, once somebody has joined. */
-export function Desk({ app }) {
+export function Layout({ app }) {
   const { view, args, open } = app.route.value;
   const found = app.add.views.find((each) => each.name === view);
   const narrow = view ? "middle" : "left";

@@ -3,7 +3,7 @@
 const FILTERS = ["kind", "by", "thread", "after", "before"];
 
 /** {query, kind, by, thread, after, before}, all texts; empty: no such filter. */
-export function askedOf([query = "", filters = ""]) {
+export function queryOf([query = "", filters = ""]) {
   const given = new URLSearchParams(filters);
   return { query, ...Object.fromEntries(FILTERS.map((name) => [name, given.get(name) ?? ""])) };
 }

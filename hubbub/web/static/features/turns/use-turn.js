@@ -2,14 +2,14 @@
 import { agentOf } from "../../core/messages.js";
 import { listed } from "../../core/pages.js";
 import { html, useRef } from "../../core/ui.js";
-import { doings, useWatched } from "../../parts/watched.js";
+import { activitySigns, useWatched } from "../../parts/watched.js";
 import { words } from "./texts.js";
 
 /** A turn's record; kept up to date while it runs. */
 export function useTurn(app, id) {
   return useWatched(() => app.client.call("read_turn", { id }), {
     key: id,
-    signs: () => doings(app, [agentOf(id)]),
+    signs: () => activitySigns(app, [agentOf(id)]),
     // An owner who is told that there is no such turn may be early: it is still to begin.
     goesOn: (turn, error) => (turn ? !turn.end : error.code === "unknown_turn" && app.state.owner.peek()),
   });
@@ -20,7 +20,7 @@ export function useTurns(app, agent, most) {
   const kept = useRef({});
   const { value, error } = useWatched(() => listed(app.client, "list_turns", { name: "turns", most, ...(agent && { agent }) }), {
     key: `${agent ?? ""}:${most}`,
-    signs: () => doings(app, agent && [agent]),
+    signs: () => activitySigns(app, agent && [agent]),
     goesOn: (found) => found?.turns.some((turn) => !turn.outcome) ?? false,
   });
   if (value) kept.current = { agent, value };

@@ -4,13 +4,13 @@ import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
 import { Empty } from "../../parts/empty.js";
 import { iconOfThread } from "../../parts/icon.js";
-import { mention } from "../../parts/writing.js";
+import { mention } from "../../parts/text-fields.js";
 import { t } from "../../texts.js";
 
 const MOST = 4;
 const words = t.conversation.nothing;
 
-export function Nothing({ app, thread }) {
+export function EmptyThread({ app, thread }) {
   const kind = thread.parent ? "reply" : kindOf(thread.id);
   const title = app.state.titleOf(thread.id);
   const { members = membersOf(thread.id) } = app.state.channels.value.get(thread.root.replace("channel.", "")) ?? {};

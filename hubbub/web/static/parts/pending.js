@@ -4,7 +4,7 @@ import { useState } from "../core/ui.js";
 const IDLE = { busy: false, problem: null };
 
 /** {busy, problem, run, forget}: `run(work)` resolves to whether it was done; `forget` the problem. */
-export function useWork() {
+export function usePending() {
   const [state, setState] = useState(IDLE);
   const run = async (work) => {
     setState({ busy: true, problem: null });
