@@ -19,7 +19,7 @@ for name; do
     page) markers=browser what="the page in Chromium" time="3 to 5 minutes" workers=$jobs \
         prepare=tests.browser.support.chromium ;;
     npm) markers=npm what="coding agents and MCP hosts from npm" time="2 minutes" workers=$jobs \
-        prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients tests.e2e.support.node" ;;
+        prepare="tests.e2e.support.opencode tests.e2e.support.conformance tests.e2e.support.openai_clients tests.e2e.support.node tests.browser.support.chromium" ;;
     bridges) markers=bridges what="IRC and Matrix, with real servers" time="2 minutes" workers=$jobs \
         prepare="tests.bridges.servers tests.bridges.homeserver" ;;
     postgres) markers=postgres what="the store on a real Postgres" time="10 minutes" workers=1 \

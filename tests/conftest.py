@@ -8,7 +8,6 @@ import re
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
-from importlib.util import find_spec
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -21,10 +20,8 @@ from tests.examples import FULL
 from tests.interaction.peers import GATEWAY, Network, Networks
 from tests.interaction.stores import MoodyStore
 
-# An environment that was made before psycopg belonged to it runs all other tests.
-collect_ignore_glob = [] if find_spec("psycopg") else ["*test_postgres.py", "*store_postgres.py"]
-
 BROWSER = Path(__file__).parent / "browser"
+FRAMEWORKS = Path(__file__).parent / "frameworks"
 WHOLLY = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
 """The first mark that all tests of a module have."""
 APART = {"slow", "bridges", "frameworks", "postgres"}
@@ -58,6 +55,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     chosen: str = config.option.markexpr
     if collection_path == BROWSER:
         return True if chosen in ("not slow", "npm") or "not browser" in chosen else None
+    if collection_path == FRAMEWORKS:
+        return True if chosen in ("npm", "bridges", "postgres", "cluster", "browser") else None
     if collection_path.suffix == ".py" and chosen.startswith("not slow"):
         return True if APART.intersection(WHOLLY.findall(collection_path.read_text())) else None
     if collection_path.suffix == ".py" and chosen.startswith("(slow or hypothesis)"):

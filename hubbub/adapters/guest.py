@@ -103,9 +103,12 @@ class WorkerThreads:
         """What this returns in the turn's loop. Called in a thread, which `SystemExit` ends: that
         passes by those who catch each `Exception`.
         """
+        if self._over:  # its loop may be closed
+            telling.close()
+            raise SystemExit
         future = asyncio.run_coroutine_threadsafe(telling, self._loop)
         self._waits.add(future)
-        if self._over:
+        if self._over:  # since then
             future.cancel()
         try:
             return future.result()

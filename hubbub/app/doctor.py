@@ -13,7 +13,7 @@ from typing import Literal
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.models.base import ChatModel, Completion, ToolSpec
 from hubbub.agents.prompt_client import DIALECTS
-from hubbub.app.preflight import check_port, lacks_key, load_valid, programs_of
+from hubbub.app.preflight import check_port, load_valid, programs_of
 from hubbub.app.providers import ModelProposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
 from hubbub.config.agents import A2aPeerConfig, AcpConfig, AgentConfig, DialectName
@@ -220,7 +220,7 @@ async def _tokens(config: LoadedConfig) -> Symptom:
 
 async def _model(name: str, model: ModelConfig) -> Symptom:
     what = f"model {name}"
-    if lacks_key(model):
+    if model.lacks_key:
         text = f"models.{name}.api_key is empty: set OPENAI_API_KEY, or base_url to another server"
         return Symptom(what, "problem", text)
     try:

@@ -15,7 +15,7 @@ from hubbub.app.import_trial import ImportTrial, MadeTool
 from hubbub.config.agents import AcpConfig
 from hubbub.config.explain import dotted, explain
 from hubbub.config.loader import LoadedConfig, load
-from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.config.models import AgentConfig
 from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Loc
 from hubbub.config.units import ListenAddress
@@ -25,19 +25,15 @@ from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.loader import check_company, find_mod, known_mods
 
 __all__ = [
-    "OPENAI",
     "check_models",
     "check_mods",
     "check_port",
     "check_programs",
-    "lacks_key",
     "load_checked",
     "load_valid",
     "programs_of",
     "without_key",
 ]
-
-OPENAI = "https://api.openai.com/v1"
 
 
 def load_valid(
@@ -152,7 +148,7 @@ def _check_mcp(config: LoadedConfig) -> Iterator[ConfigError]:
 def check_models(config: LoadedConfig) -> None:
     """No agent needs a key that is not there. Raises UserError with one sentence."""
     used = {model for agent in config.file.agents.values() for model in agent.used_models}
-    without = sorted(name for name in used if lacks_key(config.file.models[name]))
+    without = sorted(name for name in used if config.file.models[name].lacks_key)
     if not without:
         return
     place = shown_path(config.path)
@@ -211,11 +207,6 @@ def check_programs(config: LoadedConfig) -> None:
         problems.append(config.problem(loc, f"{text}{where}: install it"))
     if problems:
         raise ConfigProblems(problems)
-
-
-def lacks_key(model: ModelConfig) -> bool:
-    """Whether the endpoint is OpenAI's own, which answers nothing without a key."""
-    return not model.api_key and model.base_url.rstrip("/") == OPENAI
 
 
 def without_key(model: str) -> str:

@@ -37,6 +37,8 @@ __all__ = [
     "RolesConfig",
 ]
 
+_OPENAI = "https://api.openai.com/v1"
+
 
 CompressionName = Literal["importance", "window", "summary"]
 ProtectedName = Literal["requirements", "results", "errors", "last_steps"]
@@ -224,7 +226,7 @@ class ModelConfig(ModelSettings):
 
     model: str
     """The model's name at its endpoint."""
-    base_url: str = "https://api.openai.com/v1"
+    base_url: str = _OPENAI
     """The endpoint."""
     api: Literal["chat", "responses"] = "chat"
     """How it is asked: Chat Completions, or OpenAI's Responses."""
@@ -260,6 +262,11 @@ class ModelConfig(ModelSettings):
     def is_openai(self) -> bool:
         """Whether the endpoint is OpenAI's own."""
         return "api.openai.com" in self.base_url
+
+    @property
+    def lacks_key(self) -> bool:
+        """Whether the endpoint is OpenAI's own, which answers nothing without a key."""
+        return not self.api_key and self.base_url.rstrip("/") == _OPENAI
 
     def with_settings(self, settings: ModelSettings) -> ModelConfig:
         """The same, asked with these settings; extra keys and headers are added to its own."""

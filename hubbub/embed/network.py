@@ -83,8 +83,8 @@ class Network:
     may run (or an `Approved` with other arguments, or `Denied` with a reason); it may be `async`.
     Without it people are asked through the hub, and the question waits for them.
 
-    Raises `ConfigError` for what cannot be; entering raises `UserError` for mods and stores, and
-    leaving the block whatever an agent could not begin with.
+    Raises `ConfigError` for what cannot be; entering raises `UserError` for mods, stores and
+    missing keys, and leaving the block whatever an agent could not begin with.
     """
 
     def __init__(
@@ -159,6 +159,7 @@ class Network:
         self._entered = False
 
     async def __aenter__(self) -> Self:
+        _check_keys(self.file)
         mods = [
             mod if isinstance(mod, Mod) else load_mods([mod], self.file.network.allow_mods)[0]
             for mod in self._own_mods
@@ -384,6 +385,17 @@ def _check(file: NetworkFile, folder: Path) -> None:
     cross_check(document, None)
     if document.problems:
         raise ConfigProblems(document.problems)
+
+
+def _check_keys(file: NetworkFile) -> None:
+    """No agent needs a key that is not there. Raises `UserError`."""
+    for name, agent in file.agents.items():
+        for model in map(file.models.__getitem__, sorted(agent.used_models)):
+            if model.lacks_key:
+                raise UserError(
+                    f"the model of {name}, {model.model}, has no key: set OPENAI_API_KEY, or "
+                    "OPENAI_BASE_URL to a server of your own (Ollama, vLLM, llama.cpp)"
+                )
 
 
 @dataclass(frozen=True, slots=True)

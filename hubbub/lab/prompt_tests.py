@@ -22,7 +22,7 @@ from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.expectations import CaseRun, ConfidenceInterval, failures, wilson
 from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
-from hubbub.app.preflight import lacks_key, without_key
+from hubbub.app.preflight import without_key
 from hubbub.app.prompts import AgentPrompt, libraries, library_with
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import AgentConfig, PromptConfig
@@ -446,5 +446,5 @@ def _user(loaded: LoadedConfig, prompt: str) -> str | None:
 
 
 def _check_key(loaded: LoadedConfig, model: str) -> None:
-    if model in loaded.file.models and lacks_key(loaded.file.models[model]):
+    if model in loaded.file.models and loaded.file.models[model].lacks_key:
         raise UserError(without_key(model))

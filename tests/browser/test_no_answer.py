@@ -15,6 +15,19 @@ from tests.browser.support.room import Room
 SCRIPT = Script.model_validate(
     {
         "rules": [
+            {"when": {"sender": "editor"}, "answer": {"status": 401, "message": "who are you"}},
+            {
+                "when": {"incoming": "pass it on", "step": 1},
+                "answer": {
+                    "calls": [
+                        {
+                            "tool": "send_text_message",
+                            "arguments": {"to": "researcher", "text": "What do you know?"},
+                        },
+                        {"tool": "finish", "arguments": {"reason": "passed on"}},
+                    ]
+                },
+            },
             {"when": {"incoming": "the key"}, "answer": {"status": 401, "message": "who are you"}},
             {
                 "when": {"incoming": "not for you"},
@@ -51,6 +64,30 @@ async def test_where_no_answer_came_the_page_says_why_and_asks_once_more_by_one_
         quiet = await desk.sees("editor read this and decided not to answer")
         await expect(quiet).to_contain_text("Not my beat.")
         await _is_asked_by_name(desk)
+        await desks.leave()
+
+
+@pytest.mark.behaviour("U-11", "U-12")
+async def test_where_what_was_passed_on_failed_the_page_says_why_and_asks_who_is_in_the_thread(
+    desks: Desks,
+) -> None:
+    async with (
+        ModelServer(SCRIPT) as model,
+        Room.open(plan=NEWSROOM, model=model) as room,
+    ):
+        desk = await desks.sit(room, "ann")
+        await desk.talk_to("editor")
+        await desk.says("Please pass it on")
+        card = await desk.sees("editor and researcher did not answer")
+        await expect(card).to_contain_text("researcher got no answer from its model.")
+        await expect(card).to_contain_text("The model's server refused the API key.")
+        await card.get_by_text("Details", exact=True).click()
+        await expect(card.get_by_text("set models.default.api_key")).to_be_visible()
+        await expect(card.get_by_role("button", name="Ask editor")).to_be_visible()
+        await expect(card.get_by_role("button", name="Ask researcher")).to_have_count(0)
+        await audit(desk.page)
+        await card.get_by_role("button", name="Open researcher's turn").click()
+        await expect(fact(desk.details, "Agent")).to_have_text("researcher")
         await desks.leave()
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import count
+from typing import TYPE_CHECKING
 
-from tests.postgres_server import PostgresServer, running_postgres
+if TYPE_CHECKING:
+    from tests.postgres_server import PostgresServer
 
 __all__ = ["empty_database"]
 
@@ -19,6 +21,8 @@ _NUMBERS = count(1)
 
 @cache
 def _server() -> PostgresServer:
+    from tests.postgres_server import running_postgres  # not every environment has psycopg
+
     stack = ExitStack()
     atexit.register(stack.close)
     return stack.enter_context(running_postgres())
@@ -27,7 +31,7 @@ def _server() -> PostgresServer:
 @contextmanager
 def empty_database() -> Iterator[str]:
     """The URL of a database without our schema."""
-    import psycopg  # only who asks for one needs it
+    import psycopg
 
     url = _FREE.pop() if _FREE else _server().new_database(f"network{next(_NUMBERS)}")
     with psycopg.connect(url) as db:

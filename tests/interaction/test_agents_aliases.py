@@ -92,5 +92,7 @@ async def test_an_alias_that_means_two_things_is_told(snapshot: SnapshotAssertio
 
 
 async def _started(aliases: Any) -> None:
-    async with Network(LlmAgent("clerk", tools=[look], aliases=aliases, retries=0)) as net:
+    async with Network(
+        LlmAgent("clerk", base_url="http://x/v1", tools=[look], aliases=aliases)
+    ) as net:
         await net.ask("clerk", "hello")

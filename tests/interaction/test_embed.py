@@ -30,7 +30,7 @@ from hubbub.agents.turn.hooks import TurnInfo
 from hubbub.client import WebSocketTransport
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
-from hubbub.errors import HubbubError
+from hubbub.errors import HubbubError, UserError
 from hubbub.protocol.operations import Turns
 from hubbub.testing.model_script import AnyAnswer, Refusal, ScriptRule, When
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
@@ -577,7 +577,7 @@ async def test_what_cannot_be_is_told_in_a_sentence(snapshot: SnapshotAssertion)
         "name": lambda: Network(LlmAgent("a b")),
         "twice": lambda: Network(agent, agent),
         "budgets": lambda: Network(budgets={"hops": "many"}),
-        "operation": network(LlmAgent("clerk", tools=["send_txt_message"])),
+        "operation": network(LlmAgent("clerk", base_url="http://x/v1", tools=["send_txt_message"])),
         "mod": network(agent, mods=["serch"]),
         "store": network(agent, store="postgres:x"),
         "nobody": lambda: _asks(Network(agent), "clark"),
@@ -595,6 +595,20 @@ async def test_what_cannot_be_is_told_in_a_sentence(snapshot: SnapshotAssertion)
             await _made(case)
         said[name] = str(wrong.value).replace(str(Path.cwd()), "FOLDER")
     assert said == snapshot
+
+
+async def test_a_model_that_needs_a_key_and_has_none_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UserError, match=r"^the model of clerk, gpt-5-mini, has no key: set OPENAI"):
+        await Network(LlmAgent("clerk", model="gpt-5-mini")).__aenter__()
+    shared = Network(LlmAgent("clerk", model="small"), models={"small": {"model": "gpt-5-mini"}})
+    with pytest.raises(UserError, match="the model of clerk, gpt-5-mini, has no key"):
+        await shared.__aenter__()
+    async with Network(LlmAgent("clerk", model="gpt-5-mini", api_key="sk")):
+        pass
 
 
 async def _made(case: Any) -> None:

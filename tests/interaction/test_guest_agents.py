@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import Future
 
 import pytest
 
@@ -111,6 +113,33 @@ async def test_a_thread_of_a_framework_ends_with_what_it_tells_after_its_turn() 
         await asyncio.wait({turn})
         await over.wait()
     assert ends == ["first", "second"]
+
+
+@pytest.mark.behaviour("I-24")
+def test_a_thread_that_outlives_the_program_of_its_turn_ends_with_what_it_tells() -> None:
+    began, released, ended = threading.Event(), threading.Event(), Future[str]()
+
+    async def tell() -> str:
+        return "never"
+
+    async def work() -> None:
+        async with WorkerThreads() as threads:
+
+            def late() -> None:
+                began.set()
+                released.wait()
+                try:
+                    threads.wait(tell())
+                except SystemExit:
+                    ended.set_result("quietly")
+
+            running = asyncio.create_task(threads.run(late))
+            await asyncio.to_thread(began.wait)
+            running.cancel()
+
+    asyncio.run(work())
+    released.set()
+    assert ended.result(10) == "quietly"
 
 
 class _FromThread:

@@ -208,8 +208,10 @@ class Relay(Room):
         self.turns[name] = [event for event in await self.agents[name].sync() if event.get("wake")]
         return await self.begin(name)
 
-    async def fails(self, name: str) -> None:
-        await self.end(name, await self.woken(name), "model_error", "no connection")
+    async def fails(self, name: str) -> str:
+        turn = await self.woken(name)
+        await self.end(name, turn, "model_error", "no connection")
+        return turn
 
 
 async def told_of_silence(room: Relay, network: Network) -> list[Any]:
@@ -220,7 +222,7 @@ async def told_of_silence(room: Relay, network: Network) -> list[Any]:
 async def test_a_person_is_told_when_nobody_answers_what_was_passed_on(network: Network) -> None:
     room = await Relay.passed_on(network)
     assert await told_of_silence(room, network) == [], "the other may still answer"
-    await room.fails(BILLING)
+    failed = await room.fails(BILLING)
     (notice,) = await told_of_silence(room, network)
     assert notice["text_representation"] == (
         "None of those woken by this has answered: calc and libby. "
@@ -228,6 +230,8 @@ async def test_a_person_is_told_when_nobody_answers_what_was_passed_on(network: 
     )
     assert notice["thread_id"] == room.asked["thread_id"]
     assert notice["content"]["messages"] == [room.asked["id"]]
+    assert notice["content"]["reasons"] == {BILLING: "no connection"}
+    assert notice["content"]["turns"] == {BILLING: failed}
     assert notice["mentions"] == ["ann"]
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
+import tomllib
 from collections import defaultdict
 from graphlib import TopologicalSorter
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import grimp
@@ -83,6 +87,18 @@ def test_no_module_and_no_function_is_longer_than_one_can_overlook() -> None:
             if lines > MOST_LINES_OF_A_FUNCTION:
                 found[f"{name}:{node.name}"] = lines
     assert found == {}
+
+
+def test_tests_of_frameworks_are_read_without_what_their_environment_leaves_out() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = (project["optional-dependencies"][name] for name in ("test", "dev"))
+    few, all_ = ({re.split(r"[\[>=]", each)[0] for each in extra} for extra in extras)
+    assert few < all_
+    read = "import sys, tests.conftest; print(*{each.partition('.')[0] for each in sys.modules})"
+    ran = subprocess.run([sys.executable, "-c", read], cwd=ROOT, capture_output=True, check=True)
+    packages = packages_distributions()
+    loaded = {one for each in ran.stdout.decode().split() for one in packages.get(each, ())}
+    assert loaded & (all_ - few) == set()
 
 
 def _parameters(given: ast.arguments) -> list[str]:

@@ -175,7 +175,7 @@ export const later = {
   },
   noAnswer: {
     titles: {
-      silence: (agents) => `${agents} read this and did not answer`,
+      silence: (agents) => `${agents} did not answer`,
       finished: (agent) => `${agent} read this and decided not to answer`,
       no_action: (agent) => `${agent} gave no usable answer`,
       max_steps: (agent) => `${agent} ran out of steps`,
@@ -196,6 +196,7 @@ export const later = {
     },
     again: "Try again",
     turn: "Open the turn",
+    turnOf: (agent) => `Open ${agent}'s turn`,
     details: "Details",
   },
   receipts: {

@@ -323,9 +323,8 @@ class TurnService(Service):
     def _tell_of_silence(self, silence: Silence) -> None:
         """Post one notice where the message stands, whichever turn was the last to end."""
         agents = [agent for agent, _ in silence.ends]
-        failed = [
-            _no_answer(agent, end) for agent, end in silence.ends if end.outcome != "finished"
-        ]
+        failed = [(agent, end) for agent, end in silence.ends if end.outcome != "finished"]
+        failed = failed[:MOST_TOLD]
         if len(agents) == 1:
             text = f"{agents[0]} was woken by this and has not answered."
         else:
@@ -336,11 +335,13 @@ class TurnService(Service):
             "code": "silence",
             "agents": list[JsonValue](agents),
             "outcomes": {agent: end.outcome for agent, end in silence.ends},
+            "reasons": {agent: shortened(end.reason, MOST_REASON) for agent, end in failed},
+            "turns": {agent: end.id for agent, end in failed},
             "messages": [message_id(silence.seq)],
         }
         self.kernel.writes.notice(
             silence.thread_id,
-            " ".join([text, *failed[:MOST_TOLD], *advice]),
+            " ".join([text, *(_no_answer(agent, end) for agent, end in failed), *advice]),
             details,
             f"silence:{silence.seq}",
             to=[silence.person],

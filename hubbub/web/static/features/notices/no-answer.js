@@ -8,6 +8,7 @@ import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 
 const words = later.noAnswer;
+const NAMES = new Intl.ListFormat("en-GB");
 const OWN_WORDS = new Set(["finished", "cancelled", "budget_exhausted"]); // whose reason is for people
 /** @type {[string, RegExp][]}  What the reasons of models' errors have in them. */
 const CAUSES = [
@@ -17,25 +18,30 @@ const CAUSES = [
 ];
 
 export function NoAnswer({ app, message: { content, text_representation: text } }) {
-  const { code, agent, agents = [agent], outcomes = {}, reason = "", turn } = content;
+  const { code, agent, agents = [agent], outcomes = {}, reasons = {}, turns = {}, reason = "", turn } = content;
   const { message: asked } = useMessage(app, content.messages[0] ?? null);
-  const isFailure = code !== "silence" && code !== "finished";
-  const isOwner = app.state.owner.value;
+  const isSilence = code === "silence";
+  const isFailure = !isSilence && code !== "finished";
+  const failed = isSilence ? Object.keys(outcomes).filter((id) => outcomes[id] !== "finished") : [];
   const mine = asked && (asked.spoken_by ?? asked.sender_id) === app.state.me.value;
+  const { control } = app.state;
+  const hearing = agents.filter((id) => !isSilence || (asked && control.reads(id, asked.thread_id)));
+  const records = Object.entries(turn ? { [agent]: turn } : turns);
   return html`<div class=${isFailure ? "note no-answer danger" : "note no-answer"}>
     <${Icon} name=${isFailure ? "warning" : "info"} />
     <div>
-      <p><b>${words.titles[code](agents.join(", "))}</b></p>
-      <${Why} code=${code} reason=${reason} />
-      ${code === "silence" && Object.entries(outcomes).map(([id, outcome]) => outcome !== "finished" &&
-        html`<p key=${id}>${words.titles[outcome](id)}.</p>`)}
+      <p><b>${words.titles[code](NAMES.format(agents))}</b></p>
+      ${!isSilence && html`<${Why} code=${code} reason=${reason} />`}
+      ${failed.map((id) => html`<p key=${id}>${words.titles[outcomes[id]](id)}.</p>
+        ${reasons[id] && html`<${Why} code=${outcomes[id]} reason=${reasons[id]} />`}`)}
       <div class="buttons">
-        ${mine && agents.map((id) => html`<button type="button" class="small" key=${id}
-          onClick=${() => ask(app, asked, id)}>${code === "silence" ? t.wakes.ask(id) : words.again}</button>`)}
-        ${turn && isOwner && html`<button type="button" class="small" onClick=${() => app.open("turn", turn)}>
-          <${Icon} name="list" size=${14} />${words.turn}</button>`}
+        ${mine && hearing.map((id) => html`<button type="button" class="small" key=${id}
+          onClick=${() => ask(app, asked, id)}>${isSilence ? t.wakes.ask(id) : words.again}</button>`)}
+        ${app.state.owner.value && records.map(([id, record]) => html`<button type="button" class="small" key=${record}
+          onClick=${() => app.open("turn", record)}>
+          <${Icon} name="list" size=${14} />${isSilence ? words.turnOf(id) : words.turn}</button>`)}
       </div>
-      ${isFailure && reason && html`<details class="folded"><summary>${words.details}</summary>
+      ${(isFailure ? reason : failed.length > 0) && html`<details class="folded"><summary>${words.details}</summary>
         <p dir="auto">${visible(text)}</p></details>`}
     </div>
   </div>`;
