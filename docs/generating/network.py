@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 from generating.models import fields, models_of
 from generating.tables import docstring, table
-from hubbub.cli.app import program
+from hubbub.cli.app import command_of, program
 from hubbub.config import models as config_models
 from hubbub.config import tooling
 from hubbub.config.agents import AcpConfig, ContextConfig, ForkConfig, RolesConfig
@@ -44,7 +42,7 @@ def config_parts() -> dict[str, str]:
 
 
 def cli_parts() -> dict[str, str]:
-    root: Any = typer.main.get_command(program())  # of typer's own classes
+    root: Any = command_of(program())  # of typer's own classes
     context = root.context_class(
         root, info_name="hubbub", terminal_width=WIDTH, **root.context_settings
     )

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -146,12 +146,18 @@ class ListedMod:
 def known_mods() -> Mapping[str, KnownMod]:
     """All mods that can be named by their name alone. Nothing is imported."""
     found = {name: _built_in(name) for name in sorted(BUILT_IN)}
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in _registered():
         if entry.name not in found:  # a package cannot take a built-in one's place
             found[entry.name] = KnownMod(
                 entry.name, _package(entry), partial(_installed, entry.name)
             )
     return found
+
+
+@cache
+def _registered() -> Sequence[EntryPoint]:
+    """Read once: it opens a file of each installed package."""
+    return tuple(entry_points(group=ENTRY_POINTS))
 
 
 def _package(entry: EntryPoint) -> str:

@@ -19,7 +19,7 @@ import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html import escape
 from pathlib import Path
 from string import Template
@@ -107,7 +107,7 @@ class _StaticFile:
 class _Tree:
     """All files as they were at one moment."""
 
-    stamp: list[tuple[str, int, int]]
+    stamp: tuple[tuple[str, int, int], ...]
     files: dict[str, _StaticFile]
     hash: str = field(init=False)
     _bundled: dict[str, _StaticFile] = field(init=False, default_factory=dict)
@@ -235,13 +235,16 @@ class Site:
 
     def _current(self, *, look: bool = True) -> _Tree:
         """The files as they are; `look`: whether they may have been edited since."""
-        if self._tree is None or (look and self._tree.stamp != _stamp(self._static)):
-            stamp = _stamp(self._static)
-            read = {
-                name: _StaticFile(name, (self._static / name).read_bytes()) for name, *_ in stamp
-            }
-            self._tree = _Tree(stamp, read)
+        if self._tree is None or (look and self._tree.stamp != tuple(_stamp(self._static))):
+            self._tree = _read(self._static, tuple(_stamp(self._static)))
         return self._tree
+
+
+@lru_cache(maxsize=1)
+def _read(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> _Tree:
+    """The files of this moment, which all networks of a process share."""
+    read = {name: _StaticFile(name, (folder / name).read_bytes()) for name, *_ in stamp}
+    return _Tree(stamp, read)
 
 
 def _stamp(folder: Path, inside: str = "") -> list[tuple[str, int, int]]:

@@ -77,7 +77,7 @@ class Door:
         self, binding: str = "JSONRPC", key: str = "ann", **more: Any
     ) -> AsyncIterator[A2aClient]:
         headers = {"authorization": f"Bearer {key}"}
-        async with httpx.AsyncClient(headers=headers, trust_env=False, timeout=None) as http:
+        async with httpx.AsyncClient(headers=headers, verify=False, timeout=None) as http:
             config = ClientConfig(httpx_client=http, supported_protocol_bindings=[binding], **more)
             made = await ClientFactory(config).create_from_url(f"{self.url}/a2a/echo")
             yield made
@@ -311,7 +311,7 @@ async def test_notifications_go_to_allowed_addresses_only_and_tell_the_end() -> 
 
 @pytest.mark.behaviour("I-33")
 async def test_garbage_and_strangers_are_refused_in_the_form_of_the_protocol() -> None:
-    async with door() as there, httpx.AsyncClient(trust_env=False, timeout=None) as http:
+    async with door() as there, httpx.AsyncClient(verify=False, timeout=None) as http:
         url = f"{there.url}/a2a/echo"
         proof = {
             "authorization": "Bearer ann",

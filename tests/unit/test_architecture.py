@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -44,12 +46,41 @@ def test_the_first_lines_of_a_folder_name_most_of_what_is_in_it() -> None:
             assert 2 * len(missing) <= max(len(modules), 3), f"{folder} does not name {missing}"
 
 
+Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def _definitions() -> Mapping[str, Sequence[Definition]]:
+    """The classes and functions of each module of the package, by its path."""
+    paths = sorted((ROOT / "hubbub").rglob("*.py"))
+    return {
+        str(path.relative_to(ROOT)): [*_within(ast.parse(path.read_text()))] for path in paths
+    }
+
+
+def _within(node: ast.AST) -> Iterator[Definition]:
+    """Definitions stand in statements alone: expressions, most of all there is, need no look."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(node, name, ()):
+            if isinstance(child, Definition):
+                yield child
+            yield from _within(child)
+
+
+def _functions(*folders: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path, found in _definitions().items():
+        if path.startswith(folders):
+            for node in found:
+                if not isinstance(node, ast.ClassDef):
+                    yield f"{path}:{node.lineno} {node.name}", node
+
+
 def test_no_two_classes_of_the_package_have_the_same_name() -> None:
     places = defaultdict(list)
-    for path in sorted((ROOT / "hubbub").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path, found in _definitions().items():
+        for node in found:
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+                places[node.name].append(f"{path}:{node.lineno}")
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
@@ -58,11 +89,8 @@ MOST_PARAMETERS = 7
 
 def test_no_function_of_hub_and_client_has_more_parameters_than_one_can_hold_in_mind() -> None:
     found = {
-        f"{path.relative_to(ROOT)}:{node.name}": len(names)
-        for folder in ("network", "client")
-        for path in (ROOT / "hubbub" / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        name: len(names)
+        for name, node in _functions("hubbub/network/", "hubbub/client/")
         if len(names := _parameters(node.args)) > MOST_PARAMETERS
     }
     assert found == {}
@@ -74,19 +102,15 @@ MOST_LINES_OF_A_FUNCTION = 60
 
 
 def test_no_module_and_no_function_is_longer_than_one_can_overlook() -> None:
-    found = {}
-    for path in (ROOT / "hubbub").rglob("*.py"):
-        source, name = path.read_text(), str(path.relative_to(ROOT))
-        if (lines := source.count("\n")) > MOST_LINES_OF_A_MODULE:
-            found[name] = lines
-        for node in ast.walk(ast.parse(source)):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            first = node.body[ast.get_docstring(node) is not None :] or node.body
-            lines = (node.end_lineno or 0) - first[0].lineno + 1
-            if lines > MOST_LINES_OF_A_FUNCTION:
-                found[f"{name}:{node.name}"] = lines
-    assert found == {}
+    modules = {name: (ROOT / name).read_text().count("\n") for name in _definitions()}
+    functions = {name: _length(node) for name, node in _functions("hubbub/")}
+    assert {name: n for name, n in modules.items() if n > MOST_LINES_OF_A_MODULE} == {}
+    assert {name: n for name, n in functions.items() if n > MOST_LINES_OF_A_FUNCTION} == {}
+
+
+def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[ast.get_docstring(node) is not None :] or node.body
+    return (node.end_lineno or 0) - first[0].lineno + 1
 
 
 def test_tests_of_frameworks_are_read_without_what_their_environment_leaves_out() -> None:

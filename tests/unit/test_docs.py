@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import typer
 
 from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.python.agent import Agent
 from hubbub.app.preflight import load_valid
-from hubbub.cli.app import program
+from hubbub.cli.app import command_of, program
 from hubbub.config.loader import load
 from hubbub.protocol.turns import Outcome
 from hubbub.testing.model_script import load_script
@@ -137,7 +136,7 @@ def _commands(text: str) -> Iterator[list[str]]:
 def test_commands_in_the_pages_exist_with_their_options() -> None:
     found = [(block, words) for block in _of("sh") for words in _commands(block.text)]
     assert len(found) > 20
-    whole: Any = typer.main.get_command(program())  # of typer's own classes
+    whole: Any = command_of(program())  # of typer's own classes
     for block, words in found:
         command = whole
         while words and words[0] in getattr(command, "commands", {}):

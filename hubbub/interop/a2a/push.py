@@ -89,9 +89,9 @@ class Push:
         self._of: dict[str, _Followed] = {}
         """By task."""
         self._tasks = set[asyncio.Task[None]]()
+        self._http: httpx.AsyncClient | None = None
 
     async def __aenter__(self) -> Push:
-        self._http = httpx.AsyncClient(timeout=TIMEOUT_S, follow_redirects=False, trust_env=False)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -99,7 +99,8 @@ class Push:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self._http.aclose()
+        if self._http is not None:
+            await self._http.aclose()
 
     async def check(self, config: TaskPushNotificationConfig) -> None:
         """Raises `InvalidParamsError` for an address that is not to be asked."""
@@ -200,6 +201,14 @@ class Push:
         finally:
             del self._of[id]
 
+    def _client(self) -> httpx.AsyncClient:
+        """Made for the first notification: it reads all authorities that the system trusts."""
+        if self._http is None:
+            self._http = httpx.AsyncClient(
+                timeout=TIMEOUT_S, follow_redirects=False, trust_env=False
+            )
+        return self._http
+
     async def _send(self, config: TaskPushNotificationConfig, body: dict[str, object]) -> None:
         named = httpx.URL(config.url)
         headers = {"content-type": "application/a2a+json", "host": named.netloc.decode("ascii")}
@@ -212,7 +221,7 @@ class Push:
             async with asyncio.timeout(TIMEOUT_S):
                 url = await self._resolved(config.url)
                 name = {"sni_hostname": named.host}
-                async with self._http.stream(
+                async with self._client().stream(
                     "POST", url, json=body, headers=headers, extensions=name
                 ) as answer:
                     answer.raise_for_status()

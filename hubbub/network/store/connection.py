@@ -1,4 +1,4 @@
-"""Connections to SQLite: one thread each, one hop per piece of work, failures of our tree."""
+"""Connections to SQLite: a thread for each file, one hop for each piece of work, and our errors."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from hubbub.network.store.location import SqliteLocation
 __all__ = [
     "Connect",
     "DatabaseConnection",
+    "MemoryConnection",
     "StoreConnection",
     "connect",
     "disk_trouble",
@@ -107,8 +108,40 @@ class StoreConnection(aiosqlite.Connection):
         return result
 
 
-async def connect(place: SqliteLocation, *pragmas: str) -> StoreConnection:
-    """Open a connection, in a thread of its own. Raises `sqlite3.Error`."""
+class MemoryConnection:
+    """A connection to a database in memory: no disk to wait for, so no thread that waits."""
+
+    def __init__(self, db: sqlite3.Connection):
+        self._db, self._open = db, True
+
+    async def run(
+        self,
+        function: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kw: P.kwargs,
+    ) -> T:
+        """Call `function(connection, ...)` at once; its answer comes in the loop's next pass.
+
+        Raises `StoreUnavailable` when there is no memory left or the connection is closed.
+        """
+        if not self._open:
+            raise StoreUnavailable("the store is closed")
+        try:
+            return function(self._db, *args, **kw)
+        except sqlite3.Error as error:
+            if disk_trouble(error):
+                raise StoreUnavailable(f"the store cannot work now: {error}") from error
+            raise
+        finally:
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        self._open = False
+        self._db.close()
+
+
+async def connect(place: SqliteLocation, *pragmas: str) -> DatabaseConnection:
+    """Open a connection, to a file in a thread of its own. Raises `sqlite3.Error`."""
 
     def connector() -> sqlite3.Connection:
         db = sqlite3.connect(
@@ -122,6 +155,8 @@ async def connect(place: SqliteLocation, *pragmas: str) -> StoreConnection:
             raise
         return db
 
+    if place.path is None:
+        return MemoryConnection(connector())
     connection = StoreConnection(connector)
     try:
         await connection

@@ -1,6 +1,7 @@
 """`SqliteStore`: the log in one SQLite file, or in memory for tests.
 
-One connection writes, another reads; each has a thread of its own, and every call is one hop.
+One connection writes, another reads; to a file each has a thread of its own, and every call is one
+hop.
 Every commit is on the disk when `append` returns (WAL, `synchronous=FULL`).
 """
 

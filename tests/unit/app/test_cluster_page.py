@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml
 
 from hubbub.app.gateway import figures_of
 from hubbub.app.metrics import Figures
 from hubbub.app.node import Node
-from hubbub.cli.app import program
+from hubbub.cli.app import command_of, program
 from hubbub.config.loader import load
 from hubbub.network.cluster.holder import SessionHolder
 from hubbub.network.cluster.uplink import Uplink
@@ -51,7 +50,7 @@ def test_the_page_and_its_alarms_name_what_is_counted() -> None:
 
 
 def _check_command(words: list[str]) -> None:
-    command: Any = typer.main.get_command(program())  # of typer's own classes
+    command: Any = command_of(program())  # of typer's own classes
     for word in words[1:2]:
         command = command.commands[word]
     known = {option for parameter in command.params for option in parameter.opts}

@@ -17,15 +17,19 @@ from hubbub.network.store.location import SqliteLocation, parse_url
 from hubbub.testing.store_rows import direct, seqs
 
 
-async def test_work_runs_in_the_thread_of_its_connection_until_that_is_closed() -> None:
+@pytest.mark.parametrize("file", ["x.db", None])
+async def test_work_runs_in_a_thread_of_its_own_if_there_is_a_disk_until_it_is_closed(
+    tmp_path: Path, file: str | None
+) -> None:
     def work(db: sqlite3.Connection, a: str, *, b: str) -> tuple[str, int]:
         return a + b, threading.get_ident()
 
-    connection = await connect(SqliteLocation(None))
+    connection = await connect(SqliteLocation(tmp_path / file if file else None))
     text, first = await connection.run(work, "x", b="y")
     _, second = await connection.run(work, "x", b="y")
     assert text == "xy"
-    assert first == second != threading.get_ident()
+    assert first == second
+    assert (first == threading.get_ident()) == (file is None)
     with pytest.raises(sqlite3.OperationalError, match="no such table"):  # a defect, no refusal
         await connection.run(lambda db: db.execute("SELECT * FROM nowhere"))
     await connection.close()
