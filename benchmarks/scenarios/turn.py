@@ -30,7 +30,7 @@ from benchmarks.stats import percentile
 from hubbub.agents.inbox import Inbox, Received, TurnPlan
 from hubbub.agents.llm import LlmBackend
 from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, OnDelta
-from hubbub.agents.parts import AgentParts
+from hubbub.agents.parts import AgentParts, context_rules, with_token_budget
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt_client import DialectChoice
 from hubbub.agents.runner import AgentRunner
@@ -40,7 +40,6 @@ from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.turn.outbox import Outbox
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import CostModel
-from hubbub.agents.window import context_rules, with_token_budget
 from hubbub.client import Client, WebSocketTransport
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.frames import Event, Ready

@@ -76,7 +76,7 @@ async def run_agent(
     that does not exist, and `ConnectionLost` when the hub closes for good.
     """
     if config.object is not None:
-        from hubbub.agents.agent_object import resolve_agent  # it may be an agent with a model
+        from hubbub.agents.llm_agent import resolve_agent  # it may be an agent with a model
 
         whole = resolve_agent(config, name, base_dir, models)
         config, objects, models = whole.config, whole.objects, whole.models

@@ -15,7 +15,7 @@ from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.base import ChatModel, Completion, OnDelta
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.output import Output
-from hubbub.agents.parts import AgentParts
+from hubbub.agents.parts import AgentParts, context_rules, with_token_budget
 from hubbub.agents.program import TurnOptions
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules
 from hubbub.agents.prompt.builder import call_function
@@ -52,7 +52,6 @@ from hubbub.agents.turn.partial import Partials, SignalRate, unrefusable_tools
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import CostModel
 from hubbub.agents.turn.steps import FIRST_HELPER_STEP, split_steps
-from hubbub.agents.window import context_rules, with_token_budget
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError, ModelError, OperationError
 from hubbub.protocol import thread_ids

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.inbox import InboxThread, TurnPlan
-from hubbub.agents.knowledge.tool import SEARCH_KNOWLEDGE, SearchKnowledge
+from hubbub.agents.knowledge.base import SEARCH_KNOWLEDGE, SearchKnowledge
 from hubbub.agents.prompt.context import (
     Note,
     ParticipantSummary,

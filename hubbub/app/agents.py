@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from hubbub.agents.launch import run_agent
 from hubbub.agents.python.agent import Agent
-from hubbub.app.handover import RUN, TOKENS, URL, agent_tokens
-from hubbub.app.lifeline import end_with_parent
+from hubbub.app.lifeline import RUN, TOKENS, URL, agent_tokens, end_with_parent
 from hubbub.app.process import run_loop
 from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import Address, find_network
@@ -88,7 +87,7 @@ def from_config(
     for name in names or known:
         agent, objects = config.file.agent(name), None
         if agent.object is not None:
-            from hubbub.agents.agent_object import resolve_agent  # it may be an agent with a model
+            from hubbub.agents.llm_agent import resolve_agent  # it may be an agent with a model
 
             whole = resolve_agent(agent, name, folder, models)
             agent, objects, models = whole.config, whole.objects, {**models, **whole.models}

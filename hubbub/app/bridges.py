@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hubbub.app.handover import URL, agent_tokens
+from hubbub.app.lifeline import URL, agent_tokens
 from hubbub.app.process import run_loop
 from hubbub.bridges.bridge import Bridge
 from hubbub.bridges.chat import Chat

@@ -12,9 +12,9 @@ from typing import Self
 
 from pydantic import JsonValue
 
-from hubbub.agents.agent_object import resolve_agent
 from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.fork import ForkTool
+from hubbub.agents.llm_agent import resolve_agent
 from hubbub.agents.program import PythonObjects
 from hubbub.agents.prompt.context import Note, PromptContext, native_calls, summarise_participants
 from hubbub.agents.prompt.system import (

@@ -20,8 +20,8 @@ from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.function import FunctionTool
+from hubbub.agents.tools.sandbox.jail import MACHINES
 from hubbub.agents.tools.sandbox.process import SandboxLimits, layers
-from hubbub.agents.tools.sandbox.seccomp import MACHINES
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import ConfigError

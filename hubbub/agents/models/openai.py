@@ -21,8 +21,13 @@ from hubbub.agents.models.requests import (
     responses_request,
     tool_of,
 )
-from hubbub.agents.models.responses import UnreadableResponse, read_answer, read_response
-from hubbub.agents.models.streams import Assembly, ResponseAssembly
+from hubbub.agents.models.responses import (
+    Assembly,
+    ResponseAssembly,
+    UnreadableResponse,
+    read_answer,
+    read_response,
+)
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.prompt.tokens import TokenCounter, TokenEstimate, question_tokens
 from hubbub.client.calls import Backoff

@@ -11,7 +11,7 @@ from typing import get_args
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.providers import open_model
-from hubbub.agents.parts import AgentParts
+from hubbub.agents.parts import AgentParts, context_rules
 from hubbub.agents.prompt.context import ParticipantSummary
 from hubbub.agents.prompt.render import ConversationPrompt
 from hubbub.agents.prompt.scratchpad import ThinkingModel
@@ -31,7 +31,6 @@ from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.loop import Command
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import CostModel, Reservations
-from hubbub.agents.window import context_rules
 from hubbub.config.agents import ROLES_OF, AgentConfig, ModelConfig
 from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError

@@ -34,23 +34,21 @@ from typing import Literal, Self
 
 from pydantic import JsonValue
 
-from hubbub.agents.roles.answers import (
+from hubbub.agents.roles.plan import (
     ANSWER,
     JUDGE,
     MAKE_PLAN,
     ROUTE,
     SUBMIT_PLAN,
     Judgement,
-    Route,
-    WrongAnswer,
-    read,
-)
-from hubbub.agents.roles.plan import (
     Plan,
     PlanStep,
+    Route,
+    WrongAnswer,
     WrongPlan,
     fill_arguments,
     fill_text,
+    read,
     unresolved,
 )
 from hubbub.agents.roles.state import ONLY, RoleLimits, WorkState, call_id, fold

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
-from hubbub.agents.roles.plan import Plan, PlanStep
+from hubbub.agents.roles.plan import ANSWER, MAKE_PLAN, Judgement, Plan, PlanStep, Route
 from hubbub.agents.turn.chat import describe_changes
 from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import RolesConfig

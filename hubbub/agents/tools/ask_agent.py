@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.python.link import AgentLink
-from hubbub.agents.python.scope import Scope, entered
+from hubbub.agents.python.link import AgentLink, Scope, entered
 from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed, UntrustedText
 from hubbub.agents.tools.hub import hub_refusal
 from hubbub.errors import OperationError
