@@ -220,14 +220,15 @@ class LlmBackend(AgentBackend):
         self, plan: TurnPlan, output: Output[object] | None
     ) -> tuple[Toolbox, frozenset[str]]:
         """The tools of a turn, and the names of those that the requester runs."""
-        toolbox = self._tools.for_turn(*_request_tools(plan))
-        if output is not None:
-            toolbox = toolbox.with_finish(output.finishing(self._outbox))
+        finish = output.finishing(self._outbox) if output is not None else None
+        needed = _request_tools(plan)
+        toolbox = self._tools.for_turn(*needed, finish=finish)
         brought = tools_in(plan.incoming) if _has_json(plan) else ()
         if not brought:
             return toolbox, frozenset()
         external = external_proxies(brought, (*toolbox.names, SELECT), self._outbox)
-        return toolbox.with_runtime_tools(external), frozenset(tool.name for tool in external)
+        names = frozenset(tool.name for tool in external)
+        return toolbox.for_turn(*needed, more=external), names
 
     async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
         """The tools whose conditions hold. Raises `ConfigError` if a condition raises."""

@@ -32,7 +32,7 @@ from hubbub.config.budgets import DailyBudget
 from hubbub.config.explain import valid
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.prompting import PromptConfig
-from hubbub.config.tooling import PermissionModeName, SandboxConfig, SelectConfig, ToolConfig
+from hubbub.config.tooling import PermissionModeName, SandboxLimits, SelectConfig, ToolConfig
 from hubbub.errors import ConfigError, UserError
 from hubbub.loading import construct, load_attribute
 from hubbub.protocol.messages import Card
@@ -101,7 +101,7 @@ class LlmAgent:
         select_over: int | None = None,
         select: SelectConfig | Settings | None = None,
         begin_with: str | None = None,
-        sandbox: SandboxConfig | Settings | None = None,
+        sandbox: SandboxLimits | Settings | None = None,
         mcp: Sequence[str] | None = None,
         knowledge: KnowledgeConfig | Settings | Sequence[str] | None = None,
         skills: Sequence[str] | None = None,

@@ -10,7 +10,6 @@ from hubbub.agents.knowledge.base import (
     SEARCH_KNOWLEDGE,
     Hit,
     KnowledgeBase,
-    KnowledgeLimits,
     SearchKnowledge,
     SearchResult,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "SEARCH_KNOWLEDGE",
     "Hit",
     "KnowledgeBase",
-    "KnowledgeLimits",
     "SearchKnowledge",
     "SearchResult",
 ]

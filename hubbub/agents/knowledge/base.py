@@ -15,15 +15,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from hubbub.agents.knowledge.index import Index, has_fts5, parse, passages, title_of
-from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool
 from hubbub.agents.tools.policy import ToolOverrides
+from hubbub.agents.tools.schema import ToolArguments
 from hubbub.agents.tools.worker_thread import run_in_thread
+from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.problems import shown_path
 from hubbub.errors import ConfigError
 from hubbub.logs import get_logger
@@ -34,7 +35,6 @@ __all__ = [
     "Hit",
     "KnowledgeBase",
     "KnowledgeFile",
-    "KnowledgeLimits",
     "Scan",
     "SearchKnowledge",
     "SearchResult",
@@ -50,18 +50,6 @@ __all__ = [
 SUFFIXES = (".md", ".markdown")
 _MOST_ENTRIES = 100_000
 """Entries of any kind that one scan of the folders covers."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnowledgeLimits:
-    """How much is searched. What exceeds a limit is left out and reported."""
-
-    max_file: int = 1024 * 1024
-    """Bytes of a file."""
-    max_files: int = 5000
-    """Files of all folders."""
-    max_size: int = 64 * 1024 * 1024
-    """Bytes of all files."""
 
 
 class Signature(NamedTuple):
@@ -98,7 +86,7 @@ class Scan:
     _too_many: int = 0
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
-    def add(self, found: KnowledgeFile, limits: KnowledgeLimits) -> None:
+    def add(self, found: KnowledgeFile, limits: KnowledgeConfig) -> None:
         """Add a file, unless it is known under another name or exceeds a limit."""
         device, inode, _, size = found.signature
         if (device, inode) in self._seen:
@@ -117,7 +105,7 @@ class Scan:
         self._entries += 1
         return self._entries <= _MOST_ENTRIES
 
-    def closed(self, limits: KnowledgeLimits) -> Scan:
+    def closed(self, limits: KnowledgeConfig) -> Scan:
         """With the problems that are known only at the end."""
         if self._too_many:
             limit = f"{limits.max_files} files (max_files) or {limits.max_size} bytes (max_size)"
@@ -128,7 +116,7 @@ class Scan:
         return self
 
 
-def scan(folders: Mapping[str, Path], limits: KnowledgeLimits) -> Scan:
+def scan(folders: Mapping[str, Path], limits: KnowledgeConfig) -> Scan:
     """All Markdown below the folders, by name; the keys of `folders` become prefixes of the names.
 
     Names that begin with a dot are left out. A link to a file counts if its target is below the
@@ -195,7 +183,7 @@ def _signature(about: os.stat_result) -> Signature:
     return Signature(about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
 
 
-def read_text(found: KnowledgeFile, limits: KnowledgeLimits) -> str:
+def read_text(found: KnowledgeFile, limits: KnowledgeConfig) -> str:
     """The text of a file. Raises `UnreadableFile` if it is not text, or no longer the same file."""
     try:
         data = _read(found, limits.max_file)
@@ -284,10 +272,10 @@ class KnowledgeBase:
     Raises `ConfigError` when a folder does not exist, or SQLite has no full-text search.
     """
 
-    def __init__(self, folders: Sequence[Path], limits: KnowledgeLimits | None = None):
+    def __init__(self, folders: Sequence[Path], limits: KnowledgeConfig | None = None):
         self.folders = _labelled([folder.absolute() for folder in folders])
         """By the prefixes of file names in hits; a single folder has none."""
-        self._limits = limits or KnowledgeLimits()
+        self._limits = limits or KnowledgeConfig()
         for folder in self.folders.values():
             if not folder.is_dir():
                 raise ConfigError("this folder does not exist", shown_path(folder))
@@ -374,6 +362,16 @@ _MOST_PROBLEMS = 5
 _MOST_TITLES = 30
 
 
+class KnowledgeQuery(ToolArguments):
+    """The arguments of `search_knowledge`."""
+
+    query: str
+    """Words that the answer should have. "Words in quotes" must occur as they stand; refund* finds
+    all words that begin so."""
+    limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = USUAL_HITS
+    """Passages at most."""
+
+
 class SearchKnowledge(ReadingTool):
     """The tool. Its result is JSON, so that a result that is too long is cut hit by hit."""
 
@@ -382,29 +380,11 @@ class SearchKnowledge(ReadingTool):
 
     def __init__(self, base: KnowledgeBase):
         self._base = base
-        limit: JsonValue = {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": MOST_HITS,
-            "default": USUAL_HITS,
-            "description": "Passages at most.",
-        }
-        query: JsonValue = {
-            "type": "string",
-            "description": 'Words that the answer should have. "Words in quotes" must occur as '
-            "they stand; refund* finds all words that begin so.",
-        }
-        self.spec = ToolSpec(
+        self.spec = KnowledgeQuery.spec_of(
             SEARCH_KNOWLEDGE,
             f"Search your operator's documents ({_named(base)}). Gives the passages that match "
             "best, with file and heading: name them as your source. If they do not answer the "
             "question, search again in other words.",
-            {
-                "type": "object",
-                "properties": {"query": query, "limit": limit},
-                "required": ["query"],
-                "additionalProperties": False,
-            },
         )
 
     async def best(self, text: str, most: int) -> Sequence[Hit]:
@@ -413,9 +393,8 @@ class SearchKnowledge(ReadingTool):
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Search, in a thread. Any query is valid."""
-        query, limit = str(arguments["query"]), arguments.get("limit", USUAL_HITS)
-        assert isinstance(limit, int | float), "arguments are checked by the schema"
-        found = await run_in_thread(partial(self._base.search, query, int(limit)))
+        asked = KnowledgeQuery.read(arguments)
+        found = await run_in_thread(partial(self._base.search, asked.query, asked.limit))
         return json.dumps(_shown(found), ensure_ascii=False)
 
 

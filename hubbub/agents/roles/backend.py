@@ -19,7 +19,6 @@ from hubbub.agents.prompt_client import DialectChoice
 from hubbub.agents.python.link import AgentLink
 from hubbub.agents.roles.context import RoleContext, RoleModel, askable_agents, callable_by_plans
 from hubbub.agents.roles.pipeline import AskRole, Kind, PipelineRules, RolePipeline
-from hubbub.agents.roles.state import RoleLimits
 from hubbub.agents.system_prompt import SystemPromptBuilder, has_untrusted_content
 from hubbub.agents.tools.ask_agent import AskAgent
 from hubbub.agents.tools.standard_tools import reply_tool
@@ -142,16 +141,8 @@ class RoleBackend(AgentBackend):
         )
 
     def _rules(self, plan: TurnPlan) -> PipelineRules:
-        roles = self._config.roles
-        bounds = RoleLimits(
-            roles.min_confidence,
-            roles.min_score,
-            roles.criteria,
-            roles.judge_simple,
-            roles.max_plan_steps,
-            roles.max_retries,
-        )
-        return PipelineRules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
+        config = self._config
+        return PipelineRules(self._kind, config.roles, not plan.reply_required, config.max_tokens)
 
     async def _role_context(
         self, plan: TurnPlan, conversation: ConversationPrompt, reservations: Reservations

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.models.base import ChatModel, Completion, OnDelta, ToolSpec
 from hubbub.agents.prompt.budget import (
     ContextBudget,
@@ -21,7 +20,6 @@ from hubbub.agents.prompt.builder import Component
 from hubbub.agents.prompt.context import (
     ParticipantSummary,
     PromptContext,
-    native_calls,
     summarise_participants,
 )
 from hubbub.agents.prompt.escape import escaped
@@ -48,6 +46,7 @@ from hubbub.agents.turn.reservations import CostModel, Reservations
 from hubbub.config.agents import RolesConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Role
+from hubbub.wording import cut_in_the_middle
 
 __all__ = [
     "INSTRUCTIONS",
@@ -237,15 +236,9 @@ def _result(number: int, result: StepResult | None, most: int) -> str:
         return f'<result step="{number}" outcome="not run"/>'
     outcome = "succeeded" if result.error is None else f"failed: {result.error}"
     whole = "\n".join(filter(None, (result.changed, result.text)))
-    text = escaped(_cut(whole, most)).text
+    cut = cut_in_the_middle(whole, most) if len(whole) > most + _MARK else whole
+    text = escaped(cut).text
     return f'<result step="{number}" outcome="{escaped(outcome)}">{text}</result>'
-
-
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most + _MARK:
-        return text
-    half = most // 2
-    return f"{text[:half]}… ({len(text)} characters) …{text[-half:]}"
 
 
 # Instructions of roles, which come before everything else in their system messages. Pure.
@@ -436,7 +429,7 @@ class RoleContext:
             tools=specs,
             model=role.model.name,
             dialect=dialect.name,
-            write_calls=dialect.calls if isinstance(dialect, TextDialect) else native_calls,
+            write_calls=dialect.calls,
         )
         own = self.config.instructions
         prompts = role_prompts(self.prompts, consult.role, self.kind, own, tool, names)

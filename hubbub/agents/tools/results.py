@@ -7,6 +7,7 @@ records, an object has its longest list cut; the total is noted.
 from __future__ import annotations
 
 import json
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -124,11 +125,5 @@ def cut_text(text: str, budget: int, counter: TokenMeter) -> str:
 
 
 def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The greatest number in the range for which `holds`, by binary search; `low` must hold."""
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """The greatest number in the range for which `holds`; `low` must hold."""
+    return low + bisect(range(low + 1, high + 1), False, key=lambda n: not holds(n))

@@ -12,7 +12,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -20,9 +20,9 @@ from typing import NotRequired, TypedDict
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from hubbub.agents.tools.base import CallSite, ToolFailed
+from hubbub.config.tooling import SandboxLimits
 
 __all__ = [
-    "SandboxLimits",
     "SandboxRequest",
     "SandboxResponse",
     "Target",
@@ -67,26 +67,8 @@ class SandboxResponse(TypedDict):
     near: NotRequired[list[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxLimits:
-    """Sizes are bytes."""
-
-    memory: int = 512 * 1024 * 1024
-    """Address space, including the interpreter's own (about 100 MiB)."""
-    cpu: float = 10.0
-    """Seconds of processor time."""
-    file: int = 16 * 1024 * 1024
-    """Size of each file that it writes."""
-    files: int = 64
-    """Number of open files."""
-    threads: int = 64
-    """Where the system counts them for the sandbox alone."""
-    output: int = 1024 * 1024
-    """Size of its result."""
-    read: tuple[str, ...] | None = None
-    """Absolute paths that it may read, besides what it needs itself; None: all."""
-
-
+_THREADS = 64
+"""Where the system counts them for the sandbox alone."""
 _CHILD = Path(__file__).with_name("child.py")
 _CHUNK = 64 * 1024
 _LAST_WORDS = 2000
@@ -171,7 +153,7 @@ def _request(
         "function": target.name,
         "arguments": dict(arguments),
         "site": (site.turn, site.step, site.index, site.thread_id),
-        "limits": {name: most for name, most in asdict(limits).items() if name != "read"},
+        "limits": {**limits.model_dump(exclude={"read"}), "threads": _THREADS},
         "read": None if limits.read is None else _readable(target, limits.read),
         "parent": os.getpid(),
     }
