@@ -35,7 +35,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from hubbub.agents.models.base import Completion, OnDelta, ToolSpec
-from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
+from hubbub.agents.prompt.budget import ContextBudget, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt_client import DescribeTools, PromptClient
 from hubbub.agents.tools.approval import Parked
@@ -358,14 +358,13 @@ class HelperHost:
         raise ToolFailed(words, error=end.outcome, outside=read)
 
     def _prompt_client(self, fork: Fork, names: Collection[str]) -> PromptClient:
-        turn, prompt = self.prompt_client, _prompt(fork)
-        rules = turn.context_budget.rules if turn.context_budget is not None else ContextRules()
+        turn, message = self.prompt_client, FixedMessage(_prompt(fork))
+        rules, writes = turn.context_budget.rules, self.calls.toolbox.writing
         return replace(
             turn,
             offers=_tools_for(self.calls.toolbox, names),
             system=f"{turn.system}\n\n{_HELPER_INSTRUCTION}",
-            prompt=prompt,
-            context_budget=ContextBudget(rules, FixedMessage(prompt), self.calls.toolbox.writing),
+            context_budget=ContextBudget(rules, message, writes),
             form=None,
             scratchpad=True,
         )

@@ -30,14 +30,7 @@ if TYPE_CHECKING:
     from hubbub.agents.trials import TurnTrials
     from hubbub.agents.turn.hooks import Hooks
 
-__all__ = [
-    "greet",
-    "inbox_of",
-    "load_agent_class",
-    "run_agent",
-    "run_backend",
-    "run_python_agent",
-]
+__all__ = ["greet", "inbox_of", "load_agent_class", "run_agent", "run_backend", "run_python_agent"]
 
 _NO_SERVERS: Mapping[str, McpServerConfig] = MappingProxyType({})
 

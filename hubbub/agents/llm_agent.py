@@ -38,15 +38,7 @@ from hubbub.loading import construct, load_attribute
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
 
-__all__ = [
-    "LlmAgent",
-    "ResolvedAgent",
-    "ToolLike",
-    "is_agent",
-    "is_object",
-    "resolve_agent",
-    "with_environment",
-]
+__all__ = ["LlmAgent", "ToolLike", "is_agent", "is_object", "resolve_agent", "with_environment"]
 
 Settings = Mapping[str, JsonValue]
 ToolLike = object

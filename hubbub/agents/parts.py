@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hubbub.agents.inbox import Inbox
+from hubbub.agents.models.base import ChatModel
+from hubbub.agents.models.providers import open_model
 from hubbub.agents.program import AgentProgram, PythonObjects
 from hubbub.agents.prompt.budget import ContextRules
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.render import ConversationTemplate
+from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.prompt.system import SystemPrompts, load_system_prompts
 from hubbub.agents.prompt.tokens import counter_for
+from hubbub.agents.prompt_client import DialectChoice
 from hubbub.agents.system_prompt import Memory, SystemPromptBuilder
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import Tool, ToolSource
@@ -22,17 +27,14 @@ from hubbub.agents.tools.tool_chooser import ToolChooser
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.hooks import Hooks
 from hubbub.agents.turn.outbox import Outbox
+from hubbub.agents.turn.reservations import CostModel
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig, ModelConfig
+from hubbub.config.problems import nearest
 from hubbub.errors import ConfigError
 from hubbub.protocol.frames import Ready
 
-__all__ = [
-    "AgentParts",
-    "context_rules",
-    "window_size",
-    "with_token_budget",
-]
+__all__ = ["AgentModel", "AgentParts", "context_rules", "window_size", "with_token_budget"]
 
 
 # From an agent's config to the rules that keep its prompts within the model's context window.
@@ -92,6 +94,16 @@ def with_token_budget(tool_policy: ToolPolicy, rules: ContextRules) -> ToolPolic
     return replace(tool_policy, counter=rules.counter, budget=min(tool_policy.budget, most))
 
 
+@dataclass(frozen=True, slots=True)
+class AgentModel:
+    """A model as an agent asks it: in which dialect, within which limits, and at which price."""
+
+    model: ChatModel
+    choice: DialectChoice
+    context: ContextRules = field(default_factory=ContextRules)
+    cost_model: CostModel = field(default_factory=CostModel)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentParts:
     """Made once per agent, from its config and its connection."""
@@ -116,6 +128,35 @@ class AgentParts:
     program: AgentProgram | None = None
     chooser: ToolChooser | None = None
     """Chooses among many tools."""
+
+    @asynccontextmanager
+    async def open_model(
+        self, label: str, key: str, *, scratchpad: bool
+    ) -> AsyncIterator[AgentModel]:
+        """The model with this name in `models`, while the block runs. `key` is where the config
+        names it, `scratchpad` whether it may think in `<scratchpad>`.
+
+        Raises `ConfigError` when there is none, or its window leaves no room for a question.
+        """
+        if label not in self.models:
+            hint = nearest(label, self.models) or "; add it to `models`"
+            raise ConfigError(f"{key}: there is no model {label!r}{hint}")
+        config = self.config.model_copy(update={"model": label})
+        settings = self.models[label].with_settings(config.model_settings)
+        speaks = config.kind == "llm" and config.final_text == "send"
+        if speaks and "tool_choice" not in settings.model_fields_set:
+            settings = settings.model_copy(update={"tool_choice": "auto"})
+        rules = await context_rules(config, self.name, settings)
+        model = open_model(settings, label)
+        try:
+            yield AgentModel(
+                ThinkingModel(model) if scratchpad else model,
+                DialectChoice(settings, aliases=config.aliases),
+                rules,
+                CostModel.of(settings, rules.reserve),
+            )
+        finally:
+            await model.close()
 
     def prompts(self) -> SystemPrompts:
         """The agent's system prompts. Raises `ConfigError`."""

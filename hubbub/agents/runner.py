@@ -37,15 +37,7 @@ if TYPE_CHECKING:
 
     from hubbub.agents.trials import TurnTrials
 
-__all__ = [
-    "AWAITED",
-    "GRACE_S",
-    "IGNORED",
-    "AckWindow",
-    "AgentRunner",
-    "Debounce",
-    "record_empty_turn",
-]
+__all__ = ["GRACE_S", "AckWindow", "AgentRunner", "Debounce"]
 
 # Acknowledgements: an event may be acknowledged once it and everything before it is done. Pure.
 

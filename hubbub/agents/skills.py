@@ -20,15 +20,7 @@ from hubbub.errors import ConfigError
 from hubbub.protocol.thread_ids import is_id
 from hubbub.wording import near
 
-__all__ = [
-    "LOAD_SKILL",
-    "LONGEST_BODY",
-    "LoadSkill",
-    "Skill",
-    "load_skills",
-    "read_skill",
-    "skills_of",
-]
+__all__ = ["LOAD_SKILL", "LoadSkill", "Skill", "load_skills", "read_skill", "skills_of"]
 
 LONGEST_BODY = 64 * 1024
 """Characters of a skill's instructions. A longer skill is refused, not cut."""

@@ -36,13 +36,7 @@ from hubbub.protocol.frames import Ready
 from hubbub.protocol.memory import Recalled
 from hubbub.protocol.messages import Message
 
-__all__ = [
-    "MEMORY_TOOLS",
-    "Memory",
-    "SystemPromptBuilder",
-    "has_untrusted_content",
-    "prompt_context",
-]
+__all__ = ["Memory", "SystemPromptBuilder", "has_untrusted_content", "prompt_context"]
 
 # The memory of an agent with a model, as its prompts show it.
 

@@ -133,10 +133,8 @@ async def _answer(
             lambda text, *_: CompletionRequest(chat_messages(system, text, ())), (), ()
         )
         return replace(spoken.read(await model.answer(fitted.question)), window=fitted.window)
-    prompt, choice = context_budget.conversation.without(0), DialectChoice(config)
-    return await PromptClient(
-        model, offers, system, prompt, choice, context_budget=context_budget
-    ).ask(())
+    client = PromptClient(model, offers, system, context_budget, DialectChoice(config))
+    return await client.ask(())
 
 
 def _missing(then: Sequence[str], now: Sequence[str]) -> Sequence[str]:

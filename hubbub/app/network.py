@@ -42,11 +42,7 @@ from hubbub.protocol.agents import Branch, Branched
 from hubbub.protocol.codes import ErrorCode
 from hubbub.web.site import About, Site
 
-__all__ = [
-    "Commands",
-    "NodePlace",
-    "serve",
-]
+__all__ = ["Commands", "NodePlace", "serve"]
 
 
 # Commands of a running network about itself, each in a process of its own.

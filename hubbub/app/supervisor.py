@@ -32,7 +32,6 @@ from hubbub.waiting import done_within
 
 __all__ = [
     "GiveUp",
-    "OutputPipe",
     "Restart",
     "RestartPolicy",
     "RestartRules",

@@ -20,7 +20,6 @@ from hubbub.protocol.turns import Role
 
 __all__ = [
     "ROLES_OF",
-    "USUAL_OF",
     "A2aPeerConfig",
     "AcpConfig",
     "AgentConfig",
@@ -33,7 +32,6 @@ __all__ = [
     "ModelConfig",
     "ModelSettings",
     "Price",
-    "RoleModels",
     "RolesConfig",
 ]
 

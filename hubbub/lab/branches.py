@@ -30,13 +30,7 @@ from hubbub.protocol.agents import Branched, BranchedText, BranchSide, LackingRe
 from hubbub.protocol.messages import Message
 from hubbub.web.site import About, Site
 
-__all__ = [
-    "beginning",
-    "branched",
-    "served",
-    "with_change",
-    "with_model",
-]
+__all__ = ["beginning", "branched", "served", "with_change", "with_model"]
 
 
 # A network with one thing changed: what would have come of it?

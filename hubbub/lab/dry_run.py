@@ -65,11 +65,7 @@ from hubbub.protocol.spending import Reservation, ReserveBudget
 from hubbub.protocol.turns import Step, TurnEnd
 from hubbub.protocol.wire import Outlet
 
-__all__ = [
-    "DryRunFixture",
-    "FakeHub",
-    "dry_run",
-]
+__all__ = ["DryRunFixture", "dry_run"]
 
 
 # A fake hub for dry runs: serves one agent from a fixture and records its turn. Nothing leaves it.

@@ -64,7 +64,7 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["FaultInjector", "NetworkRun", "RunEnd", "RunMessage", "replay", "replayed"]
+__all__ = ["FaultInjector", "NetworkRun", "RunMessage", "replay", "replayed"]
 
 MOST_S = 600.0
 """Seconds that a run may take."""

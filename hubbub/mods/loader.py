@@ -30,9 +30,7 @@ from hubbub.wording import did_you_mean
 
 __all__ = [
     "BUILT_IN",
-    "ENTRY_POINTS",
     "NAME",
-    "KnownMod",
     "ListedMod",
     "check_company",
     "check_permissions",

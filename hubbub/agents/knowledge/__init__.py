@@ -14,10 +14,4 @@ from hubbub.agents.knowledge.base import (
     SearchResult,
 )
 
-__all__ = [
-    "SEARCH_KNOWLEDGE",
-    "Hit",
-    "KnowledgeBase",
-    "SearchKnowledge",
-    "SearchResult",
-]
+__all__ = ["SEARCH_KNOWLEDGE", "Hit", "KnowledgeBase", "SearchKnowledge", "SearchResult"]

@@ -30,11 +30,9 @@ from hubbub.errors import ConfigError
 from hubbub.logs import get_logger
 
 __all__ = [
-    "MOST_HITS",
     "SEARCH_KNOWLEDGE",
     "Hit",
     "KnowledgeBase",
-    "KnowledgeFile",
     "Scan",
     "SearchKnowledge",
     "SearchResult",

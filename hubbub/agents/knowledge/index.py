@@ -19,7 +19,6 @@ __all__ = [
     "MOST_TERMS",
     "Index",
     "Passage",
-    "QueryForms",
     "Row",
     "has_fts5",
     "parse",

@@ -38,14 +38,7 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncStream
 
 
-__all__ = [
-    "BETWEEN_STREAMS",
-    "OpenAIModel",
-    "Redaction",
-    "error_message",
-    "refuses_form",
-    "refuses_tools",
-]
+__all__ = ["BETWEEN_STREAMS", "OpenAIModel", "Redaction", "error_message", "refuses_tools"]
 
 # Detecting that an endpoint does not support tools, so that a text dialect is used. Pure. Its error
 # must refuse tools in general, and before it mentions messages: an error about messages concerns

@@ -20,22 +20,14 @@ from hubbub.agents.models.base import CallRequest, Completion, Delta
 from hubbub.agents.prompt.escape import reveal
 
 __all__ = [
-    "NO_FUNCTION",
     "Assembly",
     "Object",
     "ResponseAssembly",
     "UnreadableResponse",
     "arguments_of",
-    "calls_of",
-    "choice_of",
-    "function_of",
     "read_answer",
     "read_response",
-    "reason_of",
-    "reasoning_of",
-    "string_of",
     "text_of",
-    "token_usage",
 ]
 
 Object: TypeAlias = Mapping[str, JsonValue]

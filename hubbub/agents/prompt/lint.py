@@ -33,19 +33,7 @@ from hubbub.agents.prompt.lint_subject import (
 )
 from hubbub.wording import near
 
-__all__ = [
-    "MOST_RULES",
-    "RULES",
-    "UNTRUSTED",
-    "Finding",
-    "LintRule",
-    "contradictions",
-    "disabled_tools",
-    "forbidden_tools",
-    "lint",
-    "unknown_tools",
-    "untrusted_text",
-]
+__all__ = ["MOST_RULES", "RULES", "Finding", "disabled_tools", "lint"]
 
 
 # Templates: participants' text outside of elements. It is escaped so that it cannot close an

@@ -24,9 +24,7 @@ from hubbub.protocol.turns import ToolCallRecord
 
 __all__ = [
     "AgentLink",
-    "Delegation",
     "Delegations",
-    "PendingQuestion",
     "PendingQuestions",
     "Scope",
     "current_scope",
@@ -348,7 +346,7 @@ class AgentLink:
             with self._delegations.begun() as delegation:
                 sent = await self.speak("delegate", to=to, task=task, deadline_s=deadline_s)
                 self._delegations.named(delegation, sent.id)
-                for message in self._thread(sent.thread_id):
+                for message in self._inbox.messages(sent.thread_id):
                     if delegation.take(message):  # it arrived before this process
                         self._release(message)
                 ended = await delegation.end
@@ -384,7 +382,7 @@ class AgentLink:
     def _asked_in_old_turn(self, message: Message) -> str | None:
         if not self._held:
             return None
-        for own in self._thread(message.thread_id):
+        for own in self._inbox.messages(message.thread_id):
             asked = own.sender_id == self.me and own.cause_id in self._held
             if asked and (
                 ends_request(message, own.id) or is_answer(message, own.seq, own.thread_id)
@@ -394,7 +392,7 @@ class AgentLink:
 
     def _find_earlier_answer(self, ask: PendingQuestion, sent: SendResult) -> None:
         """A question from before a crash may have been answered already."""
-        for message in self._thread(sent.thread_id):
+        for message in self._inbox.messages(sent.thread_id):
             if message.sender_id == ask.to and message.seq > sent.seq and ask.take(message):
                 self._release(message)
 
@@ -408,10 +406,6 @@ class AgentLink:
         """The message with all later edits."""
         thread = self._inbox.thread(message.thread_id)
         return message if thread is None else thread.latest(message)
-
-    def _thread(self, thread_id: str) -> tuple[Message, ...]:
-        thread = self._inbox.thread(thread_id)
-        return thread.messages if thread is not None else ()
 
 
 def _record(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from hubbub.agents.models.base import ChatModel, Completion, OnDelta, ToolSpec
+from hubbub.agents.models.base import Completion, OnDelta, ToolSpec
+from hubbub.agents.parts import AgentModel
 from hubbub.agents.prompt.budget import (
     ContextBudget,
-    ContextRules,
     UserMessage,
     bare_spec,
     short_spec,
@@ -24,7 +24,7 @@ from hubbub.agents.prompt.context import (
 )
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
-from hubbub.agents.prompt_client import DialectChoice, PromptClient
+from hubbub.agents.prompt_client import PromptClient
 from hubbub.agents.roles.pipeline import AskRole, Executors, Kind, PipelineRules, RolePipeline
 from hubbub.agents.roles.plan import ANSWER, MAKE_PLAN, Plan, judge_spec, plan_spec, route_spec
 from hubbub.agents.roles.state import StepResult, WorkState
@@ -42,23 +42,18 @@ from hubbub.agents.tools.standard_tools import (
 from hubbub.agents.tools.tidy_steps import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import QueryModel
-from hubbub.agents.turn.reservations import CostModel, Reservations
+from hubbub.agents.turn.reservations import Reservations
 from hubbub.config.agents import RolesConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Role
 from hubbub.wording import cut_in_the_middle
 
 __all__ = [
-    "INSTRUCTIONS",
     "LEVELS",
-    "DetailLevel",
     "RoleContext",
     "RoleMessage",
-    "RoleModel",
     "askable_agents",
     "callable_by_plans",
-    "executors_element",
-    "role_prompt",
     "role_prompts",
 ]
 
@@ -356,22 +351,12 @@ def _has_card(card: Card) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class RoleModel:
-    """The model of a role with its dialect, the limits of a request, and its price."""
-
-    model: ChatModel
-    choice: DialectChoice
-    context: ContextRules = field(default_factory=ContextRules)
-    cost_model: CostModel = field(default_factory=CostModel)
-
-
-@dataclass(frozen=True, slots=True)
 class RoleContext:
     """What one turn asks its roles with."""
 
     config: RolesConfig
     kind: Kind
-    models: Mapping[Role, RoleModel]
+    models: Mapping[Role, AgentModel]
     toolbox: Toolbox
     specs: Mapping[str, ToolSpec]
     """The tools that a plan may name."""
@@ -409,10 +394,9 @@ class RoleContext:
             role.model,
             lambda steps: specs,
             system.body,
-            message.text,
+            ContextBudget(role.context, message, self.toolbox.writing),
             role.choice,
             system.closing,
-            ContextBudget(role.context, message, self.toolbox.writing),
             self.reservations,
             role.cost_model,
             contract=system.contract,

@@ -23,15 +23,7 @@ from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import RolesConfig
 from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
 
-__all__ = [
-    "ONLY",
-    "Proposal",
-    "Role",
-    "StepResult",
-    "WorkState",
-    "call_id",
-    "fold",
-]
+__all__ = ["ONLY", "Role", "StepResult", "WorkState", "call_id", "fold"]
 
 _CALL_ID = re.compile(r"step_(\d+)\Z")
 ONLY = 1

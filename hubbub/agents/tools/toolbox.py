@@ -29,7 +29,7 @@ from hubbub.agents.turn.loop import FINISH, CallResult, failure
 from hubbub.agents.turn.steps import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
 
-__all__ = ["CANCELLED", "CallWrapper", "ParallelCalls", "Toolbox", "required_successes"]
+__all__ = ["CANCELLED", "CallWrapper", "Toolbox", "required_successes"]
 
 # Wait strategies: wait for all calls of a step, for any one that succeeds, or for more than half of
 # them. Once enough have succeeded, the others are cancelled, and their results say so. A call that

@@ -164,8 +164,7 @@ class Partials:
 
     def _thread_of_message(self, id: str) -> str | None:
         """Of a message in the turn's thread; None for all others."""
-        thread = self._inbox.thread(self._plan.thread_id)
-        known = (*self._plan.incoming, *(thread.messages if thread else ()))
+        known = (*self._plan.incoming, *self._inbox.messages(self._plan.thread_id))
         return next((m.thread_id for m in known if m.id == id), None)
 
 

@@ -22,7 +22,6 @@ __all__ = [
     "Architecture",
     "ArgumentRule",
     "architecture",
-    "confine",
     "enter",
     "install",
     "program",

@@ -142,10 +142,9 @@ def test_a_question_to_a_role_never_exceeds_its_window(
         _Never(),  # type: ignore[arg-type]  # only builds
         lambda steps: (TOOLS[role],),
         SYSTEM,
-        message_of.text,
+        ContextBudget(ContextRules(size=room + 100, reserve=100), message_of),
         choice,
         "Above all: be kind",
-        ContextBudget(ContextRules(size=room + 100, reserve=100), message_of),
     )
     try:
         question = asker.question([WRONG] if wrong else [], choice.current)
