@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from jinja2 import TemplateError, TemplateSyntaxError
@@ -11,7 +9,7 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from hubbub.config.problems import shown_path
 from hubbub.errors import ConfigError
 
-__all__ = ["prompt_text", "read_prompt_file", "template_compiles", "template_renders"]
+__all__ = ["TEMPLATE_ERRORS", "parse_error", "prompt_text", "read_prompt_file", "render_error"]
 
 
 def read_prompt_file(path: Path) -> str:
@@ -31,29 +29,25 @@ def prompt_text(path: Path, what: str) -> str:
         raise ConfigError(f"{what} cannot be read: {exc}", shown_path(path)) from exc
 
 
-@contextmanager
-def template_compiles(path: Path, what: str) -> Iterator[None]:
-    """Turn the errors of a template that is compiled into `ConfigError` with file and line."""
-    try:
-        yield
-    except TemplateSyntaxError as exc:
-        problem = f"{what} does not parse: {exc.message}"
-        raise ConfigError(problem, shown_path(path), exc.lineno) from exc
-    except (MemoryError, RecursionError) as exc:
-        problem = f"{what} does not parse: it is nested too deep"
-        raise ConfigError(problem, shown_path(path)) from exc
+TEMPLATE_ERRORS = (
+    TemplateError, TypeError, ValueError, ArithmeticError, LookupError, MemoryError, RecursionError,
+)  # fmt: skip
+"""What compiling or rendering a template may raise."""
 
 
-@contextmanager
-def template_renders(path: Path, what: str) -> Iterator[None]:
-    """The same for a template that is rendered."""
-    try:
-        yield
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
-        raise ConfigError(f"{what} fails: {exc}", shown_path(path), _line_in(exc, path)) from exc
-    except (MemoryError, RecursionError) as exc:
-        problem = f"{what} fails: it needs too much memory, or calls itself without end"
-        raise ConfigError(problem, shown_path(path), _line_in(exc, path)) from exc
+def parse_error(exc: Exception, path: Path, what: str) -> ConfigError:
+    """The error of a template that does not compile, with file and line."""
+    deep = isinstance(exc, MemoryError | RecursionError)
+    line = exc.lineno if isinstance(exc, TemplateSyntaxError) else None
+    why = "it is nested too deep" if deep else getattr(exc, "message", str(exc))
+    return ConfigError(f"{what} does not parse: {why}", shown_path(path), line)
+
+
+def render_error(exc: Exception, path: Path, what: str) -> ConfigError:
+    """The error of a template that does not render, with file and line."""
+    endless = isinstance(exc, MemoryError | RecursionError)
+    why = "it needs too much memory, or calls itself without end" if endless else str(exc)
+    return ConfigError(f"{what} fails: {why}", shown_path(path), _line_in(exc, path))
 
 
 def _line_in(exc: BaseException, path: Path) -> int | None:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from hubbub.agents.inbox import InboxThread, TurnPlan
 from hubbub.agents.prompt.escape import Escaped, escaped
-from hubbub.agents.prompt.files import prompt_text, template_compiles, template_renders
+from hubbub.agents.prompt.files import TEMPLATE_ERRORS, parse_error, prompt_text, render_error
 from hubbub.config.models import HistoryConfig
 from hubbub.ids import message_id
 from hubbub.protocol import thread_ids
@@ -143,7 +143,7 @@ class ConversationTemplate:
         """The user message of a turn; `now` says what to do now, `rule` how. Raises `ConfigError`
         when a user's template fails.
         """
-        with template_renders(self._path, "the template"):
+        try:
             return self._template.render(
                 message_threads=message_threads,
                 incoming_thread_id=incoming_thread_id,
@@ -154,6 +154,8 @@ class ConversationTemplate:
                 rule=rule,
                 for_each=self._for_each,
             )
+        except TEMPLATE_ERRORS as exc:
+            raise render_error(exc, self._path, "the template") from exc
 
     def _for_each(
         self, threads: Mapping[str, ThreadView], element: Callable[[str, ThreadView], Markup]
@@ -185,8 +187,10 @@ def _compile(environment: type[Environment], path: Path) -> Template:
     env.filters["attributes"] = attributes
     env.filters["attachments"] = attachments
     source = prompt_text(path, "the template")
-    with template_compiles(path, "the template"):
+    try:
         code = env.compile(source, filename=str(path))
+    except TEMPLATE_ERRORS as exc:
+        raise parse_error(exc, path, "the template") from exc
     return Template.from_code(env, code, env.globals)
 
 

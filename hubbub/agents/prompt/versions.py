@@ -22,7 +22,7 @@ from pathlib import Path
 from jinja2 import StrictUndefined, Template, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hubbub.agents.prompt.files import prompt_text, template_compiles, template_renders
+from hubbub.agents.prompt.files import TEMPLATE_ERRORS, parse_error, prompt_text, render_error
 from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError
@@ -118,8 +118,10 @@ class PromptTemplate:
     def render(self, variables: Mapping[str, object]) -> str:
         """The text. Raises `ConfigError` with file and line when it fails or lacks a variable."""
         self.check(variables)
-        with template_renders(self.path, "the prompt"):
+        try:
             return self.template.render(variables)
+        except TEMPLATE_ERRORS as exc:
+            raise render_error(exc, self.path, "the prompt") from exc
 
 
 class PromptLibrary:
@@ -174,11 +176,13 @@ def compile_prompt(
     Raises `ConfigError` with file and line.
     """
     source = prompt_text(path, "the prompt")
-    with template_compiles(path, "the prompt"):
+    try:
         tree = _ENVIRONMENT.parse(source, filename=str(path))
         required, optional, lines = _variables(tree)
         # Compiled from its source: parsing has modified the tree.
         code = _ENVIRONMENT.compile(source, filename=str(path))
+    except TEMPLATE_ERRORS as exc:
+        raise parse_error(exc, path, "the prompt") from exc
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         problem = "a prompt stands alone: it includes no other files"
         raise ConfigError(problem, shown_path(path), node.lineno)
