@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
+from hubbub.agents.prompt.tokens import TokenCounter, TokenEstimate
 from hubbub.agents.skills import LoadSkill, load_skills
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.base import Tool, ToolSource
@@ -16,7 +17,6 @@ from hubbub.agents.tools.function import FunctionTool, as_tools
 from hubbub.agents.tools.hub import HubCaller, HubTool, sends_message
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.registry import Groups
-from hubbub.agents.tools.results import CharacterEstimate, TokenMeter
 from hubbub.agents.tools.standard_tools import (
     ASK_HUMAN,
     CHECK,
@@ -58,7 +58,7 @@ def servers_of(
 
 
 def tool_policy_of(
-    config: AgentConfig, *, approver: Approver | None = None, counter: TokenMeter | None = None
+    config: AgentConfig, *, approver: Approver | None = None, counter: TokenCounter | None = None
 ) -> ToolPolicy:
     """The agent's tool policy."""
     return ToolPolicy(
@@ -67,7 +67,7 @@ def tool_policy_of(
         disabled=frozenset(config.disabled_tools),
         overrides={tool: _overrides(settings) for tool, settings in config.tool_settings.items()},
         budget=config.result_budget,
-        counter=counter or CharacterEstimate(),
+        counter=counter or TokenEstimate(),
         approver=approver,
         select_over=config.select_over,
     )
