@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Documented", "descriptions"]
 
 
-_SCHEMAS: dict[tuple[type[BaseModel], tuple[Any, ...], tuple[Any, ...]], dict[str, Any]] = {}
+_SCHEMAS = WeakKeyDictionary[type[BaseModel], dict[tuple[Any, ...], dict[str, Any]]]()
+"""By what was asked for; weak, because programs make models of their own, too."""
 
 
 class Documented(BaseModel):
@@ -36,10 +38,10 @@ class Documented(BaseModel):
     def model_json_schema(cls, *args: Any, **named: Any) -> dict[str, Any]:  # Any: as in pydantic
         """As pydantic's, which is made once: it takes milliseconds, and roles ask for theirs with
         each question."""
-        asked = (cls, args, tuple(named.items()))
-        if asked not in _SCHEMAS:
-            _SCHEMAS[asked] = super().model_json_schema(*args, **named)
-        return deepcopy(_SCHEMAS[asked])
+        made, asked = _SCHEMAS.setdefault(cls, {}), (args, tuple(named.items()))
+        if asked not in made:
+            made[asked] = super().model_json_schema(*args, **named)
+        return deepcopy(made[asked])
 
     @classmethod
     def __get_pydantic_json_schema__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["dashed", "did_you_mean", "near", "shortened"]
+__all__ = ["cut_in_the_middle", "dashed", "did_you_mean", "near", "shortened"]
 
 MOST_COMPARED = 200
 """Among more names only those count that begin in the same way: comparing takes long."""
@@ -35,6 +35,14 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
 def shortened(text: str, most: int) -> str:
     """The text, of at most so many characters; an ellipsis ends it where there were more."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def cut_in_the_middle(text: str, most: int) -> str:
+    """The text; of a longer one than `most` characters that many, from its beginning and end."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}… ({len(text)} characters) …{text[-half:]}"
 
 
 def dashed(name: str) -> str:

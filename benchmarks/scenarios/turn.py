@@ -30,7 +30,7 @@ from benchmarks.stats import percentile
 from hubbub.agents.inbox import Inbox, Received, TurnPlan
 from hubbub.agents.llm import LlmBackend
 from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, OnDelta
-from hubbub.agents.parts import AgentParts
+from hubbub.agents.parts import AgentModel, AgentParts, context_rules, with_token_budget
 from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt_client import DialectChoice
 from hubbub.agents.runner import AgentRunner
@@ -39,8 +39,6 @@ from hubbub.agents.tools.assembly import tool_policy_of
 from hubbub.agents.tools.base import CallSite, Tool
 from hubbub.agents.turn.outbox import Outbox
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.reservations import CostModel
-from hubbub.agents.window import context_rules, with_token_budget
 from hubbub.client import Client, WebSocketTransport
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.frames import Event, Ready
@@ -146,10 +144,8 @@ async def _agent(server: Server, folder: Path, name: str, watch: _Watch) -> Asyn
             parts.prompt_builder(parts.prompts(), name),
             parts.tools(tool_policy),
         )
-        choice, script = DialectChoice(), _Script(name, watch)
-        backend = _WatchedBackend(
-            parts, script, prompt_builder, tools, choice, rules, None, CostModel()
-        )
+        asked = AgentModel(_Script(name, watch), DialectChoice(), rules)
+        backend = _WatchedBackend(parts, asked, prompt_builder, tools, None)
         backend.watch = watch
         runner = AgentRunner(client, inbox, backend, grace_s=0)
         work = asyncio.create_task(runner.run())

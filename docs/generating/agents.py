@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from generating.models import fields
 from generating.tables import docstring, table
 from hubbub.agents.inbox import MOST_INCOMING
-from hubbub.agents.prompt import escape, lint_tools
+from hubbub.agents.prompt import escape, lint
 from hubbub.agents.prompt.components import DEFAULTS, NOT_PLAIN
 from hubbub.agents.prompt.lint import RULES
 from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
@@ -82,7 +82,7 @@ def _tokens() -> str:
 
 def _builder_parts() -> dict[str, str]:
     """What system prompts are built from, and what the linter looks for."""
-    found = (inspect.getdoc(lint_tools) or "").split("\n\n")[2]
+    found = (inspect.getdoc(lint) or "").split("\n\n")[3]
     return {
         "prompt_components": table(
             ("component", "priority", "tells the model", "with a plain `instruction`"),

@@ -28,7 +28,7 @@ def config_parts() -> dict[str, str]:
     parts = {}
     for model in models_of(NetworkFile, module=config_models):
         parts[f"config_{model.__name__.lower()}"] = fields(model)
-    for model in (tooling.McpServerConfig, tooling.SandboxConfig, tooling.ToolConfig):
+    for model in (tooling.McpServerConfig, tooling.SandboxLimits, tooling.ToolConfig):
         parts[f"config_{model.__name__.lower()}"] = fields(model)
     sections = (AcpConfig, ContextConfig, KnowledgeConfig, RolesConfig, ForkConfig)
     for section in sections:

@@ -12,7 +12,7 @@ from hubbub.logs import get_logger
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.operations import ThreadList, ThreadPage
 
-__all__ = ["Backlog", "CatchUp", "fill_gaps"]
+__all__ = ["Backlog", "CatchUp"]
 
 # The backlog: events that accumulated while the agent was away.
 

@@ -30,19 +30,19 @@ import contextlib
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from hubbub.agents.models.base import Completion, OnDelta, ToolSpec
-from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
+from hubbub.agents.prompt.budget import ContextBudget, FixedMessage
 from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt_client import DescribeTools, PromptClient
 from hubbub.agents.tools.approval import Parked
 from hubbub.agents.tools.base import CallSite, ReadingTool, Tool, ToolFailed, UntrustedText
 from hubbub.agents.tools.external import ExternalToolProxy
 from hubbub.agents.tools.hub import HubCaller
-from hubbub.agents.tools.schema import ToolArguments, argument_errors, without_titles
+from hubbub.agents.tools.schema import ToolArguments
 from hubbub.agents.tools.standard_tools import (
     ASK_HUMAN,
     CHECK,
@@ -74,15 +74,14 @@ from hubbub.protocol.turns import Step
 __all__ = ["ForkTool", "HelperHost"]
 
 _TURN = StepRange()
-Given = TypeVar("Given", bound=ToolArguments)
 _MOST_SHOWN = 8000
 """Characters of a goal or a result that are posted."""
 
 log = get_logger(__name__)
 
 
-class Fork(ToolArguments):
-    """The arguments of `fork`."""
+class _ForegroundFork(ToolArguments):
+    """The arguments of `fork`, where nothing may run in the background."""
 
     goal: Annotated[str, Field(min_length=1)]
     """What is to be found out or done, and what the result must contain."""
@@ -90,6 +89,11 @@ class Fork(ToolArguments):
     """All that is needed of what you know: nothing else is seen, not even the conversation."""
     timeout: Annotated[float | None, Field(gt=0)] = None
     """Seconds that it may take; left out: as long as is allowed."""
+
+
+class Fork(_ForegroundFork):
+    """The arguments of `fork`."""
+
     background: bool = False
     """Go on with your own work meanwhile; you are given its result when it is there."""
 
@@ -113,12 +117,6 @@ class _HostedTool(ReadingTool):
             raise ToolFailed("there are no helpers here", error="forbidden")
         return host
 
-    def _read(self, model: type[Given], arguments: Mapping[str, JsonValue]) -> Given:
-        try:
-            return model.model_validate(arguments)
-        except ValidationError as exc:
-            raise ToolFailed(argument_errors(exc), error="invalid_arguments", retry=True) from exc
-
 
 class ForkTool(_HostedTool):
     """The tool. The host of each turn is set by `hosted`."""
@@ -127,16 +125,12 @@ class ForkTool(_HostedTool):
         """`background`: whether sub-agents may run while the turn continues."""
         self.config = config
         self._in: dict[str, HelperHost] = {}
-        schema = without_titles(Fork.model_json_schema())
-        properties = schema["properties"]
-        if not background and isinstance(properties, dict):
-            properties.pop("background")
-        spec = ToolSpec(
+        takes = Fork if background else _ForegroundFork
+        spec = takes.spec_of(
             FORK,
             "Give a part of the work to a helper that works on it alone and comes back with one "
             "result. Call it several times in one step for parts that do not need each other. "
             f"It may take {config.timeout:g} seconds.",
-            schema,
         )
         within = config.timeout + 5.0  # the sub-agent's own timeout gives the better message
         super().__init__(spec, within, self._in)
@@ -158,7 +152,7 @@ class ForkTool(_HostedTool):
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """The sub-agent's result, or a note that it is running. Raises `ToolFailed`."""
-        return await self._host(site).run(self._read(Fork, arguments), site)
+        return await self._host(site).run(Fork.read(arguments), site)
 
 
 class WaitFor(_HostedTool):
@@ -166,12 +160,11 @@ class WaitFor(_HostedTool):
 
     def __init__(self, timeout: float, hosts: Mapping[str, HelperHost]):
         about = "Wait for a helper in the background, and get its result."
-        schema = without_titles(_Helper.model_json_schema())
-        super().__init__(ToolSpec(WAIT_FOR, about, schema), timeout, hosts)
+        super().__init__(_Helper.spec_of(WAIT_FOR, about), timeout, hosts)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Raises `ToolFailed` as the sub-agent's own call would."""
-        return await self._host(site).wait_for(self._read(_Helper, arguments).helper, site)
+        return await self._host(site).wait_for(_Helper.read(arguments).helper, site)
 
 
 class Check(_HostedTool):
@@ -179,12 +172,11 @@ class Check(_HostedTool):
 
     def __init__(self, hosts: Mapping[str, HelperHost]):
         about = "See how far a helper in the background is, without waiting for it."
-        schema = without_titles(_Helper.model_json_schema())
-        super().__init__(ToolSpec(CHECK, about, schema), None, hosts)
+        super().__init__(_Helper.spec_of(CHECK, about), None, hosts)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Raises `ToolFailed` if there is no such sub-agent."""
-        return self._host(site).progress(self._read(_Helper, arguments).helper, site)
+        return self._host(site).progress(_Helper.read(arguments).helper, site)
 
 
 @dataclass(slots=True)
@@ -366,14 +358,13 @@ class HelperHost:
         raise ToolFailed(words, error=end.outcome, outside=read)
 
     def _prompt_client(self, fork: Fork, names: Collection[str]) -> PromptClient:
-        turn, prompt = self.prompt_client, _prompt(fork)
-        rules = turn.context_budget.rules if turn.context_budget is not None else ContextRules()
+        turn, message = self.prompt_client, FixedMessage(_prompt(fork))
+        rules, writes = turn.context_budget.rules, self.calls.toolbox.writing
         return replace(
             turn,
             offers=_tools_for(self.calls.toolbox, names),
             system=f"{turn.system}\n\n{_HELPER_INSTRUCTION}",
-            prompt=prompt,
-            context_budget=ContextBudget(rules, FixedMessage(prompt), self.calls.toolbox.writing),
+            context_budget=ContextBudget(rules, message, writes),
             form=None,
             scratchpad=True,
         )

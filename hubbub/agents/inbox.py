@@ -20,19 +20,16 @@ __all__ = [
     "MOST_INCOMING",
     "Inbox",
     "InboxThread",
-    "InboxThreads",
     "Received",
     "SteerMode",
     "StillOpenWakes",
     "TurnPlan",
-    "WakeQueue",
     "WakingMessage",
     "steer_mode",
 ]
 
 MOST_INCOMING = 20
 """Messages that the prompt of one turn shows as incoming."""
-
 
 SteerMode = Literal["steer", "queue", "interrupt"]
 """How a person's message in the thread of a running turn is treated."""
@@ -126,10 +123,8 @@ class TurnPlan:
 
 KEPT_AMENDMENTS = 200
 """Edits and deletions kept in memory per thread."""
-
 KEPT_NOTICES = 200
 """Notices of the hub kept in memory per thread."""
-
 KEPT_MESSAGES = 50
 """Messages kept in memory per thread: as many as a prompt may show."""
 KEPT_THREADS = 1000
@@ -486,6 +481,11 @@ class Inbox:
 
     def thread(self, thread_id: str) -> InboxThread | None:
         return self._threads.get(thread_id)
+
+    def messages(self, thread_id: str) -> Sequence[Message]:
+        """The messages of a thread, oldest first; none of one that is not known."""
+        thread = self.thread(thread_id)
+        return thread.messages if thread is not None else ()
 
     def waiting(self, thread_id: str) -> int:
         return sum(1 for _ in self._queues.get(thread_id, ()))

@@ -30,14 +30,7 @@ if TYPE_CHECKING:
     from hubbub.agents.trials import TurnTrials
     from hubbub.agents.turn.hooks import Hooks
 
-__all__ = [
-    "greet",
-    "inbox_of",
-    "load_agent_class",
-    "run_agent",
-    "run_backend",
-    "run_python_agent",
-]
+__all__ = ["greet", "inbox_of", "load_agent_class", "run_agent", "run_backend", "run_python_agent"]
 
 _NO_SERVERS: Mapping[str, McpServerConfig] = MappingProxyType({})
 
@@ -76,7 +69,7 @@ async def run_agent(
     that does not exist, and `ConnectionLost` when the hub closes for good.
     """
     if config.object is not None:
-        from hubbub.agents.agent_object import resolve_agent  # it may be an agent with a model
+        from hubbub.agents.llm_agent import resolve_agent  # it may be an agent with a model
 
         whole = resolve_agent(config, name, base_dir, models)
         config, objects, models = whole.config, whole.objects, whole.models

@@ -12,18 +12,15 @@ from hubbub.agents.backend import AgentBackend
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.fork import ForkTool, HelperHost
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.models.base import ChatModel, Completion, OnDelta
-from hubbub.agents.models.providers import open_model
+from hubbub.agents.models.base import Completion, OnDelta
 from hubbub.agents.output import Output
-from hubbub.agents.parts import AgentParts
+from hubbub.agents.parts import AgentModel, AgentParts, with_token_budget
 from hubbub.agents.program import TurnOptions
-from hubbub.agents.prompt.budget import ContextBudget, ContextRules
+from hubbub.agents.prompt.budget import ContextBudget
 from hubbub.agents.prompt.builder import call_function
 from hubbub.agents.prompt.render import ConversationPrompt
-from hubbub.agents.prompt.scratchpad import ThinkingModel
 from hubbub.agents.prompt.system import position
 from hubbub.agents.prompt_client import (
-    DialectChoice,
     PromptClient,
     callable_names,
     first_tool,
@@ -50,11 +47,8 @@ from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.loop import FINISH, Loop, LoopRules, QueryModel
 from hubbub.agents.turn.partial import Partials, SignalRate, unrefusable_tools
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.reservations import CostModel
 from hubbub.agents.turn.steps import FIRST_HELPER_STEP, split_steps
-from hubbub.agents.window import context_rules, with_token_budget
-from hubbub.config.problems import nearest
-from hubbub.errors import ConfigError, ModelError, OperationError
+from hubbub.errors import ModelError, OperationError
 from hubbub.protocol import thread_ids
 from hubbub.protocol.external_tools import results_in, tools_in
 from hubbub.protocol.frames import Ready, Signal
@@ -82,28 +76,24 @@ class LlmBackend(AgentBackend):
     def __init__(
         self,
         parts: AgentParts,
-        model: ChatModel,
+        model: AgentModel,
         prompt_builder: SystemPromptBuilder,
         tools: Callable[[Ready], Toolbox],
-        dialects: DialectChoice,
-        context: ContextRules,
         fork: ForkTool | None,
-        cost_model: CostModel,
     ):
         """`fork` is the tool of that name, if the agent has it."""
         client = parts.client
-        self._cost_model, self._outbox = cost_model, parts.outbox
+        self._outbox = parts.outbox
         self._program, self._output = parts.program, parts.objects.output
         self._on_event = parts.program.on_event if parts.program is not None else None
         self._inbox, self._config, self._chooser = parts.inbox, parts.config, parts.chooser
-        self._model = ThinkingModel(model) if prompt_builder.scratchpad else model
-        self._template, self._make_tools, self._dialects = parts.template, tools, dialects
+        self._model, self._template, self._make_tools = model, parts.template, tools
         self._prompt_builder, self._ready, self._tools = (
             prompt_builder,
             client.ready,
             tools(client.ready),
         )
-        self._hooks, self._context, self._fork = parts.hooks, context, fork
+        self._hooks, self._fork = parts.hooks, fork
         self._activities = TurnActivities(partial(client.signal, "activity"))
         self._send_partial = partial(client.signal, "partial")
         self._pace = SignalRate(client.hello.limits.calls_per_second)
@@ -127,21 +117,20 @@ class LlmBackend(AgentBackend):
         conversation = ConversationPrompt.of(self._template, inbox.threads, plan, inbox.me, history)
         options = self._program.turn_options(plan) if self._program is not None else TurnOptions()
         output = options.output or self._output
-        before, dialect = await self._earlier(recorder), self._dialects.current
+        before, dialect = await self._earlier(recorder), self._model.choice.current
         toolbox, external = self._toolbox(plan, output)
         toolbox = await self._chosen(plan, await self._offered(plan, toolbox, dialect))
         first = first_tool(toolbox, None if before.steps else self._config.begin_with)
         system = await self._prompt_builder.of(plan, toolbox, dialect, self._ready, inbox.threads)
         client = PromptClient(
-            self._model,
+            self._model.model,
             initial_tools(toolbox, first),
             system.body,
-            conversation.text,
-            self._dialects,
+            ContextBudget(self._model.context, conversation, toolbox.writing),
+            self._model.choice,
             _closing(system.closing, output, dialect),
-            ContextBudget(self._context, conversation, toolbox.writing),
             recorder.reservations,
-            self._cost_model,
+            self._model.cost_model,
             settings=options.settings,
             contract=system.contract,
             form=output.form if output is not None else None,
@@ -150,7 +139,7 @@ class LlmBackend(AgentBackend):
         (system_prompt, prompt), names = client.first(), callable_names(toolbox, dialect)
         recorded = await recorder.begin(
             continues=before.turn,
-            model=self._model.name,
+            model=self._model.model.name,
             system_prompt=system_prompt,
             prompt=prompt,
             prompt_id=system.prompt_id,
@@ -221,14 +210,15 @@ class LlmBackend(AgentBackend):
         self, plan: TurnPlan, output: Output[object] | None
     ) -> tuple[Toolbox, frozenset[str]]:
         """The tools of a turn, and the names of those that the requester runs."""
-        toolbox = self._tools.for_turn(*_request_tools(plan))
-        if output is not None:
-            toolbox = toolbox.with_finish(output.finishing(self._outbox))
+        finish = output.finishing(self._outbox) if output is not None else None
+        needed = _request_tools(plan)
+        toolbox = self._tools.for_turn(*needed, finish=finish)
         brought = tools_in(plan.incoming) if _has_json(plan) else ()
         if not brought:
             return toolbox, frozenset()
         external = external_proxies(brought, (*toolbox.names, SELECT), self._outbox)
-        return toolbox.with_runtime_tools(external), frozenset(tool.name for tool in external)
+        names = frozenset(tool.name for tool in external)
+        return toolbox.for_turn(*needed, more=external), names
 
     async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
         """The tools whose conditions hold. Raises `ConfigError` if a condition raises."""
@@ -271,10 +261,8 @@ class LlmBackend(AgentBackend):
         goes_on = _has_json(plan) and results_in(plan.incoming)
         if self._config.mode == "auto" and not goes_on:
             return Continuation()
-        thread = self._inbox.thread(plan.thread_id)
-        return await continued_steps(
-            thread, plan, self._inbox.me, recorder.other, below=FIRST_HELPER_STEP
-        )
+        messages, me = self._inbox.messages(plan.thread_id), self._inbox.me
+        return await continued_steps(messages, plan, me, recorder.other, below=FIRST_HELPER_STEP)
 
     def _host(
         self, calls: StepCalls, client: PromptClient, loop: Loop, recorded: Sequence[Step]
@@ -399,37 +387,22 @@ async def llm_backend(parts: AgentParts) -> AsyncIterator[tuple[AgentBackend, Tu
 
 @contextlib.asynccontextmanager
 async def _one_backend(parts: AgentParts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
-    config, name, models = parts.config, parts.name, parts.models
-    if config.model not in models:
-        hint = nearest(config.model, models) or "; add it to `models`"
-        raise ConfigError(f"agents.{name}.model: there is no model {config.model!r}{hint}")
-    settings = models[config.model].with_settings(config.model_settings)
-    if config.final_text == "send" and "tool_choice" not in settings.model_fields_set:
-        settings = settings.model_copy(update={"tool_choice": "auto"})
-    rules = await context_rules(config, name, settings)
+    config, prompts = parts.config, parts.prompts()
     # In the mode `interactive` every step may end the turn, so nothing can run in the background.
     background = config.mode == "auto"
     fork = ForkTool(config.fork, background=background) if config.fork is not None else None
-    prompts = parts.prompts()
     more = () if fork is None else fork.tools
-    tools = parts.tools(with_token_budget(parts.tool_policy, rules), more, prompts.words)
-    dialects, cost_model = (
-        DialectChoice(settings, aliases=config.aliases),
-        CostModel.of(settings, rules.reserve),
-    )
-    model = open_model(settings, config.model)
-    chooser = ToolChooser.of(config, models)
-    parts = replace(parts, chooser=chooser)
-    try:
-        prompt_builder = parts.prompt_builder(prompts, model.name)
-        trials = TurnTrials(
-            parts.client, TrialRunner(config, models, tools, prompt_builder.scratchpad)
-        )
-        yield (
-            LlmBackend(parts, model, prompt_builder, tools, dialects, rules, fork, cost_model),
-            trials,
-        )
-    finally:
-        await model.close()
-        if chooser is not None:
-            await chooser.close()
+    scratchpad, key = prompts.settings.scratchpad, f"agents.{parts.name}.model"
+    async with parts.open_model(config.model, key, scratchpad=scratchpad) as model:
+        tool_policy = with_token_budget(parts.tool_policy, model.context)
+        tools = parts.tools(tool_policy, more, prompts.words)
+        runner = TrialRunner(config, parts.models, tools, scratchpad)
+        prompt_builder = parts.prompt_builder(prompts, model.model.name)
+        chooser = ToolChooser.of(config, parts.models)
+        parts = replace(parts, chooser=chooser)
+        try:
+            backend = LlmBackend(parts, model, prompt_builder, tools, fork)
+            yield backend, TurnTrials(parts.client, runner)
+        finally:
+            if chooser is not None:
+                await chooser.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import environ
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import JsonValue
@@ -11,6 +13,7 @@ from pydantic import JsonValue
 from hubbub.agents.output import Output
 from hubbub.agents.program import PythonObjects
 from hubbub.agents.prompt.builder import PromptBuilder, Render
+from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.function import FunctionTool, as_tools
 from hubbub.agents.turn.hooks import Hooks
 from hubbub.config.agents import (
@@ -29,12 +32,13 @@ from hubbub.config.budgets import DailyBudget
 from hubbub.config.explain import valid
 from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.prompting import PromptConfig
-from hubbub.config.tooling import PermissionModeName, SandboxConfig, SelectConfig, ToolConfig
+from hubbub.config.tooling import PermissionModeName, SandboxLimits, SelectConfig, ToolConfig
 from hubbub.errors import ConfigError, UserError
+from hubbub.loading import construct, load_attribute
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
 
-__all__ = ["LlmAgent", "ToolLike", "is_object", "with_environment"]
+__all__ = ["LlmAgent", "ToolLike", "is_agent", "is_object", "resolve_agent", "with_environment"]
 
 Settings = Mapping[str, JsonValue]
 ToolLike = object
@@ -89,7 +93,7 @@ class LlmAgent:
         select_over: int | None = None,
         select: SelectConfig | Settings | None = None,
         begin_with: str | None = None,
-        sandbox: SandboxConfig | Settings | None = None,
+        sandbox: SandboxLimits | Settings | None = None,
         mcp: Sequence[str] | None = None,
         knowledge: KnowledgeConfig | Settings | Sequence[str] | None = None,
         skills: Sequence[str] | None = None,
@@ -213,3 +217,49 @@ class LlmAgent:
             return Output(kind)
         except UserError as exc:
             raise ConfigError(f"{self._place}: {exc}") from exc
+
+
+# Agents that YAML names as Python objects: `agents.clerk.object: shop.py:clerk`.
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedAgent:
+    """The combined config of an agent's section and its Python object."""
+
+    config: AgentConfig
+    objects: PythonObjects = field(default_factory=PythonObjects)
+    models: Mapping[str, ModelConfig] = field(default_factory=dict)
+    """The network's models and the agent's own."""
+
+
+def is_agent(found: object) -> bool:
+    """Whether it is an agent: an `LlmAgent`, or an `Agent` instance or subclass."""
+    return isinstance(found, LlmAgent | Agent) or (
+        isinstance(found, type) and issubclass(found, Agent)
+    )
+
+
+def resolve_agent(
+    config: AgentConfig, name: str, base_dir: Path, models: Mapping[str, ModelConfig]
+) -> ResolvedAgent:
+    """Resolve the agent called `name`. Keys of its section override those of its object.
+
+    Raises `ConfigError` if the object does not exist or is no agent.
+    """
+    if config.object is None:
+        return ResolvedAgent(config, models=models)
+    found = load_attribute(config.object, base_dir)
+    overrides = {key: getattr(config, key) for key in config.model_fields_set - {"object"}}
+    if isinstance(found, LlmAgent):
+        config_of_object, model = found.joined(models)
+        objects = replace(found.objects, tools={} if "tools" in overrides else found.objects.tools)
+        added = {} if model is None else {found.name: model}
+        return ResolvedAgent(
+            config_of_object.model_copy(update=overrides), objects, {**models, **added}
+        )
+    if isinstance(found, type) and issubclass(found, Agent):
+        found = construct(found)
+    if not isinstance(found, Agent):
+        raise ConfigError(f"agents.{name}.object: {config.object} is no LlmAgent or Agent")
+    python = AgentConfig(kind="python").model_copy(update=overrides)
+    return ResolvedAgent(python, PythonObjects(agent=found), models)

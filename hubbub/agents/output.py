@@ -14,8 +14,6 @@ import re
 from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     JsonValue,
     PydanticSchemaGenerationError,
@@ -25,9 +23,8 @@ from pydantic import (
 )
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.hub import HubCaller
-from hubbub.agents.tools.schema import without_titles
+from hubbub.agents.tools.schema import ToolArguments, without_titles
 from hubbub.agents.tools.standard_tools import FINISH, MessageTool
 from hubbub.errors import UserError
 
@@ -50,7 +47,7 @@ class Output(Generic[T]):
             self._adapter: TypeAdapter[T] = TypeAdapter(kind)
             self.schema: dict[str, JsonValue] = without_titles(self._adapter.json_schema())
             self._model = _arguments(kind)
-            parameters = without_titles(self._model.model_json_schema())
+            self.spec = self._model.spec_of(FINISH, "End this turn with your answer.")
         except (
             PydanticSchemaGenerationError,
             PydanticInvalidForJsonSchema,
@@ -61,7 +58,6 @@ class Output(Generic[T]):
                 f"output: {self.name} cannot be told in JSON; give a pydantic model, a dataclass, "
                 "bool, int, float or str, or a list or union of those"
             ) from exc
-        self.spec = ToolSpec(FINISH, "End this turn with your answer.", parameters)
 
     @property
     def form(self) -> dict[str, JsonValue]:
@@ -79,18 +75,18 @@ class Output(Generic[T]):
         """Parse an answer. Raises `pydantic.ValidationError`."""
         return self._adapter.validate_json(text)
 
-    def finishing(self, caller: HubCaller) -> MessageTool[BaseModel]:
+    def finishing(self, caller: HubCaller) -> MessageTool[ToolArguments]:
         """A `finish` that takes a value of this type and sends it as JSON."""
         return MessageTool(self.spec, self._model, self._text, "finished", caller)
 
-    def _text(self, end: BaseModel) -> str:
+    def _text(self, end: ToolArguments) -> str:
         value: T = getattr(end, "message")  # noqa: B009  the model is created here
         return self._adapter.dump_json(value).decode()
 
 
-def _arguments(kind: object) -> type[BaseModel]:
+def _arguments(kind: object) -> type[ToolArguments]:
     fields: dict[str, Any] = {  # create_model's own signature
         "message": (kind, Field(description="Your answer.")),
         "reason": (str, Field("", description="Why you are done, for the record.")),
     }
-    return create_model("Finish", __config__=ConfigDict(extra="forbid"), **fields)
+    return create_model("Finish", __base__=ToolArguments, **fields)

@@ -173,12 +173,11 @@ class PromptClient:
     model: ChatModel
     offers: DescribeTools
     system: str
-    prompt: str
+    context_budget: ContextBudget
+    """Keeps prompts within the model's window, and renders the user message."""
     choice: DialectChoice = field(default_factory=DialectChoice)
     closing: str = ""
     """The very end of the system message, after the dialect's part."""
-    context_budget: ContextBudget | None = None
-    """Keeps prompts within the model's window, and renders the user message. None: no limit."""
     reservations: Reservations | None = None
     """The turn's budget reservations; None: the questions belong to no turn."""
     cost_model: CostModel = field(default_factory=CostModel)
@@ -208,7 +207,7 @@ class PromptClient:
             question = self.question((), dialect)
         except WindowTooSmall:  # nothing will be asked; the record shows what did not fit
             tools = described_tools(self.offers, dialect, ())
-            question = self._build(dialect, self.prompt, (), tools)
+            question = self._build(dialect, self.context_budget.conversation.without(0), (), tools)
         system, prompt, *_ = question.messages
         return system["content"] or "", prompt["content"] or ""
 
@@ -223,11 +222,8 @@ class PromptClient:
 
     def _shown(self, steps: Sequence[Step], steering: Sequence[Steering]) -> Sequence[ShownStep]:
         """The steps after the model's own discards and compressions."""
-        if self.context_budget is None:
-            return project(steps, steering)
-        return project(
-            steps, steering, self.context_budget.rules.protect, self.context_budget.writes
-        )
+        budget = self.context_budget
+        return project(steps, steering, budget.rules.protect, budget.writes)
 
     def _fitted(
         self, dialect: Dialect, steps: Sequence[Step], shown: Sequence[ShownStep]
@@ -236,10 +232,7 @@ class PromptClient:
         if not shown and key in self._opening:
             return self._opening[key]
         tools = described_tools(self.offers, dialect, steps)
-        if self.context_budget is None:
-            fitted = FittedRequest(self._build(dialect, self.prompt, shown, tools))
-        else:
-            fitted = self.context_budget.fit(partial(self._build, dialect), shown, tools)
+        fitted = self.context_budget.fit(partial(self._build, dialect), shown, tools)
         if not shown:
             self._opening[key] = fitted
         return fitted
@@ -336,11 +329,11 @@ class PromptClient:
 
     async def _summary(self, shown: Sequence[ShownStep], n: int) -> Summary | None:
         """A summary of the older steps, if that is the configured way of compressing them."""
-        context_budget = self.context_budget
-        if context_budget is None or context_budget.rules.compression != "summary":
+        budget = self.context_budget
+        if budget.rules.compression != "summary":
             return None
         model = self._budgeted(n, warns=False)
-        return await summarise(model, shown, context_budget.rules, context_budget.writes)
+        return await summarise(model, shown, budget.rules, budget.writes)
 
     async def _request_in_words(
         self, why: str, steps: Sequence[Step], attempts: _Attempts

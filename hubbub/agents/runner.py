@@ -37,16 +37,7 @@ if TYPE_CHECKING:
 
     from hubbub.agents.trials import TurnTrials
 
-__all__ = [
-    "AWAITED",
-    "GRACE_S",
-    "IGNORED",
-    "AckWindow",
-    "AgentRunner",
-    "ClaimedWakes",
-    "Debounce",
-    "record_empty_turn",
-]
+__all__ = ["GRACE_S", "AckWindow", "AgentRunner", "Debounce"]
 
 # Acknowledgements: an event may be acknowledged once it and everything before it is done. Pure.
 
@@ -85,38 +76,6 @@ async def record_empty_turn(client: Client, woken: WakingMessage, reason: str) -
     recorder = TurnRecorder(client, TurnPlan.of([woken], None))
     await recorder.end("finished", reason)
     await recorder.settled()
-
-
-# Wakes that code inside the agent is waiting for; they start no turn.
-
-
-class ClaimedWakes:
-    """Wakes that the backend claims. `settle` receives each claimed wake with the reason,
-    `unclaimed` each that turned out not to be; `spawn` runs the task that awaits the verdict.
-    """
-
-    def __init__(
-        self,
-        backend: AgentBackend,
-        spawn: Callable[[Coroutine[object, object, None]], object],
-        record_empty_turn: Callable[[WakingMessage, str], None],
-        unclaimed: Callable[[WakingMessage], None],
-    ):
-        self._backend, self._spawn = backend, spawn
-        self._settle, self._unclaimed = record_empty_turn, unclaimed
-
-    def take(self, woken: WakingMessage) -> bool:
-        """Whether the wake starts no turn, at least for now."""
-        verdict = self._backend.claims(woken.message)
-        if verdict is not None:
-            self._spawn(self._await_verdict(verdict, woken))
-        return verdict is not None
-
-    async def _await_verdict(self, verdict: asyncio.Future[bool], woken: WakingMessage) -> None:
-        if await verdict:
-            self._settle(woken, AWAITED)
-        else:
-            self._unclaimed(woken)
 
 
 # Debouncing: an idle agent may wait a moment for more messages before it starts a turn.
@@ -197,7 +156,6 @@ class AgentRunner:
         self._debounce = Debounce(debounce_s, self._start_turns)
         self._turns = TurnTasks()
         self._parked = ParkedTurns(inbox.resume)
-        self._claims = ClaimedWakes(backend, self._spawn, self._settle, self._unclaimed)
         self._observer = MessageObserver(backend, self._done, client.written)
         self._catch_up = CatchUp(client, inbox, self._spawn, self._caught_up)
         self._life = new_ulid()
@@ -348,15 +306,23 @@ class AgentRunner:
         await self._done(event.seq)
 
     def _claimed(self, woken: WakingMessage) -> bool:
+        """Whether the wake starts no turn, at least for now: it is held back, or code of the agent
+        may be waiting for its message.
+        """
         if not self._catch_up.done:
             self._catch_up.hold(woken)
             return True
-        return self._claims.take(woken)
+        verdict = self._backend.claims(woken.message)
+        if verdict is not None:
+            self._spawn(self._await_verdict(verdict, woken))
+        return verdict is not None
 
-    def _unclaimed(self, woken: WakingMessage) -> None:
-        """A wake looked like an awaited answer, but was not."""
-        self._requeue(woken)
-        self._start_turns()
+    async def _await_verdict(self, verdict: asyncio.Future[bool], woken: WakingMessage) -> None:
+        if await verdict:
+            self._settle(woken, AWAITED)
+        else:  # it looked like an awaited answer, but was not
+            self._requeue(woken)
+            self._start_turns()
 
     def _requeue(self, woken: WakingMessage) -> None:
         self._inbox.requeue(*woken)

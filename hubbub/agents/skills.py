@@ -9,26 +9,18 @@ from pathlib import Path
 import yaml
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.prompt.context import Note
 from hubbub.agents.prompt.files import read_prompt_file
 from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.registry import ToolRegistry
+from hubbub.agents.tools.schema import ToolArguments
 from hubbub.config.problems import closest, shown_path
 from hubbub.errors import ConfigError
 from hubbub.protocol.thread_ids import is_id
 from hubbub.wording import near
 
-__all__ = [
-    "LOAD_SKILL",
-    "LONGEST_BODY",
-    "LoadSkill",
-    "Skill",
-    "load_skills",
-    "read_skill",
-    "skills_of",
-]
+__all__ = ["LOAD_SKILL", "LoadSkill", "Skill", "load_skills", "read_skill", "skills_of"]
 
 LONGEST_BODY = 64 * 1024
 """Characters of a skill's instructions. A longer skill is refused, not cut."""
@@ -157,6 +149,13 @@ def _wrong(message: str, path: Path, line: int | None) -> ConfigError:
 LOAD_SKILL = "load_skill"
 
 
+class SkillRequest(ToolArguments):
+    """The arguments of `load_skill`."""
+
+    name: str
+    """Of the skill."""
+
+
 class LoadSkill(ReadingTool):
     """The tool. Its result is never cut: half an instruction may say the opposite of the whole."""
 
@@ -165,15 +164,8 @@ class LoadSkill(ReadingTool):
 
     def __init__(self, skills: Mapping[str, Skill]):
         self._skills = dict(skills)
-        self.spec = ToolSpec(
-            LOAD_SKILL,
-            "Get the instructions of a skill, before work of that kind. Follow them.",
-            {
-                "type": "object",
-                "properties": {"name": {"type": "string", "description": "Of the skill."}},
-                "required": ["name"],
-                "additionalProperties": False,
-            },
+        self.spec = SkillRequest.spec_of(
+            LOAD_SKILL, "Get the instructions of a skill, before work of that kind. Follow them."
         )
 
     @property
@@ -183,7 +175,7 @@ class LoadSkill(ReadingTool):
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """The skill's instructions. Raises `ToolFailed` with similar names for an unknown skill."""
-        name = str(arguments["name"]).strip()
+        name = SkillRequest.read(arguments).name.strip()
         skill = self._skills.get(name)
         if skill is None:
             meant = list(near(name, self._skills, 3, 0.4))

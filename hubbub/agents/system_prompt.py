@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 
 from pydantic import JsonValue
 
 from hubbub.agents.dialects.base import Dialect
-from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.inbox import InboxThread, TurnPlan
-from hubbub.agents.knowledge.tool import SEARCH_KNOWLEDGE, SearchKnowledge
+from hubbub.agents.knowledge.base import SEARCH_KNOWLEDGE, SearchKnowledge
 from hubbub.agents.prompt.context import (
     Note,
     ParticipantSummary,
     PromptContext,
-    native_calls,
     omitted_value,
     quoted_state,
     summarise_participants,
@@ -38,7 +36,7 @@ from hubbub.protocol.frames import Ready
 from hubbub.protocol.memory import Recalled
 from hubbub.protocol.messages import Message
 
-__all__ = ["MEMORY_TOOLS", "Memory", "SystemPromptBuilder", "has_untrusted_content"]
+__all__ = ["Memory", "SystemPromptBuilder", "has_untrusted_content", "prompt_context"]
 
 # The memory of an agent with a model, as its prompts show it.
 
@@ -137,20 +135,11 @@ class SystemPromptBuilder:
         """The data that components of the system message may use."""
         me = ready.participant
         shown = islice(threads, self.config.history.threads)
-        return PromptContext(
-            agent=me,
-            network=self.network,
-            tools=described_tools(toolbox.described, dialect, ()),
-            permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
-            skills=skills_of(toolbox.registry),
+        context = prompt_context(self.config, me, self.network, toolbox, dialect)
+        return replace(
+            context,
             mods=self.mods,
-            capabilities=self.config.card.skills,
-            permission_mode=self.config.permission_mode,
-            mode=self.config.mode,
-            final_text=self.config.final_text,
             model=self.model,
-            dialect=dialect.name,
-            write_calls=dialect.calls if isinstance(dialect, TextDialect) else native_calls,
             thread=shown_id(plan.thread_id, me),
             threads=[shown_id(thread.id, me) for thread in shown],
             participants=self._participants(ready),
@@ -188,6 +177,25 @@ class SystemPromptBuilder:
                 summarise_participants(ready.participants, ready.participant),
             )
         return self._cached_participants[1]
+
+
+def prompt_context(
+    config: AgentConfig, me: str, network: str, toolbox: Toolbox, dialect: Dialect
+) -> PromptContext:
+    """What components may use that is the same in all turns of the agent `me` with these tools."""
+    return PromptContext(
+        agent=me,
+        network=network,
+        tools=described_tools(toolbox.described, dialect, ()),
+        permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
+        skills=skills_of(toolbox.registry),
+        capabilities=config.card.skills,
+        permission_mode=config.permission_mode,
+        mode=config.mode,
+        final_text=config.final_text,
+        dialect=dialect.name,
+        write_calls=dialect.calls,
+    )
 
 
 def has_untrusted_content(messages: Iterable[Message], passages: bool, toolbox: Toolbox) -> bool:

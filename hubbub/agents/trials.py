@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.models.base import ChatModel, Completion, CompletionRequest, ToolSpec
 from hubbub.agents.models.providers import open_model
+from hubbub.agents.parts import context_rules
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.prompt_client import (
@@ -32,7 +33,6 @@ from hubbub.agents.turn.chat import chat_messages
 from hubbub.agents.turn.loop import FINISH, held_back
 from hubbub.agents.turn.record_limits import within_limits
 from hubbub.agents.turn.steps import TurnClock, step_of
-from hubbub.agents.window import context_rules
 from hubbub.client import Client
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.problems import nearest
@@ -133,10 +133,8 @@ async def _answer(
             lambda text, *_: CompletionRequest(chat_messages(system, text, ())), (), ()
         )
         return replace(spoken.read(await model.answer(fitted.question)), window=fitted.window)
-    prompt, choice = context_budget.conversation.without(0), DialectChoice(config)
-    return await PromptClient(
-        model, offers, system, prompt, choice, context_budget=context_budget
-    ).ask(())
+    client = PromptClient(model, offers, system, context_budget, DialectChoice(config))
+    return await client.ask(())
 
 
 def _missing(then: Sequence[str], now: Sequence[str]) -> Sequence[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from hubbub.agents.parts import window_size
 from hubbub.agents.prompt.system import system_prompt
 from hubbub.agents.prompt.tokens import counter_for
 from hubbub.agents.tools.tool_names import (
@@ -16,7 +17,6 @@ from hubbub.agents.tools.tool_names import (
     forbidden_names,
     wrong_names,
 )
-from hubbub.agents.window import window_size
 from hubbub.app.import_trial import MadeTool
 from hubbub.app.prompts import check_prompts, check_skills
 from hubbub.config.loader import LoadedConfig

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +13,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from hubbub.agents.launch import run_agent
 from hubbub.agents.python.agent import Agent
-from hubbub.app.handover import RUN, TOKENS, URL, agent_tokens
-from hubbub.app.lifeline import end_with_parent
+from hubbub.app.lifeline import RUN, TOKENS, URL, agent_tokens, end_with_parent
 from hubbub.app.process import run_loop
+from hubbub.app.running import until_signal
 from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import Address, find_network
 from hubbub.config.loader import LoadedConfig, load
@@ -88,7 +86,7 @@ def from_config(
     for name in names or known:
         agent, objects = config.file.agent(name), None
         if agent.object is not None:
-            from hubbub.agents.agent_object import resolve_agent  # it may be an agent with a model
+            from hubbub.agents.llm_agent import resolve_agent  # it may be an agent with a model
 
             whole = resolve_agent(agent, name, folder, models)
             agent, objects, models = whole.config, whole.objects, {**models, **whole.models}
@@ -150,7 +148,7 @@ def run(job: AgentsJob) -> None:
             if len(job.agents) > 1:
                 raise UserError(f"'{agent.name}' is a program: run it alone, with --name")
             _become(job, agent)
-    run_loop(_until_signal(job))
+    run_loop(until_signal(run_job(job)))
 
 
 def _become(job: AgentsJob, agent: AgentJob) -> NoReturn:
@@ -164,15 +162,6 @@ def _become(job: AgentsJob, agent: AgentJob) -> NoReturn:
         os.execvpe(command[0], command, environment)
     except OSError as error:
         raise HubbubError(f"{agent.name}: cannot run {command[0]}: {error.strerror}") from error
-
-
-async def _until_signal(job: AgentsJob) -> None:
-    loop = asyncio.get_running_loop()
-    work = asyncio.create_task(run_job(job))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, work.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await work
 
 
 async def run_job(job: AgentsJob) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from hubbub.app.handover import URL, agent_tokens
+from hubbub.app.lifeline import URL, agent_tokens
 from hubbub.app.process import run_loop
+from hubbub.app.running import until_signal
 from hubbub.bridges.bridge import Bridge
 from hubbub.bridges.chat import Chat
 from hubbub.client import WebSocketTransport
@@ -85,22 +83,12 @@ def run(
     token = token or {**place.tokens, **agent_tokens(environ)}.get(name)
     store = beside(config.file.network.store)
     pairs = None if store is None else Path(f"{store}.{name}")
-    run_loop(_until_signal(config, chat, place.url, token, pairs))
-
-
-async def _until_signal(
-    config: LoadedConfig, chat: Chat, url: str, token: str | None, pairs: Path | None
-) -> None:
     channels = config.file.bridges[chat.name].channels
     bridge = Bridge(
-        chat.name, chat, channels, lambda: WebSocketTransport(url), token=token, pairs=pairs
+        chat.name, chat, channels, lambda: WebSocketTransport(place.url), token=token, pairs=pairs
     )
-    loop, work = asyncio.get_running_loop(), asyncio.create_task(bridge.run())
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, work.cancel)
     try:
-        with suppress(asyncio.CancelledError):
-            await work
+        run_loop(until_signal(bridge.run()))
     except BaseExceptionGroup as group:
         raise _first(group) from group
 

@@ -57,7 +57,7 @@ def _is(noun: str, found: object) -> bool:
     """Whether it is what it stands for. What that is made of is loaded only if it is looked for."""
     match noun:
         case "object":
-            from hubbub.agents.agent_object import is_agent
+            from hubbub.agents.llm_agent import is_agent
 
             return is_agent(found)
         case "builder":

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from pydantic import JsonValue
 
 from hubbub.app.preflight import load_valid
 from hubbub.app.process import run_loop
+from hubbub.app.running import until_signal
 from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client.runfile import find_network
 from hubbub.client.transport import Transport
@@ -48,7 +48,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["InboundJob", "inbound", "job_of", "run"]
+__all__ = ["inbound", "job_of", "run"]
 
 
 class HttpRefused(Exception):
@@ -244,13 +244,10 @@ def job_of(path: Path, address: str | None, token: str | None) -> InboundJob:
 
 def run(job: InboundJob, announce: Announce) -> None:
     """Take webhooks until SIGINT or SIGTERM. Raises `HubbubError`."""
-    run_loop(_until_signal(job, announce))
+    run_loop(until_signal(_taking(job, announce)))
 
 
-async def _until_signal(job: InboundJob, announce: Announce) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+async def _taking(job: InboundJob, announce: Announce) -> None:
     async with contextlib.AsyncExitStack() as stack:
         try:
             port = await stack.enter_async_context(
@@ -271,4 +268,4 @@ async def _until_signal(job: InboundJob, announce: Announce) -> None:
             ) from error
         bound = ListenAddress(job.listen.host, port)
         announce([f"http://{bound}{PATH}{each.name}" for each in job.config.endpoints])
-        await stop.wait()
+        await asyncio.Event().wait()

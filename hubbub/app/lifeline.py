@@ -7,14 +7,25 @@ end. The kernel closes the writing end whenever the parent is gone, however it w
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-__all__ = ["VARIABLE", "Lifeline", "end_with_parent", "hold_on"]
+__all__ = [
+    "RUN",
+    "TOKENS",
+    "URL",
+    "VARIABLE",
+    "Lifeline",
+    "agent_tokens",
+    "end_with_parent",
+    "hold_on",
+]
 
 VARIABLE = "HUBBUB_LIFELINE"
 """The environment variable that tells a child which descriptor to read from."""
@@ -68,3 +79,21 @@ def _wait(fd: int) -> None:
     while os.read(fd, 1):
         pass
     os._exit(_EXIT_CODE)
+
+
+# What the launcher of a network tells the processes that it starts, through their environment.
+
+
+URL = "HUBBUB_URL"
+RUN = "HUBBUB_RUN"
+TOKENS = "HUBBUB_TOKENS"
+"""A JSON object of tokens by agent. Environments are private to a user, command lines are not."""
+
+
+def agent_tokens(environ: Mapping[str, str]) -> dict[str, str]:
+    """What the launcher put into the environment of this process; empty without a launcher."""
+    text = environ.get(TOKENS)
+    if not text:
+        return {}
+    found = json.loads(text)
+    return {str(name): str(token) for name, token in found.items()}

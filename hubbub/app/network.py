@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from hubbub.app.agent_folder import DiskAgentFiles
-from hubbub.app.commands import Commands
 from hubbub.app.lifecycle import (
     AgentGivenUp,
     LifecycleEvent,
@@ -25,7 +27,7 @@ from hubbub.app.running import background, stopping
 from hubbub.app.supervisor import Supervisor, unit, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
-from hubbub.errors import UserError
+from hubbub.errors import OperationError, UserError
 from hubbub.loading import missing_extra
 from hubbub.logs import get_logger
 from hubbub.mods.loader import load_mods
@@ -36,9 +38,64 @@ from hubbub.network.metrics import HubMetrics
 from hubbub.network.path_switch import Door, Doors
 from hubbub.network.server import Listening, serve_hub
 from hubbub.network.store import open_store
+from hubbub.protocol.agents import Branch, Branched
+from hubbub.protocol.codes import ErrorCode
 from hubbub.web.site import About, Site
 
-__all__ = ["NodePlace", "serve"]
+__all__ = ["Commands", "NodePlace", "serve"]
+
+
+# Commands of a running network about itself, each in a process of its own.
+
+
+WITHIN_S = 660.0
+"""Seconds: a branch ends itself before."""
+
+
+class Commands:
+    """Runs the program beside the hub at `url`, with the rights of the operator."""
+
+    def __init__(self, config: Path, url: str, token: str):
+        self._config = config
+        self._environment = {**os.environ, "HUBBUB_ADDRESS": url, "HUBBUB_TOKEN": token}
+        self._environment.pop("HUBBUB_AS", None)
+
+    async def branch(self, args: Branch) -> Branched:
+        options = [
+            f"--with={each.agent}.{key}={value}"
+            for each in args.changes
+            for key, value in (("instruction", each.instruction), ("model", each.model))
+            if value is not None
+        ]
+        options += [f"--result={each.tool}={each.text}" for each in args.results]
+        words = ["branch", "--json", "--config", str(self._config), *options, "--", args.message]
+        return Branched.model_validate_json(await self._run(*words))
+
+    async def case(self, message: str) -> str:
+        return await self._run("record", "--case", "-", "--", message)
+
+    async def _run(self, *words: str) -> str:
+        """What the command prints. Raises `OperationError` with what it says in place of that."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "hubbub", *words,
+            stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=self._environment,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                out, problems = await process.communicate()
+        except TimeoutError:
+            text = f"it has taken more than {WITHIN_S:g} s"
+            raise OperationError(ErrorCode.NOT_TRIED, text) from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        if not out:
+            said = problems.decode(errors="replace").strip().removeprefix("hubbub: ")
+            raise OperationError(ErrorCode.NOT_TRIED, said or f"exit code {process.returncode}")
+        return out.decode()
+
 
 log = get_logger(__name__)
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from pydantic import JsonValue
 
-from hubbub.agents.agent_object import resolve_agent
-from hubbub.agents.dialects.text_dialect import TextDialect
 from hubbub.agents.fork import ForkTool
+from hubbub.agents.llm_agent import resolve_agent
 from hubbub.agents.program import PythonObjects
-from hubbub.agents.prompt.context import Note, PromptContext, native_calls, summarise_participants
+from hubbub.agents.prompt.context import Note, PromptContext, summarise_participants
 from hubbub.agents.prompt.system import (
     SystemPrompts,
     load_system_prompts,
     template_variables,
 )
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
-from hubbub.agents.prompt_client import DIALECTS, described_tools
-from hubbub.agents.skills import load_skills, skills_of
+from hubbub.agents.prompt_client import DIALECTS
+from hubbub.agents.skills import load_skills
+from hubbub.agents.system_prompt import prompt_context
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.loader import LoadedConfig
@@ -122,24 +122,15 @@ class AgentPrompt:
 
     def context(self, thread: str) -> PromptContext:
         """A turn in this thread (canonical id), with everybody there whom the config names."""
-        file, toolbox = self.loaded.file, self.toolbox
+        file = self.loaded.file
         model = file.models.get(self.config.model)
         dialect = DIALECTS[(model.dialect if model else None) or "native"]
-        return PromptContext(
-            agent=self.name,
-            network=file.network.name,
+        context = prompt_context(self.config, self.name, file.network.name, self.toolbox, dialect)
+        return replace(
+            context,
             instruction=self.config.instruction,
-            tools=described_tools(toolbox.described, dialect, ()),
-            permissions={entry.name: entry.permission for entry in toolbox.registry.entries},
-            skills=skills_of(toolbox.registry),
             mods=self.mods,
-            capabilities=self.config.card.skills,
-            permission_mode=self.config.permission_mode,
-            mode=self.config.mode,
-            final_text=self.config.final_text,
             model=model.model if model else self.config.model,
-            dialect=dialect.name,
-            write_calls=dialect.calls if isinstance(dialect, TextDialect) else native_calls,
             thread=thread_ids.relative(thread, self.name),
             threads=(thread_ids.relative(thread, self.name),),
             participants=summarise_participants(self.ready.participants, self.name),

@@ -6,11 +6,11 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from hubbub.app.lifecycle import Report, Stopping
 
-__all__ = ["background", "stopping"]
+__all__ = ["background", "stopping", "until_signal"]
 
 
 @contextmanager
@@ -32,6 +32,15 @@ def stopping(stop: asyncio.Event, report: Report, signals: bool) -> Iterator[Non
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+async def until_signal(work: Coroutine[None, None, None]) -> None:
+    """Run `work` until it ends, or until SIGINT or SIGTERM cancels it. Raises what it raises."""
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 @asynccontextmanager

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from hubbub.app.handover import RUN, TOKENS, URL
 from hubbub.app.lifecycle import (
     AgentDied,
     AgentGivenUp,
@@ -25,7 +24,7 @@ from hubbub.app.lifecycle import (
     AgentStuck,
     Report,
 )
-from hubbub.app.lifeline import Lifeline
+from hubbub.app.lifeline import RUN, TOKENS, URL, Lifeline
 from hubbub.clock import SystemClock
 from hubbub.config.loader import LoadedConfig
 from hubbub.protocol.admin import AgentProcess
@@ -33,7 +32,6 @@ from hubbub.waiting import done_within
 
 __all__ = [
     "GiveUp",
-    "OutputPipe",
     "Restart",
     "RestartPolicy",
     "RestartRules",

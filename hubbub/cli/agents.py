@@ -55,7 +55,7 @@ def run(
     names = name or []
     with loading():
         from hubbub.app import agents
-        from hubbub.app.handover import URL
+        from hubbub.app.lifeline import URL
 
         if config is not None:
             job = agents.from_config(config, names, address, token, os.environ)

@@ -15,12 +15,7 @@ from hubbub.app.providers import ModelProposal, models_section
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.errors import UserError
 
-__all__ = [
-    "mod_files",
-    "register",
-    "starter_files",
-    "write_files",
-]
+__all__ = ["mod_files", "register", "starter_files", "write_files"]
 
 
 def register(app: typer.Typer, word: str) -> None:

@@ -31,13 +31,7 @@ from hubbub.people.figures import SHELL, outcome_words
 from hubbub.people.parameters import Parameter, described_operations, value_of
 from hubbub.people.shown import CommandResult
 
-__all__ = [
-    "add_group",
-    "complete_agent",
-    "complete_recipient",
-    "complete_thread",
-    "group_of_mod",
-]
+__all__ = ["add_group", "complete_agent", "complete_recipient", "complete_thread", "group_of_mod"]
 
 LISTS = {
     "t": "list_tasks", "p": "list_polls", "b": "list_boards", "f": "list_files",

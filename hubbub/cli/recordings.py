@@ -113,7 +113,7 @@ def replay(
     models are asked wherever the recording has no answer."""
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
-    from hubbub.lab.changes import with_change, with_model
+    from hubbub.lab.branches import with_change, with_model
     from hubbub.lab.networks import NetworkRun, replayed
     from hubbub.lab.recordings import Tape, read_recording
 
@@ -174,7 +174,7 @@ def branch(
     """
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
-    from hubbub.lab.changes import with_change
+    from hubbub.lab.branches import with_change
     from hubbub.lab.networks import NetworkRun
 
     seq, loaded = parse_message_id(message), load_valid(config)

@@ -13,14 +13,13 @@ from hubbub.config.budgets import DailyBudget
 from hubbub.config.foreign import A2aPeerConfig, AcpConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import Prompt, Share
-from hubbub.config.tooling import PermissionModeName, SandboxConfig, SelectConfig, ToolConfig
+from hubbub.config.tooling import PermissionModeName, SandboxLimits, SelectConfig, ToolConfig
 from hubbub.config.units import Id, Section, Size, Span, span, wrong
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
 
 __all__ = [
     "ROLES_OF",
-    "USUAL_OF",
     "A2aPeerConfig",
     "AcpConfig",
     "AgentConfig",
@@ -33,7 +32,6 @@ __all__ = [
     "ModelConfig",
     "ModelSettings",
     "Price",
-    "RoleModels",
     "RolesConfig",
 ]
 
@@ -370,7 +368,7 @@ class AgentConfig(Section):
     out."""
     tool_settings: dict[str, ToolConfig] = {}
     """llm and roles: about single tools, by the names that models see."""
-    sandbox: SandboxConfig = SandboxConfig()
+    sandbox: SandboxLimits = SandboxLimits()
     """llm and roles: limits of the functions that run in a sandbox."""
     mcp: list[Id] = []
     """llm and roles: names from `mcp_servers`; their tools are called SERVER_TOOL."""

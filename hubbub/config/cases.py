@@ -19,15 +19,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_valida
 
 from hubbub.config.units import Id, Section, wrong
 
-__all__ = [
-    "Case",
-    "CaseFile",
-    "CaseMessage",
-    "CaseSettings",
-    "Expectation",
-    "Fault",
-    "NetworkCaseMessage",
-]
+__all__ = ["Case", "CaseFile", "CaseMessage", "Expectation", "Fault"]
 
 
 def _pattern(value: object) -> object:

@@ -23,7 +23,7 @@ from hubbub.config.source import Loc, YamlDocument
 from hubbub.config.units import parse_address
 from hubbub.protocol.thread_ids import RESERVED_IDS, is_channel_name, is_id, is_participant_id
 
-__all__ = ["check_approvers", "cross_check"]
+__all__ = ["cross_check"]
 
 
 def check_approvers(document: YamlDocument) -> None:

@@ -8,12 +8,12 @@ from pydantic import Field, model_validator
 
 from hubbub.config.units import Section, Size, Span
 
-__all__ = ["McpServerConfig", "PermissionModeName", "SandboxConfig", "SelectConfig", "ToolConfig"]
+__all__ = ["McpServerConfig", "PermissionModeName", "SandboxLimits", "SelectConfig", "ToolConfig"]
 
 PermissionModeName = Literal["read_only", "ask", "full"]
 
 
-class SandboxConfig(Section):
+class SandboxLimits(Section):
     """How much a sandboxed tool function may use in one call."""
 
     memory: Size = 512 * 1024 * 1024
@@ -50,7 +50,7 @@ class ToolConfig(Section):
     """Pause before the second attempt; each further one is twice as long."""
     result_budget: Size | None = None
     """Tokens of a result."""
-    sandbox: Literal["process"] | SandboxConfig | None = None
+    sandbox: Literal["process"] | SandboxLimits | None = None
     """For functions of your own: `process` runs each call in a process of its own without network,
     within the agent's `sandbox` limits; or limits for this tool."""
 

@@ -24,7 +24,7 @@ from hubbub.agents.models.base import CallRequest, ToolSpec
 from hubbub.agents.prompt.render import PROGRAM_CLOSING, ConversationPrompt, ConversationTemplate
 from hubbub.agents.prompt.tokens import TokenEstimate
 from hubbub.agents.tools.assembly import ToolKit, tool_policy_of
-from hubbub.agents.tools.results import CharacterEstimate, fit_result
+from hubbub.agents.tools.results import fit_result
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.activity import TurnActivities, TurnActivity
 from hubbub.agents.turn.driver import StepCalls, TrustState, untrusted_ids
@@ -286,7 +286,7 @@ class GuestTurn:
         self._calls.recorder.step(step)
 
     def _fit(self, text: str) -> str:
-        return fit_result(text, self._place.config.result_budget, CharacterEstimate())
+        return fit_result(text, self._place.config.result_budget, TokenEstimate())
 
 
 @dataclass

@@ -7,11 +7,16 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import JsonValue
+
 from hubbub.clock import SystemClock
+from hubbub.config.explain import valid
 from hubbub.config.loader import LoadedConfig
+from hubbub.config.models import AgentConfig
+from hubbub.config.problems import nearest
 from hubbub.errors import UserError
 from hubbub.lab.networks import MOST_S, NetworkRun
 from hubbub.lab.recordings import Recording, Tape
@@ -25,7 +30,33 @@ from hubbub.protocol.agents import Branched, BranchedText, BranchSide, LackingRe
 from hubbub.protocol.messages import Message
 from hubbub.web.site import About, Site
 
-__all__ = ["beginning", "branched", "served"]
+__all__ = ["beginning", "branched", "served", "with_change", "with_model"]
+
+
+# A network with one thing changed: what would have come of it?
+
+
+def with_model(loaded: LoadedConfig, model: str) -> LoadedConfig:
+    """The network whose agents all have this model."""
+    agents = {
+        name: loaded.file.agent(name).model_copy(update={"model": model, "models": {}})
+        for name in loaded.file.agents
+    }
+    return replace(loaded, file=loaded.file.model_copy(update={"agents": agents}))
+
+
+def with_change(loaded: LoadedConfig, agent: str, key: str, value: JsonValue) -> LoadedConfig:
+    """The network with another value for a key of an agent. Raises `UserError`."""
+    agents = loaded.file.agents
+    if agent not in agents:
+        raise UserError(f"there is no agent '{agent}'{nearest(agent, agents)}")
+    given = agents[agent].model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if key == "instruction":
+        given.pop("prompt", None)
+    changed = valid(AgentConfig, {**given, key: value}, f"agents.{agent}")
+    file = loaded.file.model_copy(update={"agents": {**agents, agent: changed}})
+    return replace(loaded, file=file)
+
 
 Read = Callable[[Query[Any]], Awaitable[Any]]
 _CAUSE = re.compile(r"(?:^|-)m(\d+)$")

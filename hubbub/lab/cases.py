@@ -14,7 +14,6 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from pydantic import JsonValue, ValidationError
 
-from hubbub.agents.fake_hub import DryRunFixture
 from hubbub.app.prompts import libraries
 from hubbub.config.cases import Case, CaseFile, CaseMessage
 from hubbub.config.explain import explain
@@ -23,6 +22,7 @@ from hubbub.config.models import NetworkFile
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
 from hubbub.config.source import Loc, YamlDocument, parse
 from hubbub.errors import ConfigError, UserError
+from hubbub.lab.dry_run import DryRunFixture
 from hubbub.lab.recordings import Cassette, Cassettes, Recording
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Ready

@@ -31,9 +31,9 @@ from typing import assert_never
 
 from pydantic import JsonValue
 
-from hubbub.agents.agent_object import resolve_agent
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.launch import run_agent
+from hubbub.agents.llm_agent import resolve_agent
 from hubbub.agents.models.base import ChatModel, Completion, CompletionRequest, OnDelta
 from hubbub.agents.models.providers import OPENER, open_endpoint
 from hubbub.agents.program import TurnOptions
@@ -64,7 +64,7 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["FaultInjector", "NetworkRun", "RunEnd", "RunMessage", "replay", "replayed"]
+__all__ = ["FaultInjector", "NetworkRun", "RunMessage", "replay", "replayed"]
 
 MOST_S = 600.0
 """Seconds that a run may take."""

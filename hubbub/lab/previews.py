@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hubbub.agents.models.base import Completion, CompletionRequest, OnDelta, ToolSpec
-from hubbub.agents.prompt.budget import FixedMessage
+from hubbub.agents.parts import AgentModel
+from hubbub.agents.prompt.budget import ContextBudget, FixedMessage
 from hubbub.agents.prompt.system import SystemPrompt
 from hubbub.agents.prompt.tokens import counter_for, spec_tokens
 from hubbub.agents.prompt_client import (
@@ -21,7 +22,7 @@ from hubbub.agents.prompt_client import (
     initial_tools,
 )
 from hubbub.agents.roles.backend import KINDS
-from hubbub.agents.roles.context import RoleContext, RoleModel, askable_agents, callable_by_plans
+from hubbub.agents.roles.context import RoleContext, askable_agents, callable_by_plans
 from hubbub.agents.roles.pipeline import AskRole
 from hubbub.agents.roles.plan import Plan, PlanStep
 from hubbub.agents.roles.state import ONLY, WorkState
@@ -68,8 +69,15 @@ def _of_model(prompt: AgentPrompt) -> PromptPreview:
     system = prompt.awaited(context).of(context, thread)
     model = _model(prompt, config.model)
     offers = initial_tools(toolbox, first_tool(toolbox, config.begin_with))
+    nothing = ContextBudget(model.context, FixedMessage(""))
     client = PromptClient(
-        model.model, offers, system.body, "", model.choice, system.closing, contract=system.contract
+        model.model,
+        offers,
+        system.body,
+        nothing,
+        model.choice,
+        system.closing,
+        contract=system.contract,
     )
     return PromptPreview(system, client.opening, tools=_tools(client))
 
@@ -121,11 +129,11 @@ def _consult(context: RoleContext, role: Role) -> AskRole | None:
     return AskRole(1, role, WorkState(plan=plan), ONLY)
 
 
-def _model(prompt: AgentPrompt, name: str) -> RoleModel:
+def _model(prompt: AgentPrompt, name: str) -> AgentModel:
     """Nobody, by the name of a model of the config, who is spoken to as that one at first."""
     config: ModelConfig | None = prompt.loaded.file.models.get(name)
     choice = DialectChoice(config, EndpointLimits()) if config is not None else DialectChoice()
-    return RoleModel(_UnreachableModel(config.model if config is not None else name), choice)
+    return AgentModel(_UnreachableModel(config.model if config is not None else name), choice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
     report.passed
 
 Models are asked for real, or answer from cassettes; nothing else is reached: see
-`hubbub.agents.dry_run` for one agent, `hubbub.lab.networks` for a whole network.
+`hubbub.lab.dry_run` for one agent, `hubbub.lab.networks` for a whole network.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from hubbub.agents.dry_run import dry_run
 from hubbub.agents.models.base import CompletionRequest
 from hubbub.agents.models.providers import open_model
 from hubbub.agents.prompt.context import PromptContext
-from hubbub.agents.prompt.expectations import CaseRun, ConfidenceInterval, failures, wilson
 from hubbub.agents.prompt.system import template_variables
 from hubbub.agents.prompt.versions import PromptLibrary, PromptTemplate
 from hubbub.app.preflight import without_key
@@ -29,8 +27,10 @@ from hubbub.config.models import AgentConfig, PromptConfig
 from hubbub.config.problems import nearest
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, ModelError, UserError
+from hubbub.lab.branches import with_model
 from hubbub.lab.cases import PlacedCase, scene
-from hubbub.lab.changes import with_model
+from hubbub.lab.dry_run import dry_run
+from hubbub.lab.expectations import CaseRun, ConfidenceInterval, failures, wilson
 from hubbub.lab.networks import MOST_S, FaultInjector, NetworkRun, RunMessage
 from hubbub.lab.recordings import Cassette, Cassettes, Recording, Tape
 from hubbub.lab.reports import PreviousResults

@@ -39,16 +39,7 @@ from hubbub.mods.operation import Operation, Statement
 from hubbub.protocol.messages import Draft, Message, Permission
 from hubbub.protocol.turns import Turn
 
-__all__ = [
-    "PASS",
-    "Mod",
-    "ModConfig",
-    "OnFailure",
-    "Pass",
-    "Reject",
-    "Replace",
-    "Verdict",
-]
+__all__ = ["PASS", "Mod", "ModConfig", "OnFailure", "Pass", "Reject", "Replace", "Verdict"]
 
 OnFailure = Literal["pass", "reject"]
 

@@ -13,7 +13,7 @@ from hubbub.errors import ModelError
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-__all__ = ["Completions", "ModelText"]
+__all__ = ["Completions"]
 
 _SETTINGS = (
     "temperature",

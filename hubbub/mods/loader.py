@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-import pluggy
 from pydantic import JsonValue, ValidationError
 
 from hubbub.config.models import NetworkFile
@@ -30,9 +29,7 @@ from hubbub.wording import did_you_mean
 
 __all__ = [
     "BUILT_IN",
-    "ENTRY_POINTS",
     "NAME",
-    "KnownMod",
     "ListedMod",
     "check_company",
     "check_permissions",
@@ -130,7 +127,7 @@ class KnownMod:
     name: str
     origin: str
     """For people: `built in`, `package acme-mods 1.2`, or the file."""
-    load: partial[object]
+    load: Callable[[], object]
     """Imports it."""
 
 
@@ -148,9 +145,7 @@ def known_mods() -> Mapping[str, KnownMod]:
     found = {name: _built_in(name) for name in sorted(BUILT_IN)}
     for entry in _registered():
         if entry.name not in found:  # a package cannot take a built-in one's place
-            found[entry.name] = KnownMod(
-                entry.name, _package(entry), partial(_installed, entry.name)
-            )
+            found[entry.name] = KnownMod(entry.name, _package(entry), entry.load)
     return found
 
 
@@ -171,12 +166,6 @@ def _built_in(name: str) -> KnownMod:
 
 def _attribute(module: str, name: str) -> object:
     return getattr(import_module(module), name)
-
-
-def _installed(name: str) -> object:
-    plugins = pluggy.PluginManager(ENTRY_POINTS)
-    plugins.load_setuptools_entrypoints(ENTRY_POINTS, name)
-    return plugins.get_plugin(name)
 
 
 def find_mod(name: str, allowed: Collection[str] | None = None) -> ListedMod:

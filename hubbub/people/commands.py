@@ -36,7 +36,6 @@ __all__ = [
     "mod_commands",
     "perform",
     "remember",
-    "without_group",
 ]
 
 Given = Mapping[str, JsonValue]

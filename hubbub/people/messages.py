@@ -19,7 +19,6 @@ __all__ = [
     "PALETTE",
     "amendment_words",
     "attachment_words",
-    "clock_time",
     "colour_of",
     "file_id",
     "marks",

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hubbub.people.text import one_line
 from hubbub.protocol.frames import Signal
 
-__all__ = ["MOST", "MOST_REACTIONS", "KnownIds", "ModNotice", "notice"]
+__all__ = ["MOST", "MOST_REACTIONS", "KnownIds", "notice"]
 
 MOST = 200
 """Things of a kind that are remembered."""

@@ -24,7 +24,6 @@ from hubbub.protocol.frames import Signal
 __all__ = [
     "Oversight",
     "approval_words",
-    "arguments_words",
     "breaker_words",
     "decided_words",
     "overheard",

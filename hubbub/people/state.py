@@ -23,15 +23,7 @@ from hubbub.protocol.messages import Channel, Message, Participant, ThreadSummar
 from hubbub.protocol.operations import ThreadPage
 from hubbub.wording import did_you_mean
 
-__all__ = [
-    "KEPT",
-    "LASTS_S",
-    "TYPING_S",
-    "ClientState",
-    "ClientThread",
-    "CurrentActivities",
-    "CurrentActivity",
-]
+__all__ = ["KEPT", "LASTS_S", "TYPING_S", "ClientState", "ClientThread", "CurrentActivities"]
 
 KEPT = 500
 """Messages of a thread that are remembered."""

@@ -32,13 +32,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.testing.network import LocalNetwork
 from hubbub.wording import shortened
 
-__all__ = [
-    "MOST_S",
-    "ROOMY",
-    "check_calls",
-    "likely",
-    "mod_contract",
-]
+__all__ = ["MOST_S", "ROOMY", "likely", "mod_contract"]
 
 ROOMY = NetworkFile(
     network=NetworkConfig(

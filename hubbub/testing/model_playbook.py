@@ -27,12 +27,7 @@ from hubbub.testing.model_script import (
     fill,
 )
 
-__all__ = [
-    "Choice",
-    "Playbook",
-    "asked_dialect",
-    "in_words",
-]
+__all__ = ["Choice", "Playbook", "in_words"]
 
 
 def asked_dialect(request: ChatRequest) -> ScriptDialect:

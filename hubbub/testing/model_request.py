@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from hubbub.testing.model_responses import as_chat
 
-__all__ = ["ChatRequest", "RequestMessage", "RequestRefused", "parse_request"]
+__all__ = ["ChatRequest", "RequestRefused", "parse_request"]
 
 _INCOMING = re.compile(
     r'<incoming_message\b[^>]*?\bsender="(?P<sender>[^"]*)"[^>]*>\s*'

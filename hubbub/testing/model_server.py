@@ -47,7 +47,6 @@ __all__ = [
     "ChatRequest",
     "ModelServer",
     "Refusal",
-    "ResponseWriter",
     "Script",
     "ScriptRule",
     "ScriptedAnswer",

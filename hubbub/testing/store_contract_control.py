@@ -38,11 +38,7 @@ from hubbub.network.stored import (
 from hubbub.testing.store_contract_log import StoreMaker
 from hubbub.testing.store_rows import opened, write
 
-__all__ = [
-    "ControlContract",
-    "DurableControlContract",
-    "MemoryContract",
-]
+__all__ = ["ControlContract", "DurableControlContract", "MemoryContract"]
 
 
 class MemoryContract(StoreMaker):

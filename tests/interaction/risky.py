@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from hubbub import ToolFailed, tool
 from hubbub.agents.tools.runtime_arguments import CancelToken, IdempotencyKey
-from hubbub.agents.tools.sandbox.process import SandboxLimits
+from hubbub.config.tooling import SandboxLimits
 
 SMALL = SandboxLimits(file=100_000, files=16, output=10_000)
 

@@ -17,7 +17,7 @@ from hubbub.agents.fork import ForkTool
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.models.portable_schema import portable
 from hubbub.agents.prompt.budget import bare_spec, short_spec
-from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
+from hubbub.agents.roles.plan import judge_spec, plan_spec, route_spec
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.function import as_tool
 from hubbub.agents.tools.registry import SelectTool

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.dry_run import dry_run
-from hubbub.agents.prompt.expectations import CaseRun
 from hubbub.app.prompts import operations
 from hubbub.config.cases import Case
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
 from hubbub.errors import ConfigError
 from hubbub.lab.cases import scene
+from hubbub.lab.dry_run import dry_run
+from hubbub.lab.expectations import CaseRun
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Participant
 from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedAnswer, ScriptedCall

@@ -20,10 +20,11 @@ from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.function import FunctionTool
-from hubbub.agents.tools.sandbox.process import SandboxLimits, layers
-from hubbub.agents.tools.sandbox.seccomp import MACHINES
+from hubbub.agents.tools.sandbox.jail import MACHINES
+from hubbub.agents.tools.sandbox.process import layers
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig
+from hubbub.config.tooling import SandboxLimits
 from hubbub.errors import ConfigError
 from hubbub.loading import load_attribute
 from tests.interaction import meddling, risky
@@ -248,7 +249,7 @@ class TestWalls:
         shared.mkdir()
         for place in (secret, shared / "page.txt"):
             place.write_text("words")
-        tool = FunctionTool(risky.read).sandboxed(SandboxLimits(read=(str(shared),)))
+        tool = FunctionTool(risky.read).sandboxed(SandboxLimits(read=[str(shared)]))
         assert await result(tool, path=str(shared / "page.txt")) == "words"
         for place in (secret, Path("/etc/passwd"), Path.home()):
             told = (await failure(tool, path=str(place))).message

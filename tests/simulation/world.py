@@ -22,7 +22,7 @@ import ulid
 from pydantic import JsonValue
 from structlog.typing import EventDict
 
-from hubbub.agents import launch, llm
+from hubbub.agents import launch, parts
 from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.program import PythonObjects
 from hubbub.client import Client, ClientOptions, snapshot
@@ -136,7 +136,7 @@ class World:
         snapshot.forget()  # else what a history asks for would depend on those before it
         asking = partial(_asking, openai.AsyncOpenAI, self.endpoint)
         with (
-            patch.object(llm, "open_model", self._model),
+            patch.object(parts, "open_model", self._model),
             patch.object(openai, "AsyncOpenAI", asking),
             patch.object(openai._base_client, "random", self.random.random),
             patch.object(ulid, "ULID", self._ulid),

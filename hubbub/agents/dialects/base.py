@@ -15,13 +15,14 @@ from typing import Protocol
 
 from hubbub.agents.dialects.scan import MOST_CALLS, without_thoughts
 from hubbub.agents.models.base import Completion, CompletionRequest, ToolSpec
+from hubbub.agents.prompt.context import native_calls
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.standard_tools import SHOW_PLAN
 from hubbub.agents.tools.tidy_steps import TIDY_STEPS, TidyArguments
 from hubbub.agents.turn.chat import ShownStep, chat_messages
 from hubbub.agents.turn.steps import read_arguments
 from hubbub.config.agents import DialectName
-from hubbub.protocol.turns import Compressed
+from hubbub.protocol.turns import Compressed, Step
 
 __all__ = ["MOST_NAME", "Dialect", "Native", "clean", "mark_unparsed", "with_step_marks"]
 
@@ -57,6 +58,10 @@ class Dialect(Protocol):
         self, system: str, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
     ) -> CompletionRequest:
         """The request after `steps` with these tools; `system` is the whole system message."""
+        ...
+
+    def calls(self, step: Step) -> str:
+        """The calls of a step in words, as the model would have written them if it could."""
         ...
 
     def read(self, answer: Completion) -> Completion:
@@ -119,6 +124,9 @@ class Native:
 
     def instructions(self, tools: Sequence[ToolSpec]) -> str:
         return ""
+
+    def calls(self, step: Step) -> str:
+        return native_calls(step)
 
     def question(
         self, system: str, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]

@@ -34,7 +34,7 @@ from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import Aliases, DialectName
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord, WaitStrategy
 
-__all__ = ["CompressedStep", "FinalOutput", "FinalOutputObject", "ParallelTool", "read_output"]
+__all__ = ["FinalOutput", "FinalOutputObject"]
 
 # The JSON object: its fields, and the calls that it stands for.
 

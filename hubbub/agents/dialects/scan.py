@@ -20,7 +20,6 @@ __all__ = [
     "MOST_CALLS",
     "AmbiguousText",
     "Marker",
-    "Scanned",
     "bare_value",
     "read_value",
     "scan",

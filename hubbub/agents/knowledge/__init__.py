@@ -1,20 +1,17 @@
 """Folders of Markdown that agents search: `KnowledgeBase`, and its tool `SearchKnowledge`.
 
-base      notices changes, and answers queries
-markdown  files as passages; `index` finds them
-tool      what a model calls
+base   notices changes, and answers queries; the tool that a model calls
+index  files as passages, and finds them
 """
 
 from __future__ import annotations
 
-from hubbub.agents.knowledge.base import Hit, KnowledgeBase, KnowledgeLimits, SearchResult
-from hubbub.agents.knowledge.tool import SEARCH_KNOWLEDGE, SearchKnowledge
+from hubbub.agents.knowledge.base import (
+    SEARCH_KNOWLEDGE,
+    Hit,
+    KnowledgeBase,
+    SearchKnowledge,
+    SearchResult,
+)
 
-__all__ = [
-    "SEARCH_KNOWLEDGE",
-    "Hit",
-    "KnowledgeBase",
-    "KnowledgeLimits",
-    "SearchKnowledge",
-    "SearchResult",
-]
+__all__ = ["SEARCH_KNOWLEDGE", "Hit", "KnowledgeBase", "SearchKnowledge", "SearchResult"]

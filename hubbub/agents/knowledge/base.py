@@ -6,28 +6,35 @@ base.search("how are refunds paid", limit=3).hits
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from hubbub.agents.knowledge.index import Index, has_fts5, parse
-from hubbub.agents.knowledge.markdown import passages, title_of
+from pydantic import Field, JsonValue
+
+from hubbub.agents.knowledge.index import Index, has_fts5, parse, passages, title_of
+from hubbub.agents.tools.base import CallSite, ReadingTool
+from hubbub.agents.tools.policy import ToolOverrides
+from hubbub.agents.tools.schema import ToolArguments
+from hubbub.agents.tools.worker_thread import run_in_thread
+from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.config.problems import shown_path
 from hubbub.errors import ConfigError
 from hubbub.logs import get_logger
 
 __all__ = [
-    "MOST_HITS",
+    "SEARCH_KNOWLEDGE",
     "Hit",
     "KnowledgeBase",
-    "KnowledgeFile",
-    "KnowledgeLimits",
     "Scan",
+    "SearchKnowledge",
     "SearchResult",
     "Signature",
     "UnreadableFile",
@@ -41,18 +48,6 @@ __all__ = [
 SUFFIXES = (".md", ".markdown")
 _MOST_ENTRIES = 100_000
 """Entries of any kind that one scan of the folders covers."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnowledgeLimits:
-    """How much is searched. What exceeds a limit is left out and reported."""
-
-    max_file: int = 1024 * 1024
-    """Bytes of a file."""
-    max_files: int = 5000
-    """Files of all folders."""
-    max_size: int = 64 * 1024 * 1024
-    """Bytes of all files."""
 
 
 class Signature(NamedTuple):
@@ -89,7 +84,7 @@ class Scan:
     _too_many: int = 0
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
-    def add(self, found: KnowledgeFile, limits: KnowledgeLimits) -> None:
+    def add(self, found: KnowledgeFile, limits: KnowledgeConfig) -> None:
         """Add a file, unless it is known under another name or exceeds a limit."""
         device, inode, _, size = found.signature
         if (device, inode) in self._seen:
@@ -108,7 +103,7 @@ class Scan:
         self._entries += 1
         return self._entries <= _MOST_ENTRIES
 
-    def closed(self, limits: KnowledgeLimits) -> Scan:
+    def closed(self, limits: KnowledgeConfig) -> Scan:
         """With the problems that are known only at the end."""
         if self._too_many:
             limit = f"{limits.max_files} files (max_files) or {limits.max_size} bytes (max_size)"
@@ -119,7 +114,7 @@ class Scan:
         return self
 
 
-def scan(folders: Mapping[str, Path], limits: KnowledgeLimits) -> Scan:
+def scan(folders: Mapping[str, Path], limits: KnowledgeConfig) -> Scan:
     """All Markdown below the folders, by name; the keys of `folders` become prefixes of the names.
 
     Names that begin with a dot are left out. A link to a file counts if its target is below the
@@ -186,7 +181,7 @@ def _signature(about: os.stat_result) -> Signature:
     return Signature(about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size)
 
 
-def read_text(found: KnowledgeFile, limits: KnowledgeLimits) -> str:
+def read_text(found: KnowledgeFile, limits: KnowledgeConfig) -> str:
     """The text of a file. Raises `UnreadableFile` if it is not text, or no longer the same file."""
     try:
         data = _read(found, limits.max_file)
@@ -275,10 +270,10 @@ class KnowledgeBase:
     Raises `ConfigError` when a folder does not exist, or SQLite has no full-text search.
     """
 
-    def __init__(self, folders: Sequence[Path], limits: KnowledgeLimits | None = None):
+    def __init__(self, folders: Sequence[Path], limits: KnowledgeConfig | None = None):
         self.folders = _labelled([folder.absolute() for folder in folders])
         """By the prefixes of file names in hits; a single folder has none."""
-        self._limits = limits or KnowledgeLimits()
+        self._limits = limits or KnowledgeConfig()
         for folder in self.folders.values():
             if not folder.is_dir():
                 raise ConfigError("this folder does not exist", shown_path(folder))
@@ -354,3 +349,70 @@ def _labelled(folders: Sequence[Path]) -> dict[str, Path]:
             label, n = f"{folder.name}-{n}", n + 1
         labels[label] = folder
     return labels
+
+
+# `search_knowledge`: searches the operator's documents for a model.
+
+
+SEARCH_KNOWLEDGE = "search_knowledge"
+USUAL_HITS = 5
+_MOST_PROBLEMS = 5
+_MOST_TITLES = 30
+
+
+class KnowledgeQuery(ToolArguments):
+    """The arguments of `search_knowledge`."""
+
+    query: str
+    """Words that the answer should have. "Words in quotes" must occur as they stand; refund* finds
+    all words that begin so."""
+    limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = USUAL_HITS
+    """Passages at most."""
+
+
+class SearchKnowledge(ReadingTool):
+    """The tool. Its result is JSON, so that a result that is too long is cut hit by hit."""
+
+    name = SEARCH_KNOWLEDGE
+    overrides = ToolOverrides(outside=True)
+
+    def __init__(self, base: KnowledgeBase):
+        self._base = base
+        self.spec = KnowledgeQuery.spec_of(
+            SEARCH_KNOWLEDGE,
+            f"Search your operator's documents ({_named(base)}). Gives the passages that match "
+            "best, with file and heading: name them as your source. If they do not answer the "
+            "question, search again in other words.",
+        )
+
+    async def best(self, text: str, most: int) -> Sequence[Hit]:
+        """The passages that match a text best, at most `most`."""
+        return (await run_in_thread(partial(self._base.search, text, most))).hits
+
+    async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
+        """Search, in a thread. Any query is valid."""
+        asked = KnowledgeQuery.read(arguments)
+        found = await run_in_thread(partial(self._base.search, asked.query, asked.limit))
+        return json.dumps(_shown(found), ensure_ascii=False)
+
+
+def _named(base: KnowledgeBase) -> str:
+    return ", ".join(label or folder.name for label, folder in base.folders.items())
+
+
+def _shown(found: SearchResult) -> dict[str, JsonValue]:
+    hits: list[JsonValue] = [dict(hit._asdict()) for hit in found.hits]
+    shown: dict[str, JsonValue] = {"hits": hits}
+    if found.matches > len(hits):
+        shown["matches"] = found.matches
+    if not hits:
+        shown["hint"] = "nothing was found: try other words, or fewer"
+        shown["documents"] = _some(found.titles, _MOST_TITLES)
+    if found.problems:
+        shown["not_searched"] = _some(found.problems, _MOST_PROBLEMS)
+    return shown
+
+
+def _some(texts: tuple[str, ...], most: int) -> list[JsonValue]:
+    more = [f"… and {len(texts) - most} more"] if len(texts) > most else []
+    return [*texts[:most], *more]

@@ -17,7 +17,7 @@ from hubbub.agents.models.openai import Redaction, error_message
 from hubbub.config.agents import ModelConfig
 from hubbub.errors import ModelError
 
-__all__ = ["Embeddings", "Vector", "cache_folder"]
+__all__ = ["Embeddings"]
 
 Vector: TypeAlias = Sequence[float]
 _LONGEST_S = 10.0

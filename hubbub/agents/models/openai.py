@@ -21,8 +21,13 @@ from hubbub.agents.models.requests import (
     responses_request,
     tool_of,
 )
-from hubbub.agents.models.responses import UnreadableResponse, read_answer, read_response
-from hubbub.agents.models.streams import Assembly, ResponseAssembly
+from hubbub.agents.models.responses import (
+    Assembly,
+    ResponseAssembly,
+    UnreadableResponse,
+    read_answer,
+    read_response,
+)
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.prompt.tokens import TokenCounter, TokenEstimate, question_tokens
 from hubbub.client.calls import Backoff
@@ -33,14 +38,7 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncStream
 
 
-__all__ = [
-    "BETWEEN_STREAMS",
-    "OpenAIModel",
-    "Redaction",
-    "error_message",
-    "refuses_form",
-    "refuses_tools",
-]
+__all__ = ["BETWEEN_STREAMS", "OpenAIModel", "Redaction", "error_message", "refuses_tools"]
 
 # Detecting that an endpoint does not support tools, so that a text dialect is used. Pure. Its error
 # must refuse tools in general, and before it mentions messages: an error about messages concerns

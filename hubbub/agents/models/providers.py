@@ -9,7 +9,7 @@ from typing import TypeAlias
 from hubbub.agents.models.base import ChatModel
 from hubbub.config.agents import ModelConfig
 
-__all__ = ["OPENER", "OpenModel", "open_endpoint", "open_model"]
+__all__ = ["OPENER", "open_endpoint", "open_model"]
 
 OpenModel: TypeAlias = Callable[[ModelConfig, str], ChatModel]
 

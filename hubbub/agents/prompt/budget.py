@@ -43,7 +43,6 @@ from hubbub.errors import ModelError
 from hubbub.protocol.turns import Layer, Step, Window
 
 __all__ = [
-    "BuildRequest",
     "ContextBudget",
     "ContextRules",
     "FittedRequest",

@@ -20,7 +20,6 @@ __all__ = [
     "Note",
     "ParticipantSummary",
     "PromptContext",
-    "WriteCalls",
     "native_calls",
     "omitted_value",
     "quoted_state",

@@ -1,18 +1,15 @@
-"""Reading prompt files, and describing their errors."""
+"""Reading prompt files and templates, and describing their errors."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from jinja2 import TemplateError, TemplateSyntaxError
+
 from hubbub.config.problems import shown_path
 from hubbub.errors import ConfigError
 
-__all__ = ["NEEDS_TOO_MUCH", "NESTED_TOO_DEEP", "line_in", "prompt_text", "read_prompt_file"]
-
-NEEDS_TOO_MUCH = "it needs too much memory, or calls itself without end"
-"""The error of a template that raises `MemoryError` or `RecursionError`."""
-NESTED_TOO_DEEP = "it is nested too deep"
-"""The same while it is compiled."""
+__all__ = ["TEMPLATE_ERRORS", "parse_error", "prompt_text", "read_prompt_file", "render_error"]
 
 
 def read_prompt_file(path: Path) -> str:
@@ -32,7 +29,28 @@ def prompt_text(path: Path, what: str) -> str:
         raise ConfigError(f"{what} cannot be read: {exc}", shown_path(path)) from exc
 
 
-def line_in(exc: BaseException, path: Path) -> int | None:
+TEMPLATE_ERRORS = (
+    TemplateError, TypeError, ValueError, ArithmeticError, LookupError, MemoryError, RecursionError,
+)  # fmt: skip
+"""What compiling or rendering a template may raise."""
+
+
+def parse_error(exc: Exception, path: Path, what: str) -> ConfigError:
+    """The error of a template that does not compile, with file and line."""
+    deep = isinstance(exc, MemoryError | RecursionError)
+    line = exc.lineno if isinstance(exc, TemplateSyntaxError) else None
+    why = "it is nested too deep" if deep else getattr(exc, "message", str(exc))
+    return ConfigError(f"{what} does not parse: {why}", shown_path(path), line)
+
+
+def render_error(exc: Exception, path: Path, what: str) -> ConfigError:
+    """The error of a template that does not render, with file and line."""
+    endless = isinstance(exc, MemoryError | RecursionError)
+    why = "it needs too much memory, or calls itself without end" if endless else str(exc)
+    return ConfigError(f"{what} fails: {why}", shown_path(path), _line_in(exc, path))
+
+
+def _line_in(exc: BaseException, path: Path) -> int | None:
     """The last line of the template in the exception's traceback."""
     line, trace = None, exc.__traceback__
     while trace is not None:

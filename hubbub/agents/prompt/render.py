@@ -9,24 +9,21 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError
+from jinja2 import Environment, StrictUndefined, Template
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
 from hubbub.agents.inbox import InboxThread, TurnPlan
 from hubbub.agents.prompt.escape import Escaped, escaped
-from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, line_in, read_prompt_file
+from hubbub.agents.prompt.files import TEMPLATE_ERRORS, parse_error, prompt_text, render_error
 from hubbub.config.models import HistoryConfig
-from hubbub.errors import ConfigError
 from hubbub.ids import message_id
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Attachment, Message
 
 __all__ = [
-    "LOOP_CLOSING",
     "PROGRAM_CLOSING",
     "SHIPPED",
-    "Closing",
     "ConversationPrompt",
     "ConversationTemplate",
     "ThreadView",
@@ -157,12 +154,8 @@ class ConversationTemplate:
                 rule=rule,
                 for_each=self._for_each,
             )
-        except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
-            line = line_in(exc, self._path)
-            raise ConfigError(f"the template fails: {exc}", self._path, line) from exc
-        except (MemoryError, RecursionError) as exc:
-            what, line = f"the template fails: {NEEDS_TOO_MUCH}", line_in(exc, self._path)
-            raise ConfigError(what, self._path, line) from exc
+        except TEMPLATE_ERRORS as exc:
+            raise render_error(exc, self._path, "the template") from exc
 
     def _for_each(
         self, threads: Mapping[str, ThreadView], element: Callable[[str, ThreadView], Markup]
@@ -193,15 +186,11 @@ def _compile(environment: type[Environment], path: Path) -> Template:
     )
     env.filters["attributes"] = attributes
     env.filters["attachments"] = attachments
+    source = prompt_text(path, "the template")
     try:
-        source = read_prompt_file(path)
         code = env.compile(source, filename=str(path))
-    except TemplateSyntaxError as exc:
-        raise ConfigError(f"the template does not parse: {exc.message}", path, exc.lineno) from exc
-    except (MemoryError, RecursionError) as exc:
-        raise ConfigError(f"the template does not parse: {NESTED_TOO_DEEP}", path) from exc
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(f"the template cannot be read: {exc}", path) from exc
+    except TEMPLATE_ERRORS as exc:
+        raise parse_error(exc, path, "the template") from exc
     return Template.from_code(env, code, env.globals)
 
 

@@ -38,10 +38,8 @@ from hubbub.loading import load_attribute
 
 __all__ = [
     "PROVIDED",
-    "Contract",
     "SystemPrompt",
     "SystemPrompts",
-    "VersionedPrompt",
     "load_system_prompts",
     "position",
     "system_prompt",

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import total_ordering
 from pathlib import Path
 
-from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2 import StrictUndefined, Template, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hubbub.agents.prompt.files import NEEDS_TOO_MUCH, NESTED_TOO_DEEP, line_in, prompt_text
+from hubbub.agents.prompt.files import TEMPLATE_ERRORS, parse_error, prompt_text, render_error
 from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError
@@ -118,7 +118,10 @@ class PromptTemplate:
     def render(self, variables: Mapping[str, object]) -> str:
         """The text. Raises `ConfigError` with file and line when it fails or lacks a variable."""
         self.check(variables)
-        return render_template(self.template, self.path, variables)
+        try:
+            return self.template.render(variables)
+        except TEMPLATE_ERRORS as exc:
+            raise render_error(exc, self.path, "the prompt") from exc
 
 
 class PromptLibrary:
@@ -172,33 +175,20 @@ def compile_prompt(
 
     Raises `ConfigError` with file and line.
     """
-    source, shown = prompt_text(path, "the prompt"), shown_path(path)
+    source = prompt_text(path, "the prompt")
     try:
         tree = _ENVIRONMENT.parse(source, filename=str(path))
         required, optional, lines = _variables(tree)
         # Compiled from its source: parsing has modified the tree.
         code = _ENVIRONMENT.compile(source, filename=str(path))
-    except TemplateSyntaxError as exc:
-        raise ConfigError(f"the prompt does not parse: {exc.message}", shown, exc.lineno) from exc
-    except (MemoryError, RecursionError) as exc:
-        raise ConfigError(f"the prompt does not parse: {NESTED_TOO_DEEP}", shown) from exc
+    except TEMPLATE_ERRORS as exc:
+        raise parse_error(exc, path, "the prompt") from exc
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        raise ConfigError("a prompt stands alone: it includes no other files", shown, node.lineno)
+        problem = "a prompt stands alone: it includes no other files"
+        raise ConfigError(problem, shown_path(path), node.lineno)
     template = Template.from_code(_ENVIRONMENT, code, _ENVIRONMENT.globals)
     name, version = name or path.parent.name, version or path.name.removesuffix(SUFFIX)
     return PromptTemplate(name, version, path, source, required, optional, lines, template)
-
-
-def render_template(template: Template, path: Path, variables: Mapping[str, object]) -> str:
-    """Raises `ConfigError` with file and line when the template fails."""
-    try:
-        return template.render(variables)
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as exc:
-        problem = f"the prompt fails: {exc}"
-        raise ConfigError(problem, shown_path(path), line_in(exc, path)) from exc
-    except (MemoryError, RecursionError) as exc:
-        problem = f"the prompt fails: {NEEDS_TOO_MUCH}"
-        raise ConfigError(problem, shown_path(path), line_in(exc, path)) from exc
 
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(

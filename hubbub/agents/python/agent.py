@@ -16,8 +16,7 @@ from pydantic import JsonValue
 
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.python.link import AgentLink
-from hubbub.agents.python.scope import current_scope
+from hubbub.agents.python.link import AgentLink, current_scope
 from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig

@@ -14,8 +14,7 @@ from pydantic import JsonValue
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.python.agent import Agent
-from hubbub.agents.python.link import AgentLink
-from hubbub.agents.python.scope import Scope, entered
+from hubbub.agents.python.link import AgentLink, Scope, entered
 from hubbub.agents.tools.worker_thread import run_in_thread
 from hubbub.agents.turn.activity import TurnActivities, TurnActivity
 from hubbub.agents.turn.recorder import TurnRecorder

@@ -6,29 +6,81 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from hubbub.agents.inbox import Inbox
-from hubbub.agents.python.scope import Scope, current_scope
 from hubbub.agents.tools.hub import sends_message, takes_untrusted_mark
+from hubbub.agents.turn.activity import TurnActivity
 from hubbub.agents.turn.outbox import Outbox
+from hubbub.agents.turn.steps import TurnClock
 from hubbub.errors import OperationError, RequestFailed
-from hubbub.ids import message_id, turn_id
+from hubbub.ids import message_id, turn_id, write_id
 from hubbub.protocol.messages import Message, OperationInfo
 from hubbub.protocol.operations import SendResult
 from hubbub.protocol.turns import ToolCallRecord
 
 __all__ = [
     "AgentLink",
-    "Delegation",
     "Delegations",
-    "PendingQuestion",
     "PendingQuestions",
+    "Scope",
+    "current_scope",
     "ends_request",
+    "entered",
     "is_answer",
 ]
+
+
+# The scope of a handler: the cause and the idempotency keys of what it sends.
+
+
+@dataclass(slots=True)
+class Scope:
+    """One run of a handler for one message.
+
+    `cause` is the turn, or the message that an observer received. Writes are numbered: the nth
+    write of the same handler for the same message has the same `cid` whenever the run is repeated.
+    """
+
+    cause: str
+    step: int = 1
+    several: bool = False
+    """Whether the same turn answers other messages, too."""
+    clock: TurnClock = field(default_factory=TurnClock)
+    """The turn's."""
+    activity: TurnActivity | None = None
+    """The turn's activity signals; None for an observer."""
+    untrusted: bool = False
+    """Whether what it sends carries untrusted content."""
+    calls: list[ToolCallRecord] = field(default_factory=list)
+    _writes: int = 0
+
+    def next_cid(self) -> str:
+        cid = write_id(self.cause, self.step, self._writes)
+        self._writes += 1
+        return cid
+
+
+_current: ContextVar[Scope | None] = ContextVar("hubbub_scope", default=None)
+
+
+def current_scope() -> Scope | None:
+    """The scope that the running task was started in; None outside handlers."""
+    return _current.get()
+
+
+@contextlib.contextmanager
+def entered(scope: Scope) -> Iterator[Scope]:
+    """Run a block, and the tasks that it starts, within `scope`."""
+    token = _current.set(scope)
+    try:
+        yield scope
+    finally:
+        _current.reset(token)
+
 
 # Questions that a handler waits for, and matching answers to them.
 
@@ -294,7 +346,7 @@ class AgentLink:
             with self._delegations.begun() as delegation:
                 sent = await self.speak("delegate", to=to, task=task, deadline_s=deadline_s)
                 self._delegations.named(delegation, sent.id)
-                for message in self._thread(sent.thread_id):
+                for message in self._inbox.messages(sent.thread_id):
                     if delegation.take(message):  # it arrived before this process
                         self._release(message)
                 ended = await delegation.end
@@ -330,7 +382,7 @@ class AgentLink:
     def _asked_in_old_turn(self, message: Message) -> str | None:
         if not self._held:
             return None
-        for own in self._thread(message.thread_id):
+        for own in self._inbox.messages(message.thread_id):
             asked = own.sender_id == self.me and own.cause_id in self._held
             if asked and (
                 ends_request(message, own.id) or is_answer(message, own.seq, own.thread_id)
@@ -340,7 +392,7 @@ class AgentLink:
 
     def _find_earlier_answer(self, ask: PendingQuestion, sent: SendResult) -> None:
         """A question from before a crash may have been answered already."""
-        for message in self._thread(sent.thread_id):
+        for message in self._inbox.messages(sent.thread_id):
             if message.sender_id == ask.to and message.seq > sent.seq and ask.take(message):
                 self._release(message)
 
@@ -354,10 +406,6 @@ class AgentLink:
         """The message with all later edits."""
         thread = self._inbox.thread(message.thread_id)
         return message if thread is None else thread.latest(message)
-
-    def _thread(self, thread_id: str) -> tuple[Message, ...]:
-        thread = self._inbox.thread(thread_id)
-        return thread.messages if thread is not None else ()
 
 
 def _record(

@@ -10,16 +10,12 @@ from typing import get_args
 
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import TurnPlan
-from hubbub.agents.models.providers import open_model
-from hubbub.agents.parts import AgentParts
+from hubbub.agents.parts import AgentModel, AgentParts
 from hubbub.agents.prompt.context import ParticipantSummary
 from hubbub.agents.prompt.render import ConversationPrompt
-from hubbub.agents.prompt.scratchpad import ThinkingModel
-from hubbub.agents.prompt_client import DialectChoice
 from hubbub.agents.python.link import AgentLink
-from hubbub.agents.roles.context import RoleContext, RoleModel, askable_agents, callable_by_plans
+from hubbub.agents.roles.context import RoleContext, askable_agents, callable_by_plans
 from hubbub.agents.roles.pipeline import AskRole, Kind, PipelineRules, RolePipeline
-from hubbub.agents.roles.state import RoleLimits
 from hubbub.agents.system_prompt import SystemPromptBuilder, has_untrusted_content
 from hubbub.agents.tools.ask_agent import AskAgent
 from hubbub.agents.tools.standard_tools import reply_tool
@@ -30,17 +26,14 @@ from hubbub.agents.turn.driver import SteeringQueue, StepCalls, TrustState, Turn
 from hubbub.agents.turn.hooks import HookChain
 from hubbub.agents.turn.loop import Command
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.agents.turn.reservations import CostModel, Reservations
-from hubbub.agents.window import context_rules
-from hubbub.config.agents import ROLES_OF, AgentConfig, ModelConfig
-from hubbub.config.problems import nearest
-from hubbub.errors import ConfigError
+from hubbub.agents.turn.reservations import Reservations
+from hubbub.config.agents import ROLES_OF
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Participants
 from hubbub.protocol.turns import Role, Step
 
-__all__ = ["KINDS", "RoleBackend", "role_backend"]
+__all__ = ["KINDS", "role_backend"]
 
 
 class RoleBackend(AgentBackend):
@@ -49,7 +42,7 @@ class RoleBackend(AgentBackend):
     def __init__(
         self,
         parts: AgentParts,
-        models: Mapping[Role, RoleModel],
+        models: Mapping[Role, AgentModel],
         prompt_builder: SystemPromptBuilder,
         link: AgentLink,
         tools: Callable[[Ready], Toolbox],
@@ -84,8 +77,10 @@ class RoleBackend(AgentBackend):
             self._link.turn_over(plan.id)
 
     async def _take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        thread, me = self._inbox.thread(plan.thread_id), self._inbox.me
-        earlier = await continued_steps(thread, plan, me, recorder.other)
+        me = self._inbox.me
+        earlier = await continued_steps(
+            self._inbox.messages(plan.thread_id), plan, me, recorder.other
+        )
         history = self._config.history
         conversation = ConversationPrompt.of(self._template, self._inbox.threads, plan, me, history)
         role_context = await self._role_context(plan, conversation, recorder.reservations)
@@ -143,16 +138,8 @@ class RoleBackend(AgentBackend):
         )
 
     def _rules(self, plan: TurnPlan) -> PipelineRules:
-        roles = self._config.roles
-        bounds = RoleLimits(
-            roles.min_confidence,
-            roles.min_score,
-            roles.criteria,
-            roles.judge_simple,
-            roles.max_plan_steps,
-            roles.max_retries,
-        )
-        return PipelineRules(self._kind, bounds, not plan.reply_required, self._config.max_tokens)
+        config = self._config
+        return PipelineRules(self._kind, config.roles, not plan.reply_required, config.max_tokens)
 
     async def _role_context(
         self, plan: TurnPlan, conversation: ConversationPrompt, reservations: Reservations
@@ -205,30 +192,14 @@ async def role_backend(parts: AgentParts) -> AsyncIterator[tuple[RoleBackend, No
         parts.prompt_builder(parts.prompts()),
         parts.tools(parts.tool_policy, more),
     )
-    async with _role_models(config, parts.name, parts.models, prompt_builder.scratchpad) as models:
-        yield RoleBackend(parts, models, prompt_builder, link, tools), None
-
-
-@contextlib.asynccontextmanager
-async def _role_models(
-    config: AgentConfig, name: str, models: Mapping[str, ModelConfig], scratchpad: bool
-) -> AsyncIterator[dict[Role, RoleModel]]:
-    chosen = config.role_models
-    for role, model in chosen.items():
-        if model not in models:
-            where = f"agents.{name}.models.{role}" if role in config.models else f"agents.{name}"
-            hint = nearest(model, models) or "; add it to `models`"
-            raise ConfigError(f"{where}: there is no model {model!r}{hint}")
+    scratchpad, made = prompt_builder.scratchpad, dict[str, AgentModel]()
     async with contextlib.AsyncExitStack() as stack:
-        made: dict[str, RoleModel] = {}
-        for model in dict.fromkeys(chosen.values()):
-            settled = models[model].with_settings(config.model_settings)
-            endpoint = open_model(settled, model)
-            stack.push_async_callback(endpoint.close)
-            rules = await context_rules(config.model_copy(update={"model": model}), name, settled)
-            answers = ThinkingModel(endpoint) if scratchpad else endpoint
-            cost_model = CostModel.of(settled, rules.reserve)
-            made[model] = RoleModel(
-                answers, DialectChoice(settled, aliases=config.aliases), rules, cost_model
-            )
-        yield {role: made[model] for role, model in chosen.items()}
+        for role, label in config.role_models.items():
+            of_role = f".models.{role}" if role in config.models else ""
+            if label not in made:
+                opened = parts.open_model(
+                    label, f"agents.{parts.name}{of_role}", scratchpad=scratchpad
+                )
+                made[label] = await stack.enter_async_context(opened)
+        models = {role: made[label] for role, label in config.role_models.items()}
+        yield RoleBackend(parts, models, prompt_builder, link, tools), None

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Literal
 
-from hubbub.agents.dialects.text_dialect import TextDialect
-from hubbub.agents.models.base import ChatModel, Completion, OnDelta, ToolSpec
-from hubbub.agents.prompt.budget import ContextBudget, ContextRules, UserMessage
+from hubbub.agents.models.base import Completion, OnDelta, ToolSpec
+from hubbub.agents.parts import AgentModel
+from hubbub.agents.prompt.budget import (
+    ContextBudget,
+    UserMessage,
+    bare_spec,
+    short_spec,
+)
 from hubbub.agents.prompt.builder import Component
 from hubbub.agents.prompt.context import (
     ParticipantSummary,
     PromptContext,
-    native_calls,
     summarise_participants,
 )
+from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
-from hubbub.agents.prompt_client import DialectChoice, PromptClient
-from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, judge_spec, plan_spec, route_spec
+from hubbub.agents.prompt_client import PromptClient
 from hubbub.agents.roles.pipeline import AskRole, Executors, Kind, PipelineRules, RolePipeline
-from hubbub.agents.roles.role_message import RoleMessage
+from hubbub.agents.roles.plan import ANSWER, MAKE_PLAN, Plan, judge_spec, plan_spec, route_spec
+from hubbub.agents.roles.state import StepResult, WorkState
 from hubbub.agents.tools.ask_agent import ASK_AGENT
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.standard_tools import (
@@ -35,19 +42,199 @@ from hubbub.agents.tools.standard_tools import (
 from hubbub.agents.tools.tidy_steps import TIDY_STEPS
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import QueryModel
-from hubbub.agents.turn.reservations import CostModel, Reservations
+from hubbub.agents.turn.reservations import Reservations
 from hubbub.config.agents import RolesConfig
 from hubbub.protocol.messages import Card, Participant
 from hubbub.protocol.turns import Role
+from hubbub.wording import cut_in_the_middle
 
 __all__ = [
-    "INSTRUCTIONS",
+    "LEVELS",
     "RoleContext",
-    "RoleModel",
+    "RoleMessage",
     "askable_agents",
     "callable_by_plans",
     "role_prompts",
 ]
+
+
+# The user message of roles: the conversation, who can do what, and the state of the work. Pure.
+
+
+_BEGIN, _END = "<conversation>", "</conversation>"
+"""These occur once in a conversation, because participants' text is escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetailLevel:
+    """How much of the executors and of the work is shown."""
+
+    result: int = 4000
+    """Characters of a step's result that other roles see; references stand for all of it."""
+    executors: Literal["all", "short", "names"] = "all"
+    earlier: bool = True
+    """Whether abandoned plans are shown."""
+
+
+LEVELS = (
+    DetailLevel(),
+    DetailLevel(1000, "short"),
+    DetailLevel(200, "short"),
+    DetailLevel(200, "names"),
+    DetailLevel(60, "names", earlier=False),
+)
+"""From full detail to the least; a later one is used if the window is too small."""
+_MARK = 40
+"""Characters that a cut has to save: its marker takes some, too."""
+_EARLY = 2
+"""Levels that are used before the last messages of the incoming thread are left out."""
+
+
+class RoleMessage:
+    """The user message of a role. If not all fits, this is left out in order: older messages,
+    details of executors and long results, the last messages, then more details. Goals of steps,
+    judgements and incoming messages stay. See `hubbub.agents.prompt.budget.UserMessage`.
+    """
+
+    def __init__(
+        self,
+        conversation: UserMessage,
+        tools: Sequence[ToolSpec],
+        agents: Sequence[ParticipantSummary],
+        consult: AskRole,
+    ):
+        self._conversation, self._consult = conversation, consult
+        self._tools, self._agents = tools, agents
+        self._texts: dict[int, str] = {}
+
+    @property
+    def text(self) -> str:
+        """The full text."""
+        return self.without(0)
+
+    @property
+    def messages(self) -> int:
+        """How often something may be left out: a message each time, or a level of detail."""
+        return self._conversation.messages + len(LEVELS) - 1
+
+    @property
+    def spare(self) -> int:
+        """All of that: the rest must be asked with the whole tool that answers it."""
+        return self.messages
+
+    def without(self, n: int) -> str:
+        """The text after leaving something out `n` times."""
+        if n not in self._texts:
+            self._texts[n] = self._rendered(*self._left(n))
+        return self._texts[n]
+
+    def _left(self, n: int) -> tuple[int, int]:
+        """The number of hidden messages, and the level of detail."""
+        spare, every = self._conversation.spare, self._conversation.messages
+        early = min(max(n - spare, 0), _EARLY)
+        late = max(n - every - _EARLY, 0)
+        return n - early - late, early + late
+
+    def _rendered(self, hidden: int, level: int) -> str:
+        detail = LEVELS[level]
+        executors = executors_element(self._tools, self._agents, detail)
+        return role_prompt(self._conversation.without(hidden), executors, self._consult, detail)
+
+
+def executors_element(
+    tools: Iterable[ToolSpec], agents: Iterable[ParticipantSummary], detail: DetailLevel = LEVELS[0]
+) -> str:
+    """The executors as part of a prompt. Agents' self-descriptions are escaped."""
+    lines = [
+        *(_tool(tool, detail.executors) for tool in tools),
+        *(_agent(agent, detail.executors) for agent in agents),
+    ]
+    return "\n".join(["<executors>", *lines, "</executors>"])
+
+
+def _tool(tool: ToolSpec, words: Literal["all", "short", "names"]) -> str:
+    if words == "names":
+        return f'<tool name="{tool.name}">{escaped(bare_spec(tool).description).text}</tool>'
+    spec = tool if words == "all" else short_spec(tool)
+    about = escaped(f"{spec.description} Arguments: {spec.offered_text}").text
+    return f'<tool name="{tool.name}">{about}</tool>'
+
+
+def _agent(agent: ParticipantSummary, words: Literal["all", "short", "names"]) -> str:
+    if words == "names":
+        return f'<agent id="{agent.id}"/>'
+    about = [agent.description] if agent.description and words == "all" else []
+    about += [f"skills: {', '.join(agent.skills)}"] if agent.skills else []
+    return f'<agent id="{agent.id}">{"; ".join(about)}</agent>'
+
+
+def role_prompt(
+    conversation: str, executors: str, consult: AskRole, detail: DetailLevel = LEVELS[0]
+) -> str:
+    """The user message of a role: the conversation, executors, the state of the work, and messages
+    from people since it started.
+    """
+    shown, end, _ = conversation.partition(_END)
+    _, begin, shown = shown.rpartition(_BEGIN)  # drops the text around it
+    parts = [f"{begin}{shown}{end}".rstrip()]
+    if consult.role in ("router", "planner"):
+        parts.append(executors)
+    work = consult.work
+    if work.plan is not None or work.given_up or work.lessons:
+        parts.append("\n".join(["<work>", *_work(work, detail), "</work>"]))
+    parts += [message.text for message in consult.all_steering]
+    parts.append(_task(consult))
+    return "\n\n".join(parts)
+
+
+def _task(consult: AskRole) -> str:
+    plan = consult.work.plan
+    match consult.role:
+        case "router":
+            return "Who does what the incoming message asks for?"
+        case "planner":
+            again = " The plans in <work> did not lead there." if consult.work.given_up else ""
+            return f"What is to be done for the incoming message?{again}"
+        case "executor":
+            if plan is None or consult.number is None:
+                return "Make the one call that the incoming message asks for."
+            goal = escaped(plan.step(consult.number).goal).text
+            return f"Make the call for step {consult.number}: {goal}"
+        case "reflector":
+            return "Judge the work." if plan is not None else "Judge the incoming message."
+
+
+def _work(work: WorkState, detail: DetailLevel) -> Iterator[str]:
+    for plan, results in work.given_up if detail.earlier else ():
+        yield from _plan("earlier_plan", plan, results, detail)
+    for lesson in work.lessons:
+        yield f"<judgement>{escaped(lesson).text}</judgement>"
+    if work.plan is not None:
+        yield from _plan("plan", work.plan, work.results, detail)
+
+
+def _plan(
+    name: str, plan: Plan, results: Mapping[int, StepResult], detail: DetailLevel
+) -> Iterator[str]:
+    yield f"<{name}>"
+    for step in plan.steps:
+        given = json.dumps(step.arguments, ensure_ascii=False) if step.arguments else ""
+        goal = escaped(" ".join(filter(None, (step.goal, given)))).text
+        head = f'<step id="{step.id}" executor="{escaped(step.executor)}"'
+        yield f"{head}>{goal}</step>"
+        yield _result(step.id, results.get(step.id), detail.result)
+    yield f"</{name}>"
+
+
+def _result(number: int, result: StepResult | None, most: int) -> str:
+    if result is None:
+        return f'<result step="{number}" outcome="not run"/>'
+    outcome = "succeeded" if result.error is None else f"failed: {result.error}"
+    whole = "\n".join(filter(None, (result.changed, result.text)))
+    cut = cut_in_the_middle(whole, most) if len(whole) > most + _MARK else whole
+    text = escaped(cut).text
+    return f'<result step="{number}" outcome="{escaped(outcome)}">{text}</result>'
+
 
 # Instructions of roles, which come before everything else in their system messages. Pure.
 
@@ -164,22 +351,12 @@ def _has_card(card: Card) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class RoleModel:
-    """The model of a role with its dialect, the limits of a request, and its price."""
-
-    model: ChatModel
-    choice: DialectChoice
-    context: ContextRules = field(default_factory=ContextRules)
-    cost_model: CostModel = field(default_factory=CostModel)
-
-
-@dataclass(frozen=True, slots=True)
 class RoleContext:
     """What one turn asks its roles with."""
 
     config: RolesConfig
     kind: Kind
-    models: Mapping[Role, RoleModel]
+    models: Mapping[Role, AgentModel]
     toolbox: Toolbox
     specs: Mapping[str, ToolSpec]
     """The tools that a plan may name."""
@@ -217,10 +394,9 @@ class RoleContext:
             role.model,
             lambda steps: specs,
             system.body,
-            message.text,
+            ContextBudget(role.context, message, self.toolbox.writing),
             role.choice,
             system.closing,
-            ContextBudget(role.context, message, self.toolbox.writing),
             self.reservations,
             role.cost_model,
             contract=system.contract,
@@ -237,7 +413,7 @@ class RoleContext:
             tools=specs,
             model=role.model.name,
             dialect=dialect.name,
-            write_calls=dialect.calls if isinstance(dialect, TextDialect) else native_calls,
+            write_calls=dialect.calls,
         )
         own = self.config.instructions
         prompts = role_prompts(self.prompts, consult.role, self.kind, own, tool, names)

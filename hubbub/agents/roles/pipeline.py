@@ -34,26 +34,24 @@ from typing import Literal, Self
 
 from pydantic import JsonValue
 
-from hubbub.agents.roles.answers import (
+from hubbub.agents.roles.plan import (
     ANSWER,
     JUDGE,
     MAKE_PLAN,
     ROUTE,
     SUBMIT_PLAN,
     Judgement,
-    Route,
-    WrongAnswer,
-    read,
-)
-from hubbub.agents.roles.plan import (
     Plan,
     PlanStep,
+    Route,
+    WrongAnswer,
     WrongPlan,
     fill_arguments,
     fill_text,
+    read,
     unresolved,
 )
-from hubbub.agents.roles.state import ONLY, RoleLimits, WorkState, call_id, fold
+from hubbub.agents.roles.state import ONLY, WorkState, call_id, fold
 from hubbub.agents.tools.ask_agent import ASK_AGENT
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.standard_tools import ASK_HUMAN, REPLY
@@ -69,6 +67,7 @@ from hubbub.agents.turn.loop import (
     park,
 )
 from hubbub.agents.turn.steps import CallResult, failure, step_of, with_result
+from hubbub.config.agents import RolesConfig
 from hubbub.config.problems import nearest
 from hubbub.protocol.turns import Made, Role, Steering, Step, ToolCallRecord
 
@@ -90,7 +89,7 @@ class PipelineRules:
     """The kind of agent, and its limits."""
 
     kind: Kind = "pipeline"
-    bounds: RoleLimits = field(default_factory=RoleLimits)
+    config: RolesConfig = field(default_factory=RolesConfig)
     may_finish: bool = True
     """Whether it may do nothing: no reply is required."""
     max_tokens: int | None = None
@@ -184,7 +183,7 @@ class RolePipeline:
     # Deciding -----------------------------------------------------------------------------------
 
     def _next(self, *, again: bool = False) -> list[Command]:
-        work = fold(self.steps, self._rules.bounds, self._earlier)
+        work = fold(self.steps, self._rules.config, self._earlier)
         if work.running is not None:
             open_calls = tuple(c for c in work.running.calls if c.result is None)
             return [RunTools(work.running, open_calls, again)]
@@ -214,12 +213,12 @@ class RolePipeline:
             return self._work_on(work, work.plan)
         route, kind = work.route, self._rules.kind
         if kind == "reflector" and work.judgement is not None:
-            score = work.judgement.score(self._rules.bounds.criteria)
+            score = work.judgement.score(self._rules.config.criteria)
             verdict = f"{score:g} of 5, {work.judgement.verdict}: {work.judgement.reasoning}"
             return self._say(verdict)
         if route is None and not work.given_up:
             return self._consult(work, _FIRST[kind])
-        if route is not None and route.confidence < self._rules.bounds.min_confidence:
+        if route is not None and route.confidence < self._rules.config.min_confidence:
             question = (
                 route.question or f"I am not sure what to do. Shall I hand it to {route.target}?"
             )
@@ -238,7 +237,7 @@ class RolePipeline:
         if ready:
             return self._run(work, ready)
         simple = work.route is not None and work.route.target in self._executors.names
-        skips = simple and not self._rules.bounds.judge_simple and _succeeded(work)
+        skips = simple and not self._rules.config.judge_simple and _succeeded(work)
         if self._rules.kind != "pipeline" or skips:
             return self._say(_outcome(work))
         judgement = work.judgement
@@ -351,7 +350,7 @@ class RolePipeline:
                     raise WrongAnswer(f"target: there is no {route.target!r}{hint}")
                 _check_references([route.request, route.question, *route.options], ())
             case "planner":
-                most = self._rules.bounds.max_plan_steps
+                most = self._rules.config.max_plan_steps
                 read(Plan, arguments).checked(self._executors.names, most)
             case "reflector":
                 self._check_judgement(read(Judgement, arguments), consult.work)
@@ -376,12 +375,12 @@ class RolePipeline:
     def _check_judgement(self, judgement: Judgement, work: WorkState) -> None:
         texts = (judgement.answer, judgement.question, judgement.reasoning, *judgement.options)
         _check_references(texts, work.texts)
-        bounds, accepted = self._rules.bounds, judgement.verdict == "accept"
-        score = judgement.score(bounds.criteria)
-        if accepted and score < bounds.min_score:
+        config, accepted = self._rules.config, judgement.verdict == "accept"
+        score = judgement.score(config.criteria)
+        if accepted and score < config.min_score:
             raise WrongAnswer(
                 f"scores: {score:g} together is not good enough to accept, which takes"
-                f" {bounds.min_score:g}; give another verdict, or the scores that are deserved"
+                f" {config.min_score:g}; give another verdict, or the scores that are deserved"
             )
         plan = work.plan
         if plan is None:

@@ -12,49 +12,22 @@ The fields of a step say what it is:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from hubbub.agents.roles.answers import ANSWER, MAKE_PLAN, Judgement, Route
-from hubbub.agents.roles.plan import Plan, PlanStep
+from hubbub.agents.roles.plan import ANSWER, MAKE_PLAN, Judgement, Plan, PlanStep, Route
 from hubbub.agents.turn.chat import describe_changes
 from hubbub.agents.turn.loop import FINISH
 from hubbub.config.agents import RolesConfig
 from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
 
-__all__ = [
-    "ONLY",
-    "Proposal",
-    "Role",
-    "RoleLimits",
-    "StepResult",
-    "WorkState",
-    "call_id",
-    "fold",
-]
+__all__ = ["ONLY", "Role", "StepResult", "WorkState", "call_id", "fold"]
 
 _CALL_ID = re.compile(r"step_(\d+)\Z")
 ONLY = 1
 """The number of the only step, where no plan is needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class RoleLimits:
-    """Limits of roles."""
-
-    min_confidence: float = 0.6
-    """Below it the router's choice becomes a question to the person."""
-    min_score: float = 3
-    """Below it nothing is accepted."""
-    criteria: Mapping[str, float] = field(default_factory=lambda: RolesConfig().criteria)
-    """Weights of the criteria that make up a score."""
-    judge_simple: bool = False
-    """Whether the successful result of a single executor chosen by the router is judged, too."""
-    max_plan_steps: int = 8
-    max_retries: int = 3
-    """Retried steps and plans before a person is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +90,7 @@ def call_id(number: int) -> str:
     return f"step_{number}"
 
 
-def fold(steps: Sequence[Step], bounds: RoleLimits, earlier: int = 0) -> WorkState:
+def fold(steps: Sequence[Step], config: RolesConfig, earlier: int = 0) -> WorkState:
     """The state after `steps`; the first `earlier` of them are from earlier turns, which ended with
     a question that is answered now.
     """
@@ -135,7 +108,7 @@ def fold(steps: Sequence[Step], bounds: RoleLimits, earlier: int = 0) -> WorkSta
             case "say":
                 work.said = step.calls[0]
             case None:
-                _answered(work, step, bounds)
+                _answered(work, step, config)
     return work
 
 
@@ -157,7 +130,7 @@ def _asked(work: WorkState, *, answered: bool) -> None:
         work.route = None
 
 
-def _answered(work: WorkState, step: Step, bounds: RoleLimits) -> None:
+def _answered(work: WorkState, step: Step, config: RolesConfig) -> None:
     number = step.plan_step or 0
     call = step.calls[0] if len(step.calls) == 1 else None
     if call is None or call.error is not None or not isinstance(call.arguments, dict):
@@ -169,7 +142,7 @@ def _answered(work: WorkState, step: Step, bounds: RoleLimits) -> None:
         return
     match step.role:
         case "router":
-            _routed(work, Route.model_validate(call.arguments), bounds)
+            _routed(work, Route.model_validate(call.arguments), config)
         case "planner":
             _planned(work, Plan.model_validate(call.arguments))
         case "executor":
@@ -178,12 +151,12 @@ def _answered(work: WorkState, step: Step, bounds: RoleLimits) -> None:
                 only = PlanStep(id=ONLY, goal=call.name, executor=call.name)
                 work.plan = Plan(steps=(only,))
         case "reflector":
-            _judged(work, Judgement.model_validate(call.arguments), bounds)
+            _judged(work, Judgement.model_validate(call.arguments), config)
 
 
-def _routed(work: WorkState, route: Route, bounds: RoleLimits) -> None:
+def _routed(work: WorkState, route: Route, config: RolesConfig) -> None:
     work.route = route
-    if route.confidence >= bounds.min_confidence and route.target not in (ANSWER, MAKE_PLAN):
+    if route.confidence >= config.min_confidence and route.target not in (ANSWER, MAKE_PLAN):
         goal = route.request or route.target
         work.plan = Plan(steps=(PlanStep(id=ONLY, goal=goal, executor=route.target),))
 
@@ -192,9 +165,9 @@ def _planned(work: WorkState, plan: Plan) -> None:
     work.plan, work.results, work.proposals = plan, {}, {}
 
 
-def _judged(work: WorkState, judgement: Judgement, bounds: RoleLimits) -> None:
+def _judged(work: WorkState, judgement: Judgement, config: RolesConfig) -> None:
     again = judgement.verdict in ("retry_step", "replan")
-    if work.plan is None or not again or work.retries >= bounds.max_retries:
+    if work.plan is None or not again or work.retries >= config.max_retries:
         work.judgement = judgement
         return
     work.retries += 1

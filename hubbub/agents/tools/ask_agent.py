@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.python.link import AgentLink
-from hubbub.agents.python.scope import Scope, entered
-from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed, UntrustedText
+from hubbub.agents.python.link import AgentLink, Scope, entered
+from hubbub.agents.tools.base import CallSite, SendingTool, ToolFailed, UntrustedText
 from hubbub.agents.tools.hub import hub_refusal
+from hubbub.agents.tools.schema import ToolArguments
 from hubbub.errors import OperationError
-from hubbub.protocol.messages import Permission
 
 __all__ = ["ASK_AGENT", "AskAgent"]
 
@@ -33,49 +31,38 @@ class _CallScope(Scope):
         return self.cid
 
 
-class AskAgent:
+class AgentQuestion(ToolArguments):
+    """The arguments of `ask_agent`."""
+
+    agent: str
+    """Its id."""
+    text: str
+    """What it is to do, with all that it needs to know."""
+
+
+class AskAgent(SendingTool):
     """Sends a direct message and waits for the answer, like `Agent.ask` of Python agents.
 
     A call repeated after a crash asks only once: its message has the call's key, and an answer that
     has arrived in the meantime is found.
     """
 
-    permission: Permission = "write"
-    confirm: Confirm = False
-    idempotent = True
-    ordered = False
-    speaks = True
+    ordered = False  # several agents may be asked at a time
     name = ASK_AGENT
 
     def __init__(self, link: AgentLink, within: float):
         """`within`: seconds to wait for the answer."""
         self._link, self._within = link, within
         self.timeout = within + _ROOM_S
-        texts: JsonValue = {
-            "agent": {"type": "string", "description": "Its id."},
-            "text": {
-                "type": "string",
-                "description": "What it is to do, with all that it needs to know.",
-            },
-        }
-        self.spec = ToolSpec(
-            ASK_AGENT,
-            "Ask another agent and wait for its answer.",
-            {
-                "type": "object",
-                "properties": texts,
-                "required": ["agent", "text"],
-                "additionalProperties": False,
-            },
-        )
+        self.spec = AgentQuestion.spec_of(ASK_AGENT, "Ask another agent and wait for its answer.")
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """The agent's answer. Raises `ToolFailed` if there is none, or no such agent."""
-        to, text = str(arguments["agent"]), str(arguments["text"])
+        asked = AgentQuestion.read(arguments)
         try:
             with entered(_CallScope(site.turn, site.step, untrusted=site.untrusted, cid=site.cid)):
                 answer = await self._link.ask(
-                    to, self._within, "send_text_message", to=to, text=text
+                    asked.agent, self._within, "send_text_message", to=asked.agent, text=asked.text
                 )
         except TimeoutError as exc:
             raise ToolFailed(str(exc), error="timeout") from exc

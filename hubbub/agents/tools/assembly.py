@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from hubbub.agents.knowledge import KnowledgeBase, KnowledgeLimits, SearchKnowledge
+from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
+from hubbub.agents.prompt.tokens import TokenCounter, TokenEstimate
 from hubbub.agents.skills import LoadSkill, load_skills
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.base import Tool, ToolSource
@@ -16,8 +17,6 @@ from hubbub.agents.tools.function import FunctionTool, as_tools
 from hubbub.agents.tools.hub import HubCaller, HubTool, sends_message
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.registry import Groups
-from hubbub.agents.tools.results import CharacterEstimate, TokenMeter
-from hubbub.agents.tools.sandbox.process import SandboxLimits
 from hubbub.agents.tools.standard_tools import (
     ASK_HUMAN,
     CHECK,
@@ -38,7 +37,7 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.config.agents import AgentConfig
 from hubbub.config.paths import EVERY
 from hubbub.config.problems import nearest, shown_path
-from hubbub.config.tooling import McpServerConfig, SandboxConfig, ToolConfig
+from hubbub.config.tooling import McpServerConfig, SandboxLimits, ToolConfig
 from hubbub.errors import ConfigError
 from hubbub.loading import load_attribute, load_module
 from hubbub.protocol.frames import Ready
@@ -59,7 +58,7 @@ def servers_of(
 
 
 def tool_policy_of(
-    config: AgentConfig, *, approver: Approver | None = None, counter: TokenMeter | None = None
+    config: AgentConfig, *, approver: Approver | None = None, counter: TokenCounter | None = None
 ) -> ToolPolicy:
     """The agent's tool policy."""
     return ToolPolicy(
@@ -68,7 +67,7 @@ def tool_policy_of(
         disabled=frozenset(config.disabled_tools),
         overrides={tool: _overrides(settings) for tool, settings in config.tool_settings.items()},
         budget=config.result_budget,
-        counter=counter or CharacterEstimate(),
+        counter=counter or TokenEstimate(),
         approver=approver,
         select_over=config.select_over,
     )
@@ -235,7 +234,7 @@ class ToolKit:
     ) -> Tool:
         settings = config.tool_settings.get(tool.name)
         wanted = settings.sandbox if settings is not None else None
-        if isinstance(wanted, SandboxConfig):
+        if isinstance(wanted, SandboxLimits):
             return tool.sandboxed(_limits(wanted, base_dir))
         if wanted == "process" or tool.sandbox == "process":
             return tool.sandboxed(_limits(config.sandbox, base_dir))
@@ -247,26 +246,20 @@ def _given(config: AgentConfig, base_dir: Path) -> list[Tool]:
     tools: list[Tool] = []
     knowledge = config.knowledge
     if knowledge.folders:
-        limits = KnowledgeLimits(knowledge.max_file, knowledge.max_files, knowledge.max_size)
         folders = [base_dir / folder for folder in knowledge.folders]
-        tools.append(SearchKnowledge(KnowledgeBase(folders, limits)))
+        tools.append(SearchKnowledge(KnowledgeBase(folders, knowledge)))
     if config.skills and config.kind == "llm":
         tools.append(LoadSkill(load_skills([base_dir / place for place in config.skills])))
     return tools
 
 
-def _limits(sandbox: SandboxConfig, base_dir: Path) -> SandboxLimits:
-    for place in sandbox.read or ():
-        if not (base_dir / place).exists():
-            shown = shown_path(base_dir / place)
+def _limits(sandbox: SandboxLimits, base_dir: Path) -> SandboxLimits:
+    """With absolute paths. Raises `ConfigError` for one that does not exist."""
+    if sandbox.read is None:
+        return sandbox
+    places = [base_dir / place for place in sandbox.read]
+    for place in places:
+        if not place.exists():
+            shown = shown_path(place)
             raise ConfigError(f"sandbox.read: there is no {shown}: take it out, or make it")
-    return SandboxLimits(
-        memory=sandbox.memory,
-        cpu=sandbox.cpu,
-        file=sandbox.file,
-        files=sandbox.files,
-        output=sandbox.output,
-        read=None
-        if sandbox.read is None
-        else tuple(str(base_dir / place) for place in sandbox.read),
-    )
+    return sandbox.model_copy(update={"read": [str(place) for place in places]})

@@ -17,6 +17,7 @@ __all__ = [
     "CallSite",
     "Confirm",
     "ReadingTool",
+    "SendingTool",
     "Tool",
     "ToolFailed",
     "ToolSource",
@@ -115,6 +116,19 @@ class ReadingTool:
     idempotent = True
     ordered = False
     speaks = False
+    timeout: float | None = None
+
+
+class SendingTool:
+    """Base of tools that send one message under the call's own key: they may be repeated, and keep
+    the model's order.
+    """
+
+    permission: Permission = "write"
+    confirm: Confirm = False
+    idempotent = True
+    ordered = True
+    speaks = True
     timeout: float | None = None
 
 

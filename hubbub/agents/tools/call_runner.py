@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, assert_never
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
+from hubbub.agents.prompt.tokens import TokenCounter, TokenEstimate
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Approver, Begun, Denied, Parked
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed, UntrustedText
 from hubbub.agents.tools.policy import (
@@ -33,7 +34,7 @@ from hubbub.agents.tools.policy import (
     decide,
 )
 from hubbub.agents.tools.registry import ToolEntry, ToolRegistry
-from hubbub.agents.tools.results import DEFAULT_BUDGET, CharacterEstimate, TokenMeter, fit_result
+from hubbub.agents.tools.results import DEFAULT_BUDGET, fit_result
 from hubbub.agents.turn.chat import changed_call
 from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.agents.turn.steps import TurnClock
@@ -74,7 +75,7 @@ class ToolPolicy:
     """The operator's settings for single tools, by name."""
     budget: int = DEFAULT_BUDGET
     """Tokens of a result."""
-    counter: TokenMeter = field(default_factory=CharacterEstimate)
+    counter: TokenCounter = field(default_factory=TokenEstimate)
     approver: Approver | None = None
     """Decides about calls that need approval; None: they are refused."""
     select_over: int = SELECT_OVER
@@ -181,7 +182,7 @@ class CallRunner:
         tries = max(attempts, 1)
         return CallResult(call.id, text, error, at, took, tries, untrusted, changed=changed)
 
-    def _to(self, budget: int) -> tuple[int, TokenMeter]:
+    def _to(self, budget: int) -> tuple[int, TokenCounter]:
         return budget, self._tool_policy.counter
 
     # Checks --------------------------------------------------------------------------------------

@@ -8,12 +8,11 @@ from itertools import chain, count
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, Confirm
+from hubbub.agents.tools.base import CallSite, SendingTool
 from hubbub.agents.tools.hub import HubCaller, hub_refusal
 from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.errors import OperationError
 from hubbub.protocol.external_tools import ExternalCall, ExternalTool, call_text
-from hubbub.protocol.messages import Permission
 
 __all__ = ["ExternalToolProxy", "external_proxies"]
 
@@ -21,15 +20,8 @@ _NO_ARGUMENTS: dict[str, JsonValue] = {"type": "object", "properties": {}}
 _RESULT = "handed over to who asked; the result comes with their next message"
 
 
-class ExternalToolProxy:
+class ExternalToolProxy(SendingTool):
     """One external tool: its call is sent to the requester as a message."""
-
-    permission: Permission = "write"
-    confirm: Confirm = False
-    idempotent = True  # its message has a cid
-    ordered = True
-    speaks = True
-    timeout = None
 
     def __init__(self, tool: ExternalTool, name: str, caller: HubCaller):
         """`name`: its name for the model."""

@@ -25,9 +25,10 @@ from hubbub.agents.prompt.builder import Condition
 from hubbub.agents.tools.base import CallSite, Confirm
 from hubbub.agents.tools.policy import Retry, ToolOverrides
 from hubbub.agents.tools.runtime_arguments import CancelToken, IdempotencyKey
-from hubbub.agents.tools.sandbox.process import SandboxLimits, run_in_process, target_of
+from hubbub.agents.tools.sandbox.process import run_in_process, target_of
 from hubbub.agents.tools.schema import FunctionArguments, legal_name
 from hubbub.agents.tools.worker_thread import run_in_thread
+from hubbub.config.tooling import SandboxLimits
 from hubbub.protocol.messages import Permission
 
 __all__ = ["FunctionTool", "as_text", "as_tool", "as_tools", "describe", "tool"]

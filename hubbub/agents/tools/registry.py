@@ -25,7 +25,6 @@ __all__ = [
     "NO_GROUPS",
     "SELECT",
     "Groups",
-    "IntermittentTool",
     "SelectTool",
     "ToolEntry",
     "ToolRegistry",

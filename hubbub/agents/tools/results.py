@@ -7,12 +7,14 @@ records, an object has its longest list cut; the total is noted.
 from __future__ import annotations
 
 import json
+from bisect import bisect
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from pydantic import JsonValue
 
-__all__ = ["DEFAULT_BUDGET", "CharacterEstimate", "TokenMeter", "cut_text", "fit_result"]
+from hubbub.agents.prompt.tokens import TokenCounter
+
+__all__ = ["DEFAULT_BUDGET", "cut_text", "fit_result"]
 
 DEFAULT_BUDGET = 4000
 """Tokens of a result, unless the agent or the tool says otherwise."""
@@ -24,22 +26,7 @@ _MOST_JSON = 4_000_000
 """Characters of JSON that is parsed; longer JSON is cut like text."""
 
 
-class TokenMeter(Protocol):
-    """Counts tokens, or estimates them."""
-
-    def count(self, text: str) -> int:
-        """Tokens of a text. A longer text never has fewer."""
-        ...
-
-
-class CharacterEstimate:
-    """An estimate: four characters per token, about right for English."""
-
-    def count(self, text: str) -> int:
-        return (len(text) + 3) // 4
-
-
-def fit_result(text: str, budget: int, counter: TokenMeter) -> str:
+def fit_result(text: str, budget: int, counter: TokenCounter) -> str:
     """`text` within `budget` tokens; the marker may add a few."""
     if _fits(text, budget, counter):
         return text
@@ -54,11 +41,11 @@ def fit_result(text: str, budget: int, counter: TokenMeter) -> str:
     return cut_text(text, budget, counter)
 
 
-def _fits(text: str, budget: int, counter: TokenMeter) -> bool:
+def _fits(text: str, budget: int, counter: TokenCounter) -> bool:
     return len(text) <= budget * _LONGEST_TOKEN and counter.count(text) <= budget
 
 
-def _fit_json(value: JsonValue, budget: int, counter: TokenMeter) -> str | None:
+def _fit_json(value: JsonValue, budget: int, counter: TokenCounter) -> str | None:
     """The value with fewer records; None if that is not enough."""
     whole = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if _fits(whole, budget, counter):
@@ -83,7 +70,7 @@ def _fewer(
     records: Sequence[JsonValue],
     shown: Callable[[Sequence[JsonValue]], JsonValue],
     budget: int,
-    counter: TokenMeter,
+    counter: TokenCounter,
 ) -> str | None:
     """The longest prefix of `records` whose `shown` form fits."""
 
@@ -116,7 +103,7 @@ def _told(kept: int, total: int) -> str:
     return f"the first {kept} of {total}; ask for fewer or for a narrower part"
 
 
-def cut_text(text: str, budget: int, counter: TokenMeter) -> str:
+def cut_text(text: str, budget: int, counter: TokenCounter) -> str:
     """The beginning of a text that is too long, with a note of its length."""
     longest = min(len(text), budget * _LONGEST_TOKEN)
     kept = _last(0, longest, lambda n: counter.count(text[:n]) <= budget)
@@ -124,11 +111,5 @@ def cut_text(text: str, budget: int, counter: TokenMeter) -> str:
 
 
 def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:
-    """The greatest number in the range for which `holds`, by binary search; `low` must hold."""
-    while low < high:
-        middle = (low + high + 1) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """The greatest number in the range for which `holds`; `low` must hold."""
+    return low + bisect(range(low + 1, high + 1), False, key=lambda n: not holds(n))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 
+from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.runtime_arguments import CancelToken, IdempotencyKey, runtime_kind
 from hubbub.field_docs import Documented
@@ -50,9 +51,24 @@ def legal_name(name: str) -> str:
 
 
 class ToolArguments(Documented):
-    """A part of a tool's arguments. Unknown keys are refused: a misspelled one would be ignored."""
+    """The arguments of a tool of the runtime, or a part of them. Unknown keys are refused: a
+    misspelled one would be ignored.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def spec_of(cls, name: str, description: str) -> ToolSpec:
+        """The tool that takes these arguments."""
+        return ToolSpec(name, description, without_titles(cls.model_json_schema()))
+
+    @classmethod
+    def read(cls, arguments: Mapping[str, JsonValue]) -> Self:
+        """Parse the arguments of a call. Raises `ToolFailed` with every error."""
+        try:
+            return cls.model_validate(arguments)
+        except ValidationError as exc:
+            raise ToolFailed(argument_errors(exc), error="invalid_arguments", retry=True) from exc
 
 
 class FunctionArguments:

@@ -7,18 +7,16 @@ message.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from hubbub.agents.models.base import ToolSpec
-from hubbub.agents.tools.base import CallSite, Confirm, ToolFailed
+from hubbub.agents.tools.base import CallSite, SendingTool
 from hubbub.agents.tools.hub import HubCaller, hub_refusal
-from hubbub.agents.tools.schema import ToolArguments, argument_errors, without_titles
+from hubbub.agents.tools.schema import ToolArguments
 from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.errors import OperationError
-from hubbub.protocol.messages import Permission
 
 __all__ = [
     "ASK_HUMAN",
@@ -43,7 +41,7 @@ WAIT_FOR, CHECK = "wait_for", "check"
 REPLY = "answer_asker"
 """The final answer of a role; not offered to models."""
 
-Parsed = TypeVar("Parsed", bound=BaseModel)
+Parsed = TypeVar("Parsed", bound=ToolArguments)
 Words = Annotated[str, Field(min_length=1)]
 
 
@@ -76,15 +74,8 @@ class _Reply(ToolArguments):
     """What is said."""
 
 
-class MessageTool(Generic[Parsed]):
+class MessageTool(SendingTool, Generic[Parsed]):
     """A tool that sends one message to the thread that woke the agent."""
-
-    permission: Permission = "write"
-    confirm: Confirm = False
-    idempotent = True  # its message has a cid
-    ordered = True
-    speaks = True
-    timeout = None
 
     def __init__(
         self,
@@ -100,11 +91,7 @@ class MessageTool(Generic[Parsed]):
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Send it. Raises `ToolFailed` for invalid arguments and when the hub refuses."""
-        try:
-            parsed = self._model.model_validate(arguments)
-        except ValidationError as exc:
-            raise ToolFailed(argument_errors(exc), error="invalid_arguments", retry=True) from exc
-        text = self._text_of(parsed)
+        text = self._text_of(self._model.read(arguments))
         if not text.strip():
             return self._result  # only `finish` may be silent
         try:
@@ -125,16 +112,15 @@ def standard_tools(
     caller: HubCaller,
 ) -> tuple[MessageTool[_Question], MessageTool[_Refusal], MessageTool[_Plan]]:
     """`ask_human`, `decline` and `show_plan`, sending through `caller`."""
-    ask = _spec(
+    ask = _Question.spec_of(
         ASK_HUMAN,
         "Ask whoever wrote to you, when you cannot go on without knowing something. The question "
         "is sent; the answer comes as a new message, later.",
-        _Question,
     )
-    decline = _spec(
-        DECLINE, "Tell whoever wrote to you that you will not do it, and why.", _Refusal
+    decline = _Refusal.spec_of(
+        DECLINE, "Tell whoever wrote to you that you will not do it, and why."
     )
-    plan = _spec(SHOW_PLAN, "Tell whoever wrote to you what you are about to do.", _Plan)
+    plan = _Plan.spec_of(SHOW_PLAN, "Tell whoever wrote to you what you are about to do.")
     return (
         MessageTool(ask, _Question, _question, _ASKED, caller),
         MessageTool(
@@ -146,7 +132,7 @@ def standard_tools(
 
 def finish_tool(caller: HubCaller) -> MessageTool[_End]:
     """`finish`, which sends its message, if it has one, to the thread that woke the agent."""
-    spec = _spec(FINISH, "End this turn, with an answer or without one.", _End)
+    spec = _End.spec_of(FINISH, "End this turn, with an answer or without one.")
     return MessageTool(spec, _End, lambda end: end.message, "finished", caller)
 
 
@@ -167,7 +153,7 @@ SILENT_FINISH = ToolSpec(
 
 def reply_tool(caller: HubCaller) -> MessageTool[_Reply]:
     """The tool with which roles answer in the thread that woke the agent."""
-    spec = _spec(REPLY, "Answer whoever wrote to you.", _Reply)
+    spec = _Reply.spec_of(REPLY, "Answer whoever wrote to you.")
     return MessageTool(spec, _Reply, lambda arguments: arguments.text, "sent", caller)
 
 
@@ -183,8 +169,3 @@ def _question(asked: _Question) -> str:
     """The question with its options numbered."""
     options = (f"{n}. {option}" for n, option in enumerate(asked.options, 1))
     return "\n".join((asked.question, *options))
-
-
-@cache  # the schema is the slowest part of an agent's start
-def _spec(name: str, description: str, model: type[BaseModel]) -> ToolSpec:
-    return ToolSpec(name, description, without_titles(model.model_json_schema()))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Annotated
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, ReadingTool, ToolFailed
-from hubbub.agents.tools.schema import ToolArguments, argument_errors, without_titles
+from hubbub.agents.tools.schema import ToolArguments
 from hubbub.agents.turn.chat import PROTECTED_STEPS
 from hubbub.protocol.turns import Step
 from hubbub.wording import shortened
@@ -42,31 +41,22 @@ class TidyArguments(ToolArguments):
     """Steps of which a few words are enough."""
 
 
-@cache
-def _spec() -> ToolSpec:
-    return ToolSpec(
-        TIDY_STEPS,
-        "Leave earlier steps out of what you are shown, or replace them by your "
-        "own words, when there is too much to read. Keep in words what you have sent; the "
-        "last ones stay as they are.",
-        without_titles(TidyArguments.model_json_schema()),
-    )
-
-
 class TidySteps(ReadingTool):
     """The tool. The marks take effect where steps are shown: see `turn.chat.project`."""
 
     name = TIDY_STEPS
 
     def __init__(self) -> None:
-        self.spec = _spec()
+        self.spec = TidyArguments.spec_of(
+            TIDY_STEPS,
+            "Leave earlier steps out of what you are shown, or replace them by your "
+            "own words, when there is too much to read. Keep in words what you have sent; the "
+            "last ones stay as they are.",
+        )
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Confirm what was marked. Raises `ToolFailed` for steps that do not exist."""
-        try:
-            marks = TidyArguments.model_validate(arguments)
-        except ValidationError as exc:
-            raise ToolFailed(argument_errors(exc), error="invalid_arguments", retry=True) from exc
+        marks = TidyArguments.read(arguments)
         numbers = {*marks.discard, *(c.step for c in marks.compress)}
         unknown = sorted(n for n in numbers if n >= site.step)
         if unknown:

@@ -14,7 +14,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.errors import ModelError
 
-__all__ = ["LikelyTools", "ToolChooser", "by_words"]
+__all__ = ["LikelyTools", "ToolChooser"]
 
 _MOST_TEXT = 4000
 """Characters that are compared."""

@@ -29,14 +29,7 @@ from hubbub.config.agents import ROLES_OF, AgentConfig
 from hubbub.config.problems import nearest
 from hubbub.protocol.messages import Permission
 
-__all__ = [
-    "ALWAYS",
-    "KnownTool",
-    "WrongName",
-    "forbidden_names",
-    "implied_names",
-    "wrong_names",
-]
+__all__ = ["ALWAYS", "KnownTool", "WrongName", "forbidden_names", "implied_names", "wrong_names"]
 
 ALWAYS = frozenset({FINISH, ASK_HUMAN, DECLINE, SHOW_PLAN, TIDY_STEPS})
 """Tools that every agent with a model has; `tools` may name them."""

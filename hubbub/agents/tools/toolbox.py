@@ -29,7 +29,7 @@ from hubbub.agents.turn.loop import FINISH, CallResult, failure
 from hubbub.agents.turn.steps import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
 
-__all__ = ["CANCELLED", "CallWrapper", "ParallelCalls", "Toolbox", "required_successes"]
+__all__ = ["CANCELLED", "CallWrapper", "Toolbox", "required_successes"]
 
 # Wait strategies: wait for all calls of a step, for any one that succeeds, or for more than half of
 # them. Once enough have succeeded, the others are cancelled, and their results say so. A call that
@@ -177,13 +177,20 @@ class Toolbox:
             runtime=runtime,
         )
 
-    def for_turn(self, *required_successes: str) -> Toolbox:
+    def for_turn(
+        self, *needed: str, finish: Tool | None = None, more: Sequence[Tool] = ()
+    ) -> Toolbox:
         """The tools that exist now, for one turn, during which their names do not change. The
-        `needed` ones are described from the start.
+        `needed` ones are described from the start. `finish` replaces the tool of that name; no
+        permission mode forbids it, nor the tools in `more`.
         """
         turn = copy.copy(self)
-        turn._needed = required_successes
-        if self._source is None or self._from_source == tuple(self._source.tools()):
+        turn._needed = needed
+        if finish is not None:
+            turn._always = (*(tool for tool in self._always if tool.name != FINISH), finish)
+        turn._always += tuple(more)
+        same_source = self._source is None or self._from_source == tuple(self._source.tools())
+        if same_source and turn._always == self._always:
             turn._reported = set()
         else:
             turn._load_tools()
@@ -205,20 +212,6 @@ class Toolbox:
         """A copy for one turn, without these tools."""
         turn = copy.copy(self)
         turn._tools = tuple(tool for tool in self._tools if tool.name not in names)
-        turn._load_tools()
-        return turn
-
-    def with_runtime_tools(self, tools: Sequence[Tool]) -> Toolbox:
-        """A copy for one turn with these tools added, which no permission mode forbids."""
-        turn = copy.copy(self)
-        turn._always = (*self._always, *tools)
-        turn._load_tools()
-        return turn
-
-    def with_finish(self, finish: Tool) -> Toolbox:
-        """A copy for one turn, with another `finish`."""
-        turn = copy.copy(self)
-        turn._always = (*(tool for tool in self._always if tool.name != FINISH), finish)
         turn._load_tools()
         return turn
 

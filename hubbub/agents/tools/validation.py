@@ -27,8 +27,6 @@ __all__ = ["ArgumentCheck"]
 
 _MOST = 5
 """Errors reported at once."""
-_COMPARED = 300
-"""Number of names, and characters of a name, among which a similar one is searched."""
 
 
 class ArgumentCheck:

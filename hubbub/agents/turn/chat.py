@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from hubbub.agents.prompt.escape import reveal
 from hubbub.config.agents import ProtectedName
 from hubbub.protocol.turns import ChangedCall, Compressed, Steering, Step, ToolCallRecord
-from hubbub.wording import shortened
+from hubbub.wording import cut_in_the_middle, shortened
 
 __all__ = [
     "CORRECTION",
@@ -200,10 +200,7 @@ def compressed_text(compressed: Compressed) -> str:
 
 def cut_answer(text: str) -> str:
     """An answer without calls, as it is shown again: cut in the middle if it is very long."""
-    if len(text) <= _MOST_WORDS:
-        return text
-    half = _MOST_WORDS // 2
-    return f"{text[:half]}… ({len(text)} characters) …{text[-half:]}"
+    return cut_in_the_middle(text, _MOST_WORDS)
 
 
 def chat_messages(system: str, prompt: str, steps: Sequence[ShownStep]) -> list[ChatMessage]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from hubbub.agents.inbox import InboxThread, TurnPlan
+from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.base import Completion
 from hubbub.agents.tools.standard_tools import ASK_HUMAN
 from hubbub.agents.turn.steps import NOT_FIRST, NOT_RUN, read_arguments, step_of
@@ -55,8 +55,8 @@ ReadTurn = Callable[[str], Awaitable[Turn]]
 
 def waiting_reason(asked: JsonValue) -> str:
     """The reason of a turn that ends with this question (the arguments of `ask_human`)."""
-    question_step = asked.get("question") if isinstance(asked, dict) else None
-    return f"{_WAITS}: {question_step}" if isinstance(question_step, str) else _WAITS
+    question = asked.get("question") if isinstance(asked, dict) else None
+    return f"{_WAITS}: {question}" if isinstance(question, str) else _WAITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,16 @@ class Continuation:
 
 
 async def continued_steps(
-    thread: InboxThread | None, plan: TurnPlan, me: str, read: ReadTurn, *, below: int = 10**6
+    messages: Sequence[Message], plan: TurnPlan, me: str, read: ReadTurn, *, below: int = 10**6
 ) -> Continuation:
     """The steps that this turn continues. There are none, unless it answers the question of the
     agent's last turn in this thread, comes from somebody who had woken that turn, and no turn has
     finished with the answer since. Steps from number `below` on are left out.
     """
-    turn = await _unfinished(thread, plan, me, read, below)
+    turn = await _unfinished(messages, plan, me, read, below)
     last, found = turn.start.id if turn is not None else None, list[Sequence[Step]]()
     while turn is not None and len(found) < MOST_TURNS:
-        results = results_in(_of_askers(thread, plan, turn))
+        results = results_in(_of_askers(messages, plan, turn))
         found.insert(0, [_with(results, turn.start.id, step) for step in _below(turn, below)])
         name = turn.start.continues
         turn = await _readable(name, read) if name is not None else None
@@ -87,17 +87,17 @@ async def continued_steps(
 
 
 async def _unfinished(
-    thread: InboxThread | None, plan: TurnPlan, me: str, read: ReadTurn, below: int
+    messages: Sequence[Message], plan: TurnPlan, me: str, read: ReadTurn, below: int
 ) -> Turn | None:
     """The turn that asked, or the last one that tried to continue it since."""
-    question_step = _last_words(thread, plan, me)
-    asked = question_step.cause_id if question_step is not None else None
-    if question_step is None or asked is None or not asked.startswith(f"{me}-"):
+    question = _last_words(messages, plan, me)
+    asked = question.cause_id if question is not None else None
+    if question is None or asked is None or not asked.startswith(f"{me}-"):
         return None
     turn = await _readable(asked, read)
-    if turn is None or not (_ended_so(turn, below) and _answers(thread, plan, turn)):
+    if turn is None or not (_ended_so(turn, below) and _answers(messages, plan, turn)):
         return None
-    for message in _between(thread, question_step, plan):
+    for message in _between(messages, question, plan):
         later = await _readable(turn_id(me, message.seq), read)  # None: it woke nobody
         if later is not None and later.start.continues == turn.start.id:
             if later.end is not None and later.end.outcome == "finished":
@@ -130,40 +130,36 @@ def _with(results: Mapping[str, str], turn: str, step: Step) -> Step:
     return step.model_copy(update={"calls": tuple(calls)})
 
 
-def _last_words(thread: InboxThread | None, plan: TurnPlan, me: str) -> Message | None:
+def _last_words(messages: Sequence[Message], plan: TurnPlan, me: str) -> Message | None:
     """The agent's last message before the incoming ones."""
     first = min(message.seq for message in plan.incoming)
-    messages = thread.messages if thread is not None else ()
     return next((m for m in reversed(messages) if m.seq < first and m.sender_id == me), None)
 
 
-def _between(
-    thread: InboxThread | None, question_step: Message, plan: TurnPlan
-) -> Sequence[Message]:
+def _between(messages: Sequence[Message], question: Message, plan: TurnPlan) -> Sequence[Message]:
     """Messages between the question and the incoming messages, oldest first."""
     first = min(message.seq for message in plan.incoming)
-    messages = thread.messages if thread is not None else ()
-    return [m for m in messages if question_step.seq < m.seq < first and m.sender_kind != "system"]
+    return [m for m in messages if question.seq < m.seq < first and m.sender_kind != "system"]
 
 
-def _answers(thread: InboxThread | None, plan: TurnPlan, turn: Turn) -> bool:
+def _answers(messages: Sequence[Message], plan: TurnPlan, turn: Turn) -> bool:
     """Whether the sender had woken that turn; true if that is no longer known."""
-    asked = _askers(thread, turn)
+    asked = _askers(messages, turn)
     return not asked or any(message.sender_id in asked for message in plan.incoming)
 
 
-def _askers(thread: InboxThread | None, turn: Turn) -> Set[str]:
+def _askers(messages: Sequence[Message], turn: Turn) -> Set[str]:
     """Who had woken that turn; empty if they are no longer known."""
     woke = set(turn.start.messages)
-    return {m.sender_id for m in (thread.messages if thread is not None else ()) if m.id in woke}
+    return {m.sender_id for m in messages if m.id in woke}
 
 
-def _of_askers(thread: InboxThread | None, plan: TurnPlan, turn: Turn) -> Sequence[Message]:
+def _of_askers(messages: Sequence[Message], plan: TurnPlan, turn: Turn) -> Sequence[Message]:
     """Messages of those who had woken that turn, oldest first: nobody else in the thread runs their
     tools. All messages, if they are no longer known.
     """
-    asked = _askers(thread, turn)
-    messages = (*(thread.messages if thread is not None else ()), *plan.incoming)
+    asked = _askers(messages, turn)
+    messages = (*messages, *plan.incoming)
     return [message for message in messages if not asked or message.sender_id in asked]
 
 

@@ -33,7 +33,6 @@ from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd
 from hubbub.user_code import contained, told
 
 __all__ = [
-    "HOOK_WITHIN_S",
     "HookChain",
     "Hooks",
     "Proceed",

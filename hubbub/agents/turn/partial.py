@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
+from pydantic_core import from_json
 
 from hubbub.agents.inbox import Inbox, TurnPlan
 from hubbub.agents.models.base import Delta, OnDelta
@@ -28,70 +27,28 @@ from hubbub.agents.turn.activity import SendActivity
 from hubbub.agents.turn.hooks import Hooks, overrides
 from hubbub.protocol import thread_ids
 
-__all__ = ["PartialObject", "Partials", "SignalRate", "read_partial_object", "unrefusable_tools"]
+__all__ = ["Partials", "SignalRate", "partial_object", "unrefusable_tools"]
 
 EVERY_S = 0.2
 """Minimum seconds between two signals of a turn."""
 MOST_TEXT = 8000
 """Characters of the text that are shown: the last ones."""
 
-_DECODER = json.JSONDecoder(strict=False)
-_SPACE = re.compile(r"[\s,]*")
-_COLON = re.compile(r"\s*:\s*")
-_CUT_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
-_HALF_PAIR = re.compile("[\ud800-\udbff]\\Z")
 
-
-@dataclass(frozen=True, slots=True)
-class PartialObject:
-    """An incomplete JSON object, as far as it is written."""
-
-    members: Mapping[str, JsonValue]
-    """The complete members."""
-    key: str | None = None
-    """The member that is being written, if its value is a string."""
-    text: str = ""
-    """The value so far."""
-
-
-def read_partial_object(text: str) -> PartialObject:
-    """Read the beginning of a JSON object. Stops at what is no JSON."""
-    members: dict[str, JsonValue] = {}
-    at = len(text) - len(text.lstrip())
-    if not text.startswith("{", at):
-        return PartialObject(members)
-    at += 1
-    while True:
-        at = _end(_SPACE, text, at)
-        try:
-            key, at = _DECODER.raw_decode(text, at)
-            at = _end(_COLON, text, at)
-        except (ValueError, RecursionError):
-            return PartialObject(members)
-        if not isinstance(key, str):
-            return PartialObject(members)
-        try:
-            members[key], at = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            if not text.startswith('"', at):
-                return PartialObject(members)
-            return PartialObject(members, key, _open_text(text[at + 1 :]))
-
-
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return at if match is None else match.end()
-
-
-def _open_text(written: str) -> str:
-    """The value of a JSON string without its end; an incomplete escape is dropped."""
-    cut = _CUT_ESCAPE.search(written)
-    whole = written[: cut.start(1)] if cut else written
+def partial_object(text: str) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
+    """The beginning of a JSON object: its members as far as they are written, and those of them
+    that are certainly complete. Both are empty for what is no JSON.
+    """
     try:
-        read = _DECODER.decode(f'"{whole}"')
-    except ValueError:  # an escape that JSON does not know
-        return ""
-    return _HALF_PAIR.sub("", read)
+        so_far = from_json(text, allow_partial="trailing-strings")
+    except ValueError:
+        return {}, {}
+    if not isinstance(so_far, dict):
+        return {}, {}
+    try:
+        return so_far, from_json(text)
+    except ValueError:
+        return so_far, dict(list(so_far.items())[:-1])
 
 
 @dataclass(slots=True)
@@ -207,8 +164,7 @@ class Partials:
 
     def _thread_of_message(self, id: str) -> str | None:
         """Of a message in the turn's thread; None for all others."""
-        thread = self._inbox.thread(self._plan.thread_id)
-        known = (*self._plan.incoming, *(thread.messages if thread else ()))
+        known = (*self._plan.incoming, *self._inbox.messages(self._plan.thread_id))
         return next((m.thread_id for m in known if m.id == id), None)
 
 
@@ -266,15 +222,14 @@ class _Answer:
 
     def _said(self, writing: _Writing) -> dict[str, JsonValue] | None:
         """The data of the next signal about a call; None if there is nothing new."""
-        growing = read_partial_object("".join(writing.pieces))
-        key = "message" if writing.name == "finish" else "text"
-        text_so_far = growing.text if growing.key == key else growing.members.get(key)
+        so_far, complete = partial_object("".join(writing.pieces))
+        text_so_far = so_far.get("message" if writing.name == "finish" else "text")
         if not isinstance(text_so_far, str) or not text_so_far or text_so_far == writing.shown:
             return None
-        if not self._partials.is_visible(writing.name, growing.members):
+        if not self._partials.is_visible(writing.name, complete):
             return None
         writing.shown = text_so_far
         text = text_so_far if len(text_so_far) <= MOST_TEXT else f"…{text_so_far[-MOST_TEXT:]}"
         data: dict[str, JsonValue] = {"step": self._step, "text": reveal(text)}
-        to = growing.members.get("to", growing.members.get("channel"))
+        to = complete.get("to", complete.get("channel"))
         return data if to is None else {**data, "to": to}

@@ -19,6 +19,7 @@ from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.turn.steps import failure
 from hubbub.protocol.frames import LimitsInfo
 from hubbub.protocol.turns import Step
+from hubbub.wording import cut_in_the_middle
 
 __all__ = ["LEAST_RECORD", "ROOM", "cut_record", "excerpt", "within_limits", "without_cut_calls"]
 
@@ -103,7 +104,7 @@ def _visible(value: JsonValue) -> JsonValue:
 def _shortened(value: JsonValue, most: int, levels: int) -> JsonValue:
     """Part of a record with texts of at most `most` characters."""
     if isinstance(value, str):
-        return _cut(value, most)
+        return cut_in_the_middle(value, most)
     if isinstance(value, list):
         return [_shortened(item, most, levels - 1) for item in value]
     if isinstance(value, dict):
@@ -117,7 +118,7 @@ def _shortened(value: JsonValue, most: int, levels: int) -> JsonValue:
 def _less(value: JsonValue, most: int, levels: int) -> JsonValue:
     """A JSON value with texts and keys of at most `most` characters, and at most `most` items."""
     if isinstance(value, str):
-        return _cut(value, most)
+        return cut_in_the_middle(value, most)
     if not isinstance(value, list | dict):
         return value
     if levels == 0:
@@ -127,17 +128,11 @@ def _less(value: JsonValue, most: int, levels: int) -> JsonValue:
         left = len(value) - len(items)
         return [*items, f"… {left} more"] if left else items
     members = {
-        _cut(key, most): _less(item, most, levels - 1) for key, item in islice(value.items(), most)
+        cut_in_the_middle(key, most): _less(item, most, levels - 1)
+        for key, item in islice(value.items(), most)
     }
     left = len(value) - len(members)  # two keys may have become the same
     return {**members, "…": f"{left} more"} if left else members
-
-
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}… ({len(text)} characters) …{text[-half:]}"
 
 
 def _first(value: JsonValue, most: int) -> JsonValue:

@@ -32,7 +32,7 @@ from hubbub.protocol.turns import (
     part_id,
 )
 
-__all__ = ["RECORD_BACKOFF", "TurnRecorder"]
+__all__ = ["TurnRecorder"]
 
 RECORD_BACKOFF = Backoff(most_s=2.0)
 """Pauses between retries after a temporary refusal."""

@@ -34,7 +34,6 @@ from hubbub.protocol.spending import RemainingBudget, Reservation, Whose
 from hubbub.protocol.turns import Outcome
 
 __all__ = [
-    "RESERVATION_BACKOFF",
     "TURN_ENDED",
     "BudgetedModel",
     "CostModel",

@@ -39,7 +39,6 @@ __all__ = [
     "step_names",
     "step_of",
     "with_result",
-    "worked_ms",
 ]
 
 NOT_FIRST = "not_first"

@@ -16,8 +16,9 @@ from pydantic import JsonValue
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.base import Completion, OnDelta
+from hubbub.agents.prompt.tokens import TokenEstimate
 from hubbub.agents.tools.approval import Approver
-from hubbub.agents.tools.results import CharacterEstimate, fit_result
+from hubbub.agents.tools.results import fit_result
 from hubbub.agents.turn.activity import TurnActivity
 from hubbub.agents.turn.driver import StepCalls
 from hubbub.agents.turn.loop import (
@@ -275,7 +276,7 @@ class AcpTurn:
             prompting.cancel()
 
     def _fit(self, text: str) -> str:
-        return fit_result(text, self._place.config.result_budget, CharacterEstimate())
+        return fit_result(text, self._place.config.result_budget, TokenEstimate())
 
 
 def _answer_in(step: Step) -> ToolCallRecord | None:

@@ -40,7 +40,7 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import ThreadList
 from hubbub.wording import shortened
 
-__all__ = ["DigestConfig", "DigestMod", "summary_of"]
+__all__ = ["DigestConfig", "DigestMod"]
 
 
 log = get_logger(__name__)

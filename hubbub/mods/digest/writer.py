@@ -21,7 +21,7 @@ from hubbub.mods.host import Host
 from hubbub.mods.operation import Statement
 from hubbub.protocol.messages import Message
 
-__all__ = ["SummaryLimits", "Writer", "WrittenSummaries"]
+__all__ = ["SummaryLimits", "Writer"]
 
 log = get_logger(__name__)
 

@@ -39,7 +39,6 @@ __all__ = [
     "LinksConfig",
     "ModerationConfig",
     "ModerationRule",
-    "RateConfig",
     "RateRule",
     "RateWindow",
     "RuleConfig",

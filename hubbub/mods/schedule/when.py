@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-__all__ = ["EXAMPLES", "Cron", "Every", "Once", "Rule", "parse_when", "zone_of"]
+__all__ = ["Cron", "Every", "Once", "Rule", "parse_when", "zone_of"]
 
 EXAMPLES = (
     '"2026-01-31T09:00", "09:00", "in 10m", "every 2h", or as cron "0 9 * * 1-5" (minute, hour, '

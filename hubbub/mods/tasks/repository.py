@@ -35,7 +35,6 @@ __all__ = [
     "checked_needs",
     "created",
     "ended",
-    "overdue_announced",
 ]
 
 

@@ -13,13 +13,7 @@ from hubbub.mods.operation import conflict, forbidden
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = [
-    "ACTIONS",
-    "TaskStep",
-    "changed_task",
-    "check_free",
-    "stepped",
-]
+__all__ = ["ACTIONS", "TaskStep", "changed_task", "check_free", "stepped"]
 
 
 State = Literal["open", "claimed", "blocked", "done", "cancelled"]

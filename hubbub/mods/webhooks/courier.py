@@ -26,7 +26,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Turn
 
-__all__ = ["Courier", "DeliveryRepository", "DeliveryRow", "concerns", "reaches", "turn_data"]
+__all__ = ["Courier", "DeliveryRepository", "concerns", "reaches", "turn_data"]
 
 
 SHORT = 300

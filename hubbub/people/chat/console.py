@@ -29,15 +29,7 @@ from hubbub.people.shown import (
 from hubbub.people.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Message
 
-__all__ = [
-    "STYLES",
-    "Console",
-    "Fragments",
-    "PipeConsole",
-    "Status",
-    "plain",
-    "render",
-]
+__all__ = ["STYLES", "Console", "Fragments", "PipeConsole", "Status", "plain", "render"]
 
 
 class Status:

@@ -36,7 +36,7 @@ from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadPage
 from hubbub.waiting import done_within
 
-__all__ = ["LineChat", "run_chat"]
+__all__ = ["run_chat"]
 
 FINISH_S = 5.0
 """Seconds that leaving waits for answers to what was said."""

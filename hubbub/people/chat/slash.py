@@ -14,18 +14,7 @@ from hubbub.people.parameters import Parameter, known_operations, value_of
 from hubbub.people.shown import NoteLine, notes
 from hubbub.wording import near
 
-__all__ = [
-    "LOCAL",
-    "ChatWord",
-    "find",
-    "help_lines",
-    "missing_mod",
-    "offered",
-    "positional",
-    "read",
-    "unquoted",
-    "usage",
-]
+__all__ = ["LOCAL", "find", "help_lines", "missing_mod", "offered", "positional", "read", "usage"]
 
 SHORT = 40
 """Columns of a usage that others are aligned with in the list of commands."""

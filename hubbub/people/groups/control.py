@@ -29,9 +29,7 @@ from hubbub.people.shown import CommandResult, NoteLine, done, notes
 from hubbub.protocol.control import Approval, Approvals, Breakers, Stopped, Stops, Takeovers
 from hubbub.protocol.operations import Done, Turns
 
-__all__ = [
-    "COMMANDS",
-]
+__all__ = ["COMMANDS"]
 
 
 async def stops(person: PersonClient, given: dict[str, Any]) -> CommandResult:

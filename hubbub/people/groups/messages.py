@@ -22,7 +22,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Receipt, Receipts, SendResult, WakeExplanation
 
-__all__ = ["COMMANDS", "receipt_words", "story"]
+__all__ = ["COMMANDS", "story"]
 
 MOST = 200
 """Columns of the message itself."""

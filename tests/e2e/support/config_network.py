@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.app.agents import from_config, run_job
-from hubbub.app.handover import RUN, TOKENS, URL
 from hubbub.app.lifecycle import LifecycleEvent, NetworkUp
+from hubbub.app.lifeline import RUN, TOKENS, URL
 from hubbub.app.network import serve
 from hubbub.client import Client, RunFile, WebSocketTransport
 from hubbub.config.loader import load

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hubbub.agents.inbox import InboxThread, TurnPlan
+from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.models.base import CallRequest, Completion
 from hubbub.agents.turn.continuation import (
     MOST_TURNS,
@@ -71,8 +71,8 @@ async def found(turns: dict[str, Turn], *before: Message, sender: str = "alice")
             raise OperationError(ErrorCode.UNKNOWN_TURN, "no such turn")
         return turns[id]
 
-    thread = InboxThread(THREAD, (*before, message(9, sender, thread=THREAD)))
-    return await continued_steps(thread, plan(message(9, sender, thread=THREAD)), ME, read)
+    answer = message(9, sender, thread=THREAD)
+    return await continued_steps((*before, answer), plan(answer), ME, read)
 
 
 WOKEN = message(1, thread=THREAD)
@@ -148,9 +148,9 @@ async def test_results_of_a_tool_come_from_who_brought_it_and_not_from_others_th
 
     for meddles in ((), (brought(4, "carol", "a lie"),), (brought(10, "carol", "a lie"),)):
         answers = sorted((brought(9, "alice", "rain"), *meddles), key=lambda m: m.seq)
-        thread = InboxThread(THREAD, (WOKEN, asks(2, "bot-m1"), *answers))
         incoming = plan(*(m for m in answers if m.seq > 8))
-        earlier = await continued_steps(thread, incoming, ME, read)
+        messages = (WOKEN, asks(2, "bot-m1"), *answers)
+        earlier = await continued_steps(messages, incoming, ME, read)
         assert [c.result for s in earlier.steps for c in s.calls] == ["rain"]
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
-from hubbub.agents.prompt.expectations import CaseRun, failures
 from hubbub.config.cases import Case, CaseFile, Expectation
+from hubbub.lab.expectations import CaseRun, failures
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 pytestmark = pytest.mark.behaviour("Q-10")

@@ -9,6 +9,7 @@ import pytest
 
 from hubbub.agents.models.base import Completion, CompletionRequest, Delta, OnDelta, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel, refuses_tools
+from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
 from hubbub.agents.prompt_client import DialectChoice, EndpointLimits, PromptClient
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.client.calls import Backoff
@@ -146,6 +147,9 @@ class Endpoint:
         await asyncio.sleep(0)
 
 
+UNLIMITED = ContextBudget(ContextRules(), FixedMessage("prompt"))
+
+
 @pytest.mark.behaviour("A-17")
 class TestAsking:
     TALK = Completion(text="Hello", tokens_in=10, tokens_out=2, cost_usd=0.5)
@@ -156,7 +160,7 @@ class TestAsking:
     ) -> PromptClient:
         settings = ModelConfig.model_validate({"model": "m", **config})
         choice = DialectChoice(settings, lessons or EndpointLimits())
-        return PromptClient(endpoint, Toolbox([]).described, "system", "prompt", choice)
+        return PromptClient(endpoint, Toolbox([]).described, "system", UNLIMITED, choice)
 
     async def test_attempts_count_on_and_a_wasted_answer_is_paid_for(self) -> None:
         endpoint = Endpoint(ToolsRefused("no tools"), Completion(text=self.LINE))
@@ -174,7 +178,7 @@ class TestAsking:
         assert len(endpoint.questions) == 1
         with pytest.raises(ToolsRefused):  # without a choice it asks natively
             await PromptClient(
-                Endpoint(ToolsRefused("no tools")), Toolbox([]).described, "s", "p"
+                Endpoint(ToolsRefused("no tools")), Toolbox([]).described, "s", UNLIMITED
             ).ask([])
 
     async def test_what_is_learned_of_a_model_is_known_to_all_that_ask_it(self) -> None:

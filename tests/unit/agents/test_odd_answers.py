@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Completion
-from hubbub.agents.models.responses import UnreadableResponse, read_answer
-from hubbub.agents.models.streams import Assembly
+from hubbub.agents.models.responses import Assembly, UnreadableResponse, read_answer
 from hubbub.agents.turn.steps import step_of
 from hubbub.errors import ModelError, ToolsRefused
 from tests.examples import examples

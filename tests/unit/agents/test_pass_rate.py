@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.prompt.expectations import wilson
+from hubbub.lab.expectations import wilson
 
 pytestmark = pytest.mark.behaviour("Q-10")
 

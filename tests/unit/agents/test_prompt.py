@@ -341,7 +341,7 @@ def test_a_mistake_in_a_template_is_told_with_file_and_line(tmp_path: Path) -> N
     ]:
         with pytest.raises(ConfigError, match=says) as caught:
             load(tmp_path, text)
-        assert caught.value.path == tmp_path / "mine.j2"
+        assert caught.value.path == str(tmp_path / "mine.j2")
         assert line is None or caught.value.line == line
     template = load(tmp_path, "line one\n{{ 1 // (incoming_message.text | length - 4) }}")
     with pytest.raises(ConfigError) as caught:

@@ -8,7 +8,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.tools.sandbox.seccomp import (
+from hubbub.agents.tools.sandbox.jail import (
     MACHINES,
     NEWEST,
     Architecture,

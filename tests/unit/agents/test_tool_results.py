@@ -14,15 +14,27 @@ from pydantic import JsonValue
 
 from hubbub import tool
 from hubbub.agents.tools.call_runner import ToolPolicy
-from hubbub.agents.tools.results import CharacterEstimate, fit_result
+from hubbub.agents.tools.results import fit_result
 from hubbub.agents.tools.toolbox import Toolbox
 from tests.unit.agents.calling import text
 
-COUNTER = CharacterEstimate()
+
+class Quarters:
+    """Four characters for each token."""
+
+    exact = False
+
+    def count(self, text: str) -> int:
+        return (len(text) + 3) // 4
+
+
+COUNTER = Quarters()
 
 
 class Words:
     """Another way to count."""
+
+    exact = False
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -146,6 +158,8 @@ def test_only_what_may_fit_is_counted_and_written_again(monkeypatch: pytest.Monk
     written, dumps = 0, json.dumps
 
     class Bounded:
+        exact = False
+
         def count(self, text: str) -> int:
             assert len(text) <= 1600
             return len(text) // 4

@@ -10,6 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Completion, CompletionRequest, OnDelta
+from hubbub.agents.parts import context_rules, with_token_budget
 from hubbub.agents.prompt.budget import (
     ContextRules,
     FittedRequest,
@@ -24,7 +25,6 @@ from hubbub.agents.prompt.summary import Summary, summarise, summary_question
 from hubbub.agents.prompt.tokens import TokenEstimate, question_tokens
 from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.turn.chat import PROTECTED_STEPS, ShownStep, one_line
-from hubbub.agents.window import context_rules, with_token_budget
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.errors import ConfigError, ModelError
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord

@@ -75,7 +75,8 @@ class Case:
 
 def fitted(case: Case, rules: ContextRules) -> FittedRequest:
     """The question of a case, as far as the rules have room. Raises `WindowTooSmall`."""
-    asker = PromptClient(_Never(), _Never(), case.system, "", closing=CLOSING)  # type: ignore[arg-type]  # only builds
+    budget = ContextBudget(rules, case.conversation, WRITES)
+    asker = PromptClient(_Never(), _Never(), case.system, budget, closing=CLOSING)  # type: ignore[arg-type]  # only builds
     dialect: Dialect = {**DIALECTS}[case.dialect]  # type: ignore[index]  # by name
 
     def build(
@@ -83,7 +84,7 @@ def fitted(case: Case, rules: ContextRules) -> FittedRequest:
     ) -> CompletionRequest:
         return asker._build(dialect, prompt, steps, tools)
 
-    return ContextBudget(rules, case.conversation, WRITES).fit(build, case.steps, case.tools)
+    return budget.fit(build, case.steps, case.tools)
 
 
 class _Never:

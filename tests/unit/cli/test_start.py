@@ -13,7 +13,7 @@ from hubbub.cli.app import OWN
 pytestmark = pytest.mark.slow
 HEAVY = (
     "openai", "httpx", "httpx2", "rich", "prompt_toolkit", "structlog", "jinja2",
-    "a2a", "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "pluggy", "prometheus_client",
+    "a2a", "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "prometheus_client",
 )  # fmt: skip
 ROOMS = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
 MODELS = ("jinja2", "openai", "rich", "tiktoken")

@@ -11,8 +11,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseFunctionToolCall, ResponseStreamEvent
 from pydantic import JsonValue, TypeAdapter
 
-from hubbub.agents.models.responses import read_response
-from hubbub.agents.models.streams import ResponseAssembly
+from hubbub.agents.models.responses import ResponseAssembly, read_response
 from hubbub.testing.model_playbook import in_words
 from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import ScriptedAnswer, ScriptedCall

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 
-__all__ = ["ENCODINGS", "FOLDER", "EncodingName", "EncodingSpec", "encoding_of", "load_encoding"]
+__all__ = ["ENCODINGS", "FOLDER", "EncodingName", "encoding_of", "load_encoding"]
 
 EncodingName = Literal["o200k_base", "cl100k_base"]
 FOLDER = Path(__file__).parent

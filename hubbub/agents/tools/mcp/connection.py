@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool
 
 
-__all__ = ["connect", "list_tools", "remove_invalid_tools"]
+__all__ = ["connect", "list_tools"]
 
 # Filtering a server's list of tools. The library accepts a list only as a whole, so invalid tools
 # are removed from the incoming message before the library sees it.

@@ -13,7 +13,7 @@ from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.function import as_text, as_tool
 from hubbub.agents.tools.runtime_arguments import CancelToken
 from hubbub.agents.tools.sandbox import jail
-from hubbub.agents.tools.sandbox.messages import SandboxRequest, SandboxResponse
+from hubbub.agents.tools.sandbox.process import SandboxRequest, SandboxResponse
 from hubbub.loading import load_module
 from hubbub.user_code import told
 

@@ -12,38 +12,63 @@ import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import NotRequired, TypedDict
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from hubbub.agents.tools.base import CallSite, ToolFailed
-from hubbub.agents.tools.sandbox.messages import SandboxRequest
+from hubbub.config.tooling import SandboxLimits
 
-__all__ = ["SandboxLimits", "Target", "layers", "remove", "run_in_process", "target_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class SandboxLimits:
-    """Sizes are bytes."""
-
-    memory: int = 512 * 1024 * 1024
-    """Address space, including the interpreter's own (about 100 MiB)."""
-    cpu: float = 10.0
-    """Seconds of processor time."""
-    file: int = 16 * 1024 * 1024
-    """Size of each file that it writes."""
-    files: int = 64
-    """Number of open files."""
-    threads: int = 64
-    """Where the system counts them for the sandbox alone."""
-    output: int = 1024 * 1024
-    """Size of its result."""
-    read: tuple[str, ...] | None = None
-    """Absolute paths that it may read, besides what it needs itself; None: all."""
+__all__ = [
+    "SandboxRequest",
+    "SandboxResponse",
+    "Target",
+    "layers",
+    "remove",
+    "run_in_process",
+    "target_of",
+]
 
 
+# The messages between an agent and its sandboxed process: one request, one answer, as JSON.
+
+
+class SandboxRequest(TypedDict):
+    """From the agent to the process."""
+
+    path: list[str]
+    """The import path."""
+    module: str | None
+    """The function's module, if it can be imported by name; otherwise `file` is loaded."""
+    file: str
+    function: str
+    arguments: dict[str, JsonValue]
+    site: tuple[str, int, int, str]
+    """The call's turn, step, index and thread."""
+    limits: dict[str, float]
+    read: list[str] | None
+    """Paths that it may read; None: all."""
+    parent: int
+    """Process id of the agent: the sandbox dies with it."""
+
+
+class SandboxResponse(TypedDict):
+    """From the process to the agent: a result, or how the call failed."""
+
+    layers: list[str]
+    """The protections that are active."""
+    result: NotRequired[str]
+    error: NotRequired[str]
+    message: NotRequired[str]
+    retry: NotRequired[bool]
+    near: NotRequired[list[str]]
+
+
+_THREADS = 64
+"""Where the system counts them for the sandbox alone."""
 _CHILD = Path(__file__).with_name("child.py")
 _CHUNK = 64 * 1024
 _LAST_WORDS = 2000
@@ -128,7 +153,7 @@ def _request(
         "function": target.name,
         "arguments": dict(arguments),
         "site": (site.turn, site.step, site.index, site.thread_id),
-        "limits": {name: most for name, most in asdict(limits).items() if name != "read"},
+        "limits": {**limits.model_dump(exclude={"read"}), "threads": _THREADS},
         "read": None if limits.read is None else _readable(target, limits.read),
         "parent": os.getpid(),
     }

@@ -12,8 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from hubbub.agents.knowledge import Hit, KnowledgeBase, KnowledgeLimits
+from hubbub.agents.knowledge import Hit, KnowledgeBase
 from hubbub.agents.knowledge.base import UnreadableFile, read_text, scan
+from hubbub.config.knowledge import KnowledgeConfig
 from hubbub.errors import ConfigError
 from tests.examples import examples
 
@@ -201,27 +202,27 @@ def test_only_markdown_counts_that_is_not_hidden_or_linked_from_elsewhere(
 def test_what_takes_a_files_place_after_the_look_is_not_read(tmp_path: Path, docs: Docs) -> None:
     path = docs.write("a.md", "words")
     (tmp_path / "secret").write_text("secret words")
-    (found,) = scan({"": docs.folder}, KnowledgeLimits()).files
-    assert read_text(found, KnowledgeLimits()) == "words"
+    (found,) = scan({"": docs.folder}, KnowledgeConfig()).files
+    assert read_text(found, KnowledgeConfig()) == "words"
     path.rename(tmp_path / "moved")
     path.symlink_to(tmp_path / "secret")
     with pytest.raises(UnreadableFile):
-        read_text(found, KnowledgeLimits())
+        read_text(found, KnowledgeConfig())
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(UnreadableFile, match="replaced"):
-        read_text(found, KnowledgeLimits())
+        read_text(found, KnowledgeConfig())
     path.unlink()
     (tmp_path / "secret").rename(path)
     with pytest.raises(UnreadableFile, match="replaced"):
-        read_text(found, KnowledgeLimits())
+        read_text(found, KnowledgeConfig())
 
 
 @pytest.mark.behaviour("E-4")
 def test_a_file_that_cannot_be_searched_is_told_until_it_is_mended(
     tmp_path: Path, docs: Docs
 ) -> None:
-    base = KnowledgeBase([docs.folder], KnowledgeLimits(max_file=100))
+    base = KnowledgeBase([docs.folder], KnowledgeConfig(max_file=100))
     docs.write("b.md", "words")
     cases = [
         (b"one\ntwo\xff", "a.md: not UTF-8 text (line 2)"),
@@ -243,7 +244,7 @@ def test_a_file_that_cannot_be_searched_is_told_until_it_is_mended(
 def test_too_many_files_are_left_out(tmp_path: Path, docs: Docs) -> None:
     for n in range(5):
         docs.write(f"{n}.md", "words")
-    for limits in (KnowledgeLimits(max_files=2), KnowledgeLimits(max_size=10)):
+    for limits in (KnowledgeConfig(max_files=2), KnowledgeConfig(max_size=10)):
         found = KnowledgeBase([docs.folder], limits).search("words")
         assert [hit.file for hit in found.hits] == ["0.md", "1.md"]
         (problem,) = found.problems

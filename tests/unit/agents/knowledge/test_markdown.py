@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.agents.knowledge.markdown import LONGEST, Passage, passages, title_of
+from hubbub.agents.knowledge.index import LONGEST, Passage, passages, title_of
 from tests.examples import examples
 
 PAGE = """\

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.agents.knowledge.index import MOST_TERMS, Index, has_fts5, parse, spaced
-from hubbub.agents.knowledge.markdown import Passage
+from hubbub.agents.knowledge.index import MOST_TERMS, Index, Passage, has_fts5, parse, spaced
 from tests.examples import examples
 
 

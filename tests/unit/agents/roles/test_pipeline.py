@@ -19,9 +19,9 @@ from hubbub.agents.roles.pipeline import (
     PipelineRules,
     RolePipeline,
 )
-from hubbub.agents.roles.state import RoleLimits
 from hubbub.agents.turn.continuation import awaits_answer
 from hubbub.agents.turn.loop import CallResult, Command, End, Record, RunTools, TimedCompletion
+from hubbub.config.agents import RolesConfig
 from hubbub.protocol.turns import Steering, Step
 from tests.examples import examples
 
@@ -62,13 +62,13 @@ class Driver:
         kind: Kind = "pipeline",
         steps: Sequence[Step] = (),
         earlier: Sequence[Step] = (),
-        bounds: RoleLimits | None = None,
+        config: RolesConfig | None = None,
         *,
         may_finish: bool = False,
         max_tokens: int | None = None,
         executors: Executors = EXECUTORS,
     ):
-        rules = PipelineRules(kind, bounds or RoleLimits(), may_finish, max_tokens)
+        rules = PipelineRules(kind, config or RolesConfig(), may_finish, max_tokens)
         self.pipeline = RolePipeline(rules, executors, steps, earlier)
         self.recorded: dict[int, Step] = {step.n: step for step in steps}
         self.commands: list[Command] = []
@@ -120,9 +120,9 @@ class Driver:
         return end
 
 
-def planned(**how: RoleLimits) -> Driver:
+def planned(**how: RolesConfig) -> Driver:
     """Before the first steps of `TWO`."""
-    driver = Driver(**how)  # type: ignore[arg-type]  # only `bounds` is given
+    driver = Driver(**how)  # type: ignore[arg-type]  # only `config` is given
     driver.says(route("make_plan"))
     driver.says(answer("submit_plan", steps=TWO))
     return driver
@@ -143,7 +143,7 @@ def test_retries_run_what_needs_the_step_and_are_bounded() -> None:
     assert isinstance(consult, AskRole)
     assert {n: r.error for n, r in consult.work.results.items()} == {1: None, 2: "timeout"}
     for verdict in ["retry_step", "replan"]:
-        driver = planned(bounds=RoleLimits(max_retries=2))
+        driver = planned(config=RolesConfig(max_retries=2))
         for _ in range(2):
             driver.ran()
             driver.ran()

@@ -15,10 +15,9 @@ from hubbub.agents.prompt.context import ParticipantSummary
 from hubbub.agents.prompt.render import ConversationPrompt, ConversationTemplate
 from hubbub.agents.prompt.tokens import TokenEstimate, message_tokens, spec_tokens
 from hubbub.agents.prompt_client import DIALECTS, DialectChoice, PromptClient
-from hubbub.agents.roles.answers import judge_spec, plan_spec, route_spec
+from hubbub.agents.roles.context import LEVELS, RoleMessage
 from hubbub.agents.roles.pipeline import AskRole
-from hubbub.agents.roles.plan import Plan
-from hubbub.agents.roles.role_message import LEVELS, RoleMessage
+from hubbub.agents.roles.plan import Plan, judge_spec, plan_spec, route_spec
 from hubbub.agents.roles.state import StepResult, WorkState
 from hubbub.config.agents import ModelConfig, RolesConfig
 from hubbub.protocol.turns import Role, Steering, Step, ToolCallRecord
@@ -143,10 +142,9 @@ def test_a_question_to_a_role_never_exceeds_its_window(
         _Never(),  # type: ignore[arg-type]  # only builds
         lambda steps: (TOOLS[role],),
         SYSTEM,
-        message_of.text,
+        ContextBudget(ContextRules(size=room + 100, reserve=100), message_of),
         choice,
         "Above all: be kind",
-        ContextBudget(ContextRules(size=room + 100, reserve=100), message_of),
     )
     try:
         question = asker.question([WRONG] if wrong else [], choice.current)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.roles.answers import WrongAnswer, read
-from hubbub.agents.roles.plan import Plan
+from hubbub.agents.roles.plan import Plan, WrongAnswer, read
 
 
 def told(arguments: JsonValue) -> str:
