@@ -122,7 +122,7 @@ async def test_the_cases_of_the_page_pass(shop: Path) -> None:
         "a refund goes to billing",
         "an order is looked up before it is spoken of",
         "the clerk answers by itself",
-        "whatever goes wrong, ann hears of it",
+        "ann gets an answer or a notice, whatever fails",
     ]
     assert [run.failures for case in report.cases for run in case.runs] == [()] * 20
     assert report.passed
