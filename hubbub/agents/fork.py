@@ -40,7 +40,6 @@ from hubbub.agents.prompt.escape import escaped
 from hubbub.agents.prompt_client import DescribeTools, PromptClient
 from hubbub.agents.tools.approval import Parked
 from hubbub.agents.tools.base import CallSite, ReadingTool, Tool, ToolFailed, UntrustedText
-from hubbub.agents.tools.external import ExternalToolProxy
 from hubbub.agents.tools.hub import HubCaller
 from hubbub.agents.tools.schema import ToolArguments
 from hubbub.agents.tools.standard_tools import (
@@ -52,6 +51,7 @@ from hubbub.agents.tools.standard_tools import (
     SHOW_PLAN,
     SILENT_FINISH,
     WAIT_FOR,
+    ExternalToolProxy,
 )
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.driver import Driver, StepCalls, TrustState

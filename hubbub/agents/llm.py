@@ -28,10 +28,9 @@ from hubbub.agents.prompt_client import (
     quiet_tools,
 )
 from hubbub.agents.system_prompt import SystemPromptBuilder, has_untrusted_content
-from hubbub.agents.tools.external import external_proxies
 from hubbub.agents.tools.function import FunctionTool
 from hubbub.agents.tools.registry import SELECT
-from hubbub.agents.tools.standard_tools import ASK_HUMAN
+from hubbub.agents.tools.standard_tools import ASK_HUMAN, external_proxies
 from hubbub.agents.tools.tool_chooser import ToolChooser
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.trials import TrialRunner, TurnTrials

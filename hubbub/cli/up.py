@@ -62,10 +62,9 @@ def up(
     from hubbub.app.process import loading
 
     with loading():
-        from hubbub.app.browser import wants_browser
         from hubbub.app.preflight import load_checked
         from hubbub.app.process import run_loop
-        from hubbub.cli.view import view_of
+        from hubbub.cli.view import view_of, wants_browser
 
     if config == DEFAULT_CONFIG and not config.exists():
         raise UserError(
@@ -93,8 +92,8 @@ def _load_hub() -> None:
 
 def _with_browser(view: Report) -> Report:
     """Shows what happens, and the page in a browser as soon as there is a hub to serve it."""
-    from hubbub.app.browser import open_browser, page_url
     from hubbub.app.lifecycle import NetworkUp
+    from hubbub.cli.view import open_browser, page_url
 
     def report(event: LifecycleEvent) -> None:
         view(event)

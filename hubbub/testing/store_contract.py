@@ -70,9 +70,13 @@ from hubbub.testing.store_contract_control import (
     DurableControlContract,
     MemoryContract,
 )
-from hubbub.testing.store_contract_log import EventsContract, HistoryContract, StoreMaker
+from hubbub.testing.store_contract_log import (
+    EventsContract,
+    HistoryContract,
+    SearchesContract,
+    StoreMaker,
+)
 from hubbub.testing.store_contract_mods import DurableModsContract, ModsContract
-from hubbub.testing.store_contract_searches import SearchesContract
 from hubbub.testing.store_rows import (
     body,
     delivery,

@@ -8,5 +8,5 @@ pytest.register_assert_rewrite(
     "hubbub.testing.store_contract",
     "hubbub.testing.store_contract_log",
     "hubbub.testing.store_contract_mods",
-    "hubbub.testing.store_contract_searches",
+    "hubbub.testing.store_contract_log",
 )

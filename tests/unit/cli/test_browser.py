@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.app.browser import open_browser, page_url, wants_browser
+from hubbub.cli.view import open_browser, page_url, wants_browser
 
 WITHIN_S = 100.0
 DESKTOP = {"DISPLAY": ":0"}
