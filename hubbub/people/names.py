@@ -67,9 +67,15 @@ def find_thread(text: str, reader: str, people: Collection[str], channels: Colle
     if "hub" in names_in(text.removeprefix("direct_")):
         raise UserError(_HUB)
     known = [*people, *channels, *(f"#{name}" for name in channels), *(f"@{p}" for p in people)]
-    raise UserError(
-        f"there is no thread {one_line(text)!r}{did_you_mean(text.lstrip('@#'), known)}"
-    )
+    hint = did_you_mean(text.lstrip("@#"), known)
+    raise UserError(f"there is no {_meant(text)} {one_line(text)!r}{hint}")
+
+
+def _meant(text: str) -> str:
+    """What somebody means by a name of this form."""
+    if thread_ids.is_id(text) and not text.startswith(("direct_", "channel_", "mod_")):
+        return "participant or channel"
+    return {"@": "participant", "#": "channel"}.get(text[:1], "thread")
 
 
 _HUB = (

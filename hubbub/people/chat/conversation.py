@@ -198,7 +198,7 @@ class LineChat:
             try:
                 self._do_local(word.lower(), rest.strip())
             except UserError as exc:
-                raise UserError(f"/{word} {exc}: {local.usage}") from None
+                raise UserError(f"/{word}: {exc} ({local.usage})") from None
             return True
         command, rest = slash.find(line[1:], self.session.offers, self.status.others, slash.LOCAL)
         given = slash.read(command, rest)
@@ -252,7 +252,7 @@ class LineChat:
     # The chat's own words ---------------------------------------------------------------------
 
     def _do_local(self, word: str, rest: str) -> None:
-        """Do what one of `slash.LOCAL` says. Raises `UserError`, worded to follow the word."""
+        """Do what one of `slash.LOCAL` says. Raises `UserError`."""
         match word:
             case "threads":
                 _nothing(rest.removeprefix("list"))
@@ -308,7 +308,7 @@ class LineChat:
             raise UserError("takes one channel, or nothing for the current one")
         channel, root = rest.lstrip("#"), thread_ids.root(self.session.current)
         if not channel and not root.startswith("channel."):
-            raise UserError("leaves channels, and this is none")
+            raise UserError("this is no channel; name one")
         self.ask(lambda: self.leave(channel or root.partition(".")[2]))
 
     async def enter(self, operation: str, channel: str, argument: str) -> None:

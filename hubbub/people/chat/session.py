@@ -19,6 +19,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
+from hubbub.wording import did_you_mean
 
 __all__ = ["HISTORY", "ChatSession"]
 
@@ -155,7 +156,9 @@ class ChatSession(ClientState):
         self._told_away[thread.id] = result.absent
         if result.unresolved:
             names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
-            lines.append(NoteLine(f"there is no participant {names}"))
+            one = result.unresolved[0] if len(result.unresolved) == 1 else ""
+            hint = did_you_mean(one, self.participants)
+            lines.append(NoteLine(f"there is no participant {names}{hint}"))
         lines += map(NoteLine, delivery_notes(result, CHAT))
         return lines
 

@@ -365,8 +365,10 @@ def test_what_was_sent_says_where_whom_it_does_not_reach_and_who_is_away_once() 
     answer = result(9, GENERAL, 1, absent=("bob", "eve"), unresolved=("bbo",))
     assert shown(begun().sent(answer))[1:] == [
         "bob, eve are away; the message waits",
-        "there is no participant @bbo",
+        "there is no participant @bbo; did you mean bob?",
     ]
+    answer = result(9, GENERAL, 1, unresolved=("bbo", "x"))
+    assert shown(begun().sent(answer))[1:] == ["there is no participant @bbo, @x"]
     session = begun()
     away = [
         "away" in " ".join(shown(session.sent(result(seq, DM, seq, absent=absent))))
@@ -427,8 +429,8 @@ def test_threads_and_people_are_found_or_told_in_one_sentence() -> None:
         "0": "1 to 2",
         "17": "1 to 2",
         "conceirge": "did you mean concierge?",
-        "#bob": "no thread",
-        "@general": "no thread",
+        "#bob": "no channel",
+        "@general": "no participant",
         "desk": "/join desk first",
         "m8": "there is no message m8",
         "\x1b[31m": "no thread '<U+001B>[31m'",

@@ -40,13 +40,14 @@ def test_a_thread_is_found_by_all_its_names() -> None:
 
 def test_what_is_no_thread_is_one_sentence_with_the_nearest_name() -> None:
     for text, says in {
-        "bbo": "there is no thread 'bbo'; did you mean bob?",
-        "#genral": "there is no thread '#genral'; did you mean general?",
+        "bbo": "there is no participant or channel 'bbo'; did you mean bob?",
+        "#genral": "there is no channel '#genral'; did you mean general?",
+        "@bbo": "there is no participant '@bbo'; did you mean bob?",
         "bob,nobody": "there is no thread",
         "direct_nobody": "there is no thread",
         "dm.ann.nobody": "there is no thread",
         "channel_nothing": "there is no thread",
-        "#nothing.t4": "there is no thread '#nothing'",
+        "#nothing.t4": "there is no channel '#nothing'",
         "": "there is no thread ''",
         "ann": "you cannot send a message to yourself",
         "hub": "hub is the network itself",
