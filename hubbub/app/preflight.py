@@ -154,7 +154,7 @@ def check_models(config: LoadedConfig) -> None:
     place = shown_path(config.path)
     raise UserError(
         f"{place} needs a model and none can be reached: {without_key(without[0])}; "
-        "`hubbub up configs/quickstart.yaml` works without any model"
+        "`hubbub init` in an empty folder makes a network that needs none"
     )
 
 

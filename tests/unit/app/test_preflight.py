@@ -153,7 +153,7 @@ def test_without_a_key_one_sentence_says_what_is_missing_and_what_works(
     text = str(caught.value)
     assert text.startswith("net.yaml needs a model")
     assert "OPENAI_API_KEY" in text
-    assert "hubbub up configs/quickstart.yaml" in text
+    assert "hubbub init" in text
     assert "\n" not in text
     for more in ("api_key: k", "base_url: 'http://127.0.0.1:11434/v1'"):
         check_models(loading(f"models: {{default: {{model: m, {more}}}}}\nagents: {{a: {{}}}}\n"))
