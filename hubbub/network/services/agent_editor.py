@@ -321,7 +321,8 @@ class AgentEditorService(Service):
         if config.auth == "open" and (config.hosts or not parse_address(config.listen).loopback):
             return "others can reach this open network: agents are made with `auth: tokens`"
         if config.agent_folder is None:
-            return "no folder for agents: add `agent_folder: {}` to `network` in the YAML"
+            add = "add `agent_folder: {}` to `network` in the YAML, and start it again"
+            return f"no folder for agents: {add}"
         return None if self.files else "this network starts no agents"
 
     def _tools(self) -> Iterator[ToolChoice]:
