@@ -174,6 +174,9 @@ def _message(error: OperationError) -> str:
         spec = known_operations().get(named[1]) if named else None
         if spec is not None and spec.mod:
             return missing_mod(spec.mod)
+    if error.code == ErrorCode.AUTH_FAILED:
+        named = re.search(r": join as ([\w-]+)$", error.message)
+        return f"{error.message} (`--as {named[1]}`)" if named else error.message
     if error.code == ErrorCode.TOO_LARGE:
         return f"this is too long: {error.message.partition(': ')[2] or error.message}"
     return in_commands(error.message, SHELL)

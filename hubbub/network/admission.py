@@ -249,7 +249,7 @@ class Admission:
             return "only commands of the user who runs the network have its token"
         owner = await self.owner_of(token) if token else None
         if owner is not None:
-            return f"it is {owner[0]}'s: join as {owner[0]} (`--as {owner[0]}`)"
+            return f"it is {owner[0]}'s: join as {owner[0]}"
         return f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
 
     # The path -----------------------------------------------------------------------------

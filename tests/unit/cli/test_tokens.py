@@ -109,6 +109,10 @@ def test_the_token_of_this_run_opens_the_network_and_only_its_user_is_shown_it(
         assert asyncio.run(join()) == "town"
         told = hubbub("tokens", "show", "ann", "--json", "--address", url)
         assert told.json() == {"participant": "ann", "token": token}
+        ran = hubbub("send", "--as", "zoe", "--token", token, "--broadcast", "hi")
+        assert ran.err == (
+            "hubbub: the token does not prove 'zoe'; it is ann's: join as ann (`--as ann`)\n"
+        )
         wrong = hubbub.story("tokens show zoe", "tokens show amn", "tokens show 'a b'")
         with monkeypatch.context() as another_user:
             another_user.setenv("HUBBUB_STATE_DIR", str(home / "elsewhere"))
