@@ -22,7 +22,6 @@ from hubbub.mods.api import Mod
 from hubbub.network.log import Entry
 from hubbub.network.ports import Store
 from hubbub.testing.network import LocalNetwork
-from tests.interaction.databases import empty_database
 
 __all__ = ["DEADLINE_S", "Frame", "Network", "Networks", "Peer", "config", "eventually", "soon"]
 
@@ -73,6 +72,8 @@ class Networks:
     ) -> AsyncIterator[Network]:
         with ExitStack() as databases:
             if POSTGRES and store == MEMORY_STORE:
+                from tests.interaction.databases import empty_database  # with psycopg
+
                 store = databases.enter_context(empty_database())
             local = LocalNetwork(
                 file or config(),

@@ -53,9 +53,7 @@ Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 def _definitions() -> Mapping[str, Sequence[Definition]]:
     """The classes and functions of each module of the package, by its path."""
     paths = sorted((ROOT / "hubbub").rglob("*.py"))
-    return {
-        str(path.relative_to(ROOT)): [*_within(ast.parse(path.read_text()))] for path in paths
-    }
+    return {str(path.relative_to(ROOT)): [*_within(ast.parse(path.read_text()))] for path in paths}
 
 
 def _within(node: ast.AST) -> Iterator[Definition]:
