@@ -23,11 +23,7 @@ from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptedCall
 from tests.interaction.peers import Frame, Network, Networks, Peer, eventually, soon
 
-POLL_S = 0.02
-"""Between two looks at what nobody announces."""
-
 __all__ = [
-    "POLL_S",
     "Gate",
     "Rig",
     "arrived",
