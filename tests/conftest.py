@@ -1,4 +1,8 @@
-"""What all tests share: how hypothesis runs, and over which wires a hub is tried."""
+"""What all tests share: how hypothesis runs, and over which wires a hub is tried.
+
+A process that only deals tests out to others reads this too, before they begin: what tests alone
+need is imported in what they call.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,14 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from itertools import chain, groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
-import structlog
-from hypothesis import HealthCheck, settings
 
-from tests.examples import FULL
-from tests.interaction.peers import GATEWAY, Network, Networks
-from tests.interaction.stores import MoodyStore
+if TYPE_CHECKING:
+    from tests.interaction.peers import Network, Networks
+    from tests.interaction.stores import MoodyStore
 
 BROWSER = Path(__file__).parent / "browser"
 FRAMEWORKS = Path(__file__).parent / "frameworks"
@@ -28,15 +31,8 @@ APART = {"slow", "bridges", "frameworks", "postgres"}
 """Marks of what the fast part does not run."""
 SLOW_OR_PROPERTY = re.compile(r"\bmark\.slow\b|\bhypothesis\b|\bcontract\b|\btests\.stateful\b")
 
-for _name, _count in {"fast": FULL // 10, "full": FULL, "thorough": 20 * FULL}.items():
-    settings.register_profile(
-        _name,
-        max_examples=_count,
-        deadline=None,  # no test asserts a time
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
-
+GATEWAY = os.environ.get("HUBBUB_TEST_GATEWAY") == "1"
+"""Whether all clients come through a gateway in front of the hub."""
 
 # Models of tests answer over plain HTTP. A client of one reads all the machine's authorities all
 # the same, which takes longer than most tests, unless a folder is named where there are none.
@@ -65,7 +61,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """What collecting makes stays to the end: no collector need look at its million objects again.
 
     Cycles that tests leave behind are found as ever, but not after each few tests: a fifth of the
@@ -73,11 +69,29 @@ def pytest_collection() -> Iterator[None]:
     """
     gc.disable()
     try:
+        _load_profile(session.config)
         yield
     finally:
         gc.enable()
     gc.freeze()
     gc.set_threshold(10_000, 20, 10)
+
+
+def _load_profile(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return  # it runs no test
+    from hypothesis import HealthCheck, settings
+
+    from tests.examples import FULL
+
+    for name, count in {"fast": FULL // 10, "full": FULL, "thorough": 20 * FULL}.items():
+        settings.register_profile(
+            name,
+            max_examples=count,
+            deadline=None,  # no test asserts a time
+            suppress_health_check=[HealthCheck.too_slow],
+        )
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 @pytest.hookimpl(trylast=True)
@@ -103,30 +117,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _logging_as_it_was() -> Iterator[None]:
     """Where records go is the process's: a command that was run here has set it to its stderr."""
     yield
+    import structlog
+
     structlog.reset_defaults()
 
 
 @pytest.fixture(params=["sockets"] if GATEWAY else ["memory", "sockets"])
 def networks(request: pytest.FixtureRequest) -> Networks:
     """Makes networks whose clients come through memory, and again over real sockets."""
+    from tests.interaction.peers import Networks
+
     return Networks(sockets=request.param == "sockets")
 
 
 @pytest.fixture
 def in_memory() -> Networks:
     """Makes networks whose clients come through memory: for what no wire can change."""
+    from tests.interaction.peers import Networks
+
     return Networks(sockets=False)
 
 
 @pytest.fixture
 def on_sockets() -> Networks:
     """Makes networks whose clients come over real sockets: for what needs one."""
+    from tests.interaction.peers import Networks
+
     return Networks(sockets=True)
 
 
 @pytest.fixture
 def moody() -> MoodyStore:
     """The store of `network`, which fails or waits when the test says so."""
+    from tests.interaction.stores import MoodyStore
+
     return MoodyStore()
 
 
@@ -142,6 +166,8 @@ async def network(
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def _module_network(request: pytest.FixtureRequest) -> AsyncIterator[Network]:
+    from tests.interaction.peers import Networks
+
     async with Networks(sockets=False).start(getattr(request.module, "NETWORK", None)) as network:
         yield network
 

@@ -97,20 +97,6 @@ def test_a_script_asks_an_agent_and_reads_the_answer(environment: dict[str, str]
     assert any("calculator: " in line and "42" in line for line in shown)
 
 
-def test_what_cannot_be_is_one_sentence_and_exit_code_2(environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [*HUBBUB, "chat", "--as", "two words"],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("hubbub: 'two words' cannot be a name")
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.behaviour("M-315", "M-316")
 def test_a_script_sends_a_file_and_another_person_saves_it(
     environment: dict[str, str], tmp_path: Path

@@ -15,7 +15,7 @@ from hubbub.agents.tools.approval import Approver
 from hubbub.client import Client, ClientOptions
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.mods.api import Mod
-from hubbub.network.records import Batch
+from hubbub.network.records import Batch, TurnEnded
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Turn, TurnEnd
@@ -23,11 +23,7 @@ from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptedCall
 from tests.interaction.peers import Frame, Network, Networks, Peer, eventually, soon
 
-POLL_S = 0.02
-"""Between two looks at what nobody announces."""
-
 __all__ = [
-    "POLL_S",
     "Gate",
     "Rig",
     "arrived",
@@ -69,12 +65,14 @@ class Rig:
         self.clients: dict[str, Client] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._operator: Peer | None = None
-        self._commits = asyncio.Event()
+        self._commits, self._ends = asyncio.Event(), asyncio.Event()
         append = network.hub.store.append
 
         async def noted(batch: Batch) -> None:
             await append(batch)
             self._commits.set()
+            if any(isinstance(record, TurnEnded) for record in batch.records):
+                self._ends.set()
 
         network.hub.store.append = noted  # type: ignore[method-assign]  # the store is the rig's
 
@@ -192,13 +190,13 @@ class Rig:
 
     async def turn(self, id: str) -> Turn:
         """The record of a turn, when it has ended."""
-        return await self._record(id, lambda turn: turn.end is not None)
+        return await self._record(id, lambda turn: turn.end is not None, self._ends)
 
     async def begun(self, id: str) -> Turn:
         """The record of a turn, as soon as there is one: its agent does not wait for it."""
-        return await self._record(id, lambda turn: True)
+        return await self._record(id, lambda turn: True, self._commits)
 
-    async def _record(self, id: str, wanted: Callable[[Turn], bool]) -> Turn:
+    async def _record(self, id: str, wanted: Callable[[Turn], bool], sign: asyncio.Event) -> Turn:
         operator = self._operator = self._operator or await self.network.join("operator", "service")
         found: list[Turn] = []
 
@@ -207,18 +205,21 @@ class Rig:
             found[:] = [Turn.model_validate(answer["value"])] if answer["op"] == "result" else []
             return bool(found) and wanted(found[0])
 
-        await self.until(holds)
+        await self.until(holds, sign)
         return found[0]
 
-    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until a thing holds that only a commit of the hub's changes."""
+    async def until(
+        self, holds: Callable[[], Awaitable[bool]], sign: asyncio.Event | None = None
+    ) -> None:
+        """Wait until a thing holds that only a commit changes, or one after which `sign` is set."""
+        sign = sign or self._commits
         async with soon():
             while True:
-                self._commits.clear()
+                sign.clear()
                 await self.network.quiet()
                 if await holds():
                     return
-                await self._commits.wait()
+                await sign.wait()
 
 
 @asynccontextmanager

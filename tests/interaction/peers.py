@@ -22,7 +22,6 @@ from hubbub.mods.api import Mod
 from hubbub.network.log import Entry
 from hubbub.network.ports import Store
 from hubbub.testing.network import LocalNetwork
-from tests.interaction.databases import empty_database
 
 __all__ = ["DEADLINE_S", "Frame", "Network", "Networks", "Peer", "config", "eventually", "soon"]
 
@@ -38,11 +37,9 @@ POSTGRES = os.environ.get("HUBBUB_TEST_POSTGRES") == "1"
 """Whether networks whose test names no store are in Postgres."""
 
 
-@asynccontextmanager
-async def soon() -> AsyncIterator[None]:
+def soon() -> asyncio.Timeout:
     """What happens inside takes no longer than the deadline: a failed test, never a hanging one."""
-    async with asyncio.timeout(DEADLINE_S):
-        yield
+    return asyncio.timeout(DEADLINE_S)
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
@@ -75,6 +72,8 @@ class Networks:
     ) -> AsyncIterator[Network]:
         with ExitStack() as databases:
             if POSTGRES and store == MEMORY_STORE:
+                from tests.interaction.databases import empty_database  # with psycopg
+
                 store = databases.enter_context(empty_database())
             local = LocalNetwork(
                 file or config(),
@@ -195,7 +194,10 @@ class Peer:
     async def receive(self) -> Frame:
         """The next frame, whatever it is. Raises `ConnectionLost`."""
         async with soon():
-            frame: Frame = json.loads(await self._wire.recv())
+            return await self._next()
+
+    async def _next(self) -> Frame:
+        frame: Frame = json.loads(await self._wire.recv())
         return frame
 
     async def expect(self, op: str) -> Frame:
@@ -224,7 +226,7 @@ class Peer:
             while not condition():
                 async with self._reading:
                     if not condition():
-                        self._keep(await self.receive())
+                        self._keep(await self._next())
 
     async def close(self) -> None:
         await self._wire.close()

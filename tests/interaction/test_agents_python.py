@@ -330,33 +330,6 @@ class TestAsking:
 
 
 class TestHops:
-    @pytest.mark.behaviour("W-12")
-    async def test_two_agents_that_answer_each_other_stop_by_themselves(
-        self, in_memory: Networks
-    ) -> None:
-        class Chatty(Agent):
-            async def on_direct(self, message: Message) -> str:
-                other = "bert" if self.name == "ernie" else "ernie"
-                if message.sender_id != other:
-                    await self.send(other, "hello")
-                    return "started"
-                return f"{message.text}!"
-
-        only_hops = config(network={"wake": {"loop_limit": {"enabled": False}}})
-        async with rig(in_memory, only_hops) as net:
-            ann = await net.person()
-            await net.python("ernie", Chatty())
-            await net.python("bert", Chatty())
-            await ann.say("ernie", "talk to bert")
-            assert await heard(ann) == "started"
-            assert isinstance(await heard(ann), dict), "a notice that they were stopped"
-            await net.network.quiet()
-            page = await net.clients["ernie"].call("read_thread", thread="direct_bert")
-            assert isinstance(page, dict)
-            messages = page["messages"]
-            assert isinstance(messages, list)
-            assert [m["hop"] for m in messages if isinstance(m, dict)] == list(range(1, 9))
-
     @pytest.mark.behaviour("W-12", "A-10")
     async def test_the_last_direct_message_of_an_interaction_is_nothing_overheard(
         self, in_memory: Networks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from librarian import Librarian
 from hubbub import Agent
 from hubbub.agents.launch import run_python_agent
 from hubbub.config.loader import load
+from hubbub.config.models import NetworkFile
 from hubbub.protocol.messages import Card, Kind
 from hubbub.testing.network import LocalNetwork
 from tests.unit.configs.people import PATIENCE_S, Person
@@ -47,10 +49,14 @@ class Village:
         return Person(await self._network.join(name, kind, card=card))
 
 
+@cache
+def _quickstart() -> NetworkFile:
+    return load(CONFIGS / "quickstart.yaml", environ={}).file
+
+
 @contextlib.asynccontextmanager
 async def _village(agents: Sequence[tuple[str, Agent]]) -> AsyncIterator[Village]:
-    file = load(CONFIGS / "quickstart.yaml", environ={}).file
-    async with LocalNetwork(file) as network, asyncio.TaskGroup() as tasks:
+    async with LocalNetwork(_quickstart()) as network, asyncio.TaskGroup() as tasks:
         village = Village(network, tasks)
         for name, agent in agents:
             await village.starts(name, agent)

@@ -7,10 +7,10 @@ context window is known.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import lzma
 import re
+from binascii import a2b_base64
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -108,8 +108,8 @@ def _loaded(name: EncodingName) -> Encoding:
         raise ConfigError(f"the vocabulary cannot be read ({exc}); {_AGAIN}", path) from exc
     if hashlib.sha256(raw).hexdigest() != known.sha256:
         raise ConfigError(f"the vocabulary is not what it should be; {_AGAIN}", path)
-    lines = (line.split() for line in raw.splitlines())
-    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+    words = raw.split()  # of each line two: a token, and its rank
+    ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
     return Encoding(name, pat_str=known.pieces, mergeable_ranks=ranks, special_tokens={})
 
 
