@@ -92,7 +92,7 @@ class TestHooks:
             hooks=[*desk.hooks],
         )
         assert turn.steps[0].calls[0].error == "refused"
-        assert "those whom it concerns" in model.requests[1].body.messages[-1].text
+        assert "only to the participants concerned" in model.requests[1].body.messages[-1].text
         assert len(turn.sent) == 1
 
     @pytest.mark.behaviour("Y-8")
