@@ -1,4 +1,4 @@
-"""Ids, positions and times as operations of mods are given them, and as they answer them."""
+"""Types for ids, positions and times in the inputs and outputs of mods' operations."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hubbub.protocol.messages import ThreadRef
 from hubbub.protocol.operations import Input
 
 BEYOND = 2**62
-"""More than any number or position."""
+"""Greater than any id number or position."""
 
 Position = Annotated[int, Field(ge=1, le=BEYOND)]
-"""Of a message, in the log or in its thread."""
+"""Position of a message in the log or in its thread."""
 Limit = Annotated[int, Field(ge=1, le=200)]
-"""How many one answer has at most."""
+"""Maximum number of results in one answer."""
 Line = r"^[^\x00-\x1f\x7f]+$"
-"""A pattern: text in one line."""
+"""Pattern for text in one line."""
 
 
 def id_pattern(letter: str) -> str:
-    """Of ids that are a letter and a number, such as t3."""
+    """Pattern for ids that consist of a letter and a number, such as t3."""
     return rf"^{letter}[1-9][0-9]{{0,17}}$"
 
 
@@ -33,63 +33,63 @@ MessageId = Annotated[str, Field(pattern=id_pattern("m"))]
 
 
 class ListInput(Input):
-    """What a list is asked for that goes back in time; `before` is an id of such things."""
+    """Input of a list that goes back in time. `before` is the id of a listed item."""
 
     thread: ThreadRef | None = None
-    """Only those of this thread."""
+    """Only items of this thread."""
     before: str | None = None
-    """Only those that were created before this one."""
+    """Only items created before the one with this id."""
     limit: Limit = 50
-    """How many at most."""
+    """Maximum number of results."""
 
 
 def named_thread(name: str) -> str:
-    """The canonical id of a thread in settings. Raises what pydantic takes for a mistake."""
-    found = thread_ids.canonical(name, "")
-    if found is None:
-        raise wrong(f"{name!r} is no thread: write channel_name, broadcast, direct or mod_name")
-    return found
+    """The canonical id of a thread named in settings. Raises a pydantic validation error."""
+    thread = thread_ids.canonical(name, "")
+    if thread is None:
+        raise wrong(f"{name!r} is not a thread: use channel_name, broadcast, direct or mod_name")
+    return thread
 
 
 def number_of(id: str) -> int:
-    """The number in an id of such a pattern."""
+    """The number in an id such as t3."""
     return int(id[1:])
 
 
 def number_before(id: str | None) -> int:
-    """The number below which a list begins that may name one of its ids as `before`."""
+    """The exclusive upper bound for a list with this `before`."""
     return BEYOND if id is None else number_of(id)
 
 
-def _understood(given: object) -> object:
-    """Whatever ISO 8601 allows."""
-    if not isinstance(given, str):
-        return given
+def _parse_iso(value: object) -> object:
+    """Accepts all of ISO 8601."""
+    if not isinstance(value, str):
+        return value
     try:
-        return datetime.fromisoformat(given.strip())
+        return datetime.fromisoformat(value.strip())
     except ValueError:
-        return given
+        return value
 
 
-def _with_zone(given: datetime) -> datetime:
-    return given if given.tzinfo else given.replace(tzinfo=UTC)
+def _with_zone(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-Time = Annotated[datetime, BeforeValidator(_understood), AfterValidator(_with_zone)]
-"""A time, or a day for its beginning; UTC where no zone is given."""
+Time = Annotated[datetime, BeforeValidator(_parse_iso), AfterValidator(_with_zone)]
+"""A time, or a date, which means its start. UTC if no zone is given."""
 
 
-def _in_utc(given: datetime) -> datetime:
-    """Raises `ValueError` for a time of which UTC has none."""
+def _check_utc(time: datetime) -> datetime:
+    """Raises `ValueError` for a time that UTC cannot represent."""
     try:
-        given.astimezone(UTC)
+        time.astimezone(UTC)
     except OverflowError:
-        raise ValueError("there is no such time in UTC, whose years end with 9999") from None
-    return given
+        raise ValueError("this time does not exist in UTC, which ends with the year 9999") from None
+    return time
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
-"""A time that keeps its zone."""
+Moment = Annotated[AwareDatetime, AfterValidator(_check_utc)]
+"""A time with its own zone."""
 
 
 @overload
@@ -97,16 +97,16 @@ def time_of(seconds: float) -> datetime: ...
 @overload
 def time_of(seconds: float | None) -> datetime | None: ...
 def time_of(seconds: float | None) -> datetime | None:
-    """The moment that tables keep as seconds since the epoch; None stays None."""
+    """The time for seconds since the epoch, as stored in tables. None stays None."""
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def seconds_of(time: datetime | None) -> float | None:
-    """The same the other way."""
+    """The inverse of `time_of`."""
     return None if time is None else time.timestamp()
 
 
-# What answers have, made of the columns of tables.
+# Fields of answers, converted from table columns.
 
 
 def _from_seconds(value: object) -> object:
@@ -118,6 +118,6 @@ def _from_json(value: object) -> object:
 
 
 At = Annotated[AwareDatetime, BeforeValidator(_from_seconds)]
-"""A moment; in tables seconds since the epoch."""
+"""A time, stored in tables as seconds since the epoch."""
 Texts = Annotated[tuple[str, ...], BeforeValidator(_from_json)]
-"""Texts; in tables a JSON list."""
+"""Texts, stored in tables as a JSON list."""

@@ -1,6 +1,6 @@
-"""Inputs and outputs of the mod `digest`, and what other mods tell it.
+"""Inputs and outputs of the mod `digest`, and the interface for mods that contribute to digests.
 
-A mod with things that wait for people or come to an end (tasks, polls) is a `DigestSource`.
+A mod whose items wait for people or come to an end (tasks, polls) is a `DigestSource`.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from hubbub.protocol.operations import Input
 
 class DigestFor(Input):
     since: Annotated[Literal["last_visit"] | Time, Field(union_mode="left_to_right")] = "last_visit"
-    """`last_visit`: what you have neither read nor had in a digest that you marked. Or a time, such
-    as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given."""
+    """`last_visit`: messages that you have not read and that no digest you marked has covered. Or
+    a time, such as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given."""
     threads: Annotated[tuple[ThreadRef, ...], Field(max_length=50, fail_fast=True)] = ()
-    """Only these threads of yours; left out: all."""
+    """Only these of your threads. Default: all."""
     limit: Annotated[int, Field(ge=1, le=50)] = 10
-    """How many threads at most."""
+    """Maximum number of threads."""
     summaries: bool = True
-    """Whether a model sums the threads up, if the network has one for that."""
+    """Whether a model summarizes the threads, if the network has one configured for it."""
 
 
 class MarkVisit(Input):
     upto: Annotated[int, Field(ge=0, le=BEYOND)]
-    """What the digest gave as `upto`."""
+    """The `upto` of the digest."""
 
 
 class Line(Model):
-    """A message, in short."""
+    """A message, abridged."""
 
     id: str
     by: str
     at: AwareDatetime
     text: str
-    """How it begins, in one line."""
+    """Its beginning, in one line."""
     outside: bool = False
     """Whether it carries content from outside the network."""
 
@@ -48,93 +48,93 @@ class Line(Model):
 class SpeakerCount(Model):
     id: str
     count: int
-    """Messages of it."""
+    """Number of messages from this participant."""
 
 
 WaitingKind = Literal["approval", "request", "question", "other"]
 
 
 class WaitingItem(Model):
-    """Something that waits for you."""
+    """Something that is waiting for you."""
 
     kind: WaitingKind
-    """approval: a tool call that you may decide about. request: work that you were asked for and
-    have not reported. question: a message to you with a question mark, after which you said
-    nothing. other: a task or poll, for example."""
+    """approval: a tool call that you can approve or deny. request: work requested from you that you
+    have not reported on. question: a message to you with a question mark that you have not
+    answered. other: for example, a task or a poll."""
     id: str
-    """Of the approval, the request, the message with the question, or the thing."""
+    """Id of the approval, the request, the message with the question, or the other item."""
     thread_id: str
     by: str
-    """Who waits; empty where nobody in particular does."""
+    """The participant who is waiting. Empty if no particular one is."""
     text: str
 
 
 class ThreadDigest(Model):
-    """What is new in a thread."""
+    """New activity in a thread."""
 
     thread_id: str
     type: MessageType
     count: int
-    """New messages of others."""
+    """Number of new messages from others."""
     counted: bool
-    """False: there are more; the figures tell of the last ones."""
+    """False if there are more new messages; the figures then cover only the latest ones."""
     speakers: tuple[SpeakerCount, ...]
-    """Who said most comes first."""
+    """The most active first."""
     mentions: int
-    """Messages that mention you."""
+    """Number of messages that mention you."""
     first: Line
     last: Line
     summary: str = ""
-    """Written by a model from the messages; empty without one."""
+    """Written by a model from the messages. Empty if there is none."""
 
 
 class Digest(Model):
     threads: tuple[ThreadDigest, ...]
-    """Those with mentions of you first, then direct ones, then by activity."""
+    """Threads that mention you first, then direct ones, then by activity."""
     more: bool
-    """Whether there is something new in other threads, too."""
+    """Whether other threads have new activity, too."""
     waiting: tuple[WaitingItem, ...]
-    """What waits for you, whenever it was asked."""
+    """Everything that is waiting for you, regardless of `since`."""
     decided: tuple[str, ...]
-    """What was closed or finished meanwhile, such as polls and tasks."""
+    """Items closed or finished since then, such as polls and tasks."""
     since: AwareDatetime | None = None
-    """Your last visit, or the time that you gave; left out if there was no visit."""
+    """Your last visit, or the time that you gave. Omitted if you have not visited yet."""
     upto: int
-    """The position of the log that this tells of: mark_visit remembers it."""
+    """The log position that this digest covers. Pass it to mark_visit."""
     note: str = ""
-    """Why summaries, or what other mods know, are missing, if they are."""
+    """Why summaries or contributions of other mods are missing, if they are."""
     outside: bool = False
     """Whether one of the new messages carries content from outside the network."""
 
 
 class Visit(Model):
     upto: int
-    """The next digest begins behind this position of the log."""
+    """The next digest starts after this log position."""
 
 
-# What other mods tell --------------------------------------------------------------------------
+# Contributions of other mods -------------------------------------------------------------------
 
 
 class DigestItem(NamedTuple):
     """One line of a digest."""
 
     kind: Literal["waiting", "decided"]
-    """waiting: for the reader, now. decided: closed or finished, since the time asked for."""
+    """waiting: for the reader, now. decided: closed or finished since the requested time."""
     thread: str
-    """Canonical id of the thread that it belongs to: one that the reader reads."""
+    """Canonical id of its thread, which the reader must be able to read."""
     id: str
-    """Of the task, poll or whatever it is."""
+    """Id of the task, poll or other item."""
     text: str
-    """What it is, in one line."""
+    """A one-line description."""
 
 
 @runtime_checkable
 class DigestSource(Protocol):
-    """A mod that has news for digests."""
+    """A mod that contributes items to digests."""
 
     name: ClassVar[str]
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
-        """What waits for the caller now, and what was decided since `after` (seconds since the
-        epoch) where the caller reads it; the latest first, at most `limit` of each kind."""
+        """Items waiting for the caller now, and items decided since `after` (seconds since the
+        epoch) in threads that the caller reads. Latest first, at most `limit` of each kind."""
         ...

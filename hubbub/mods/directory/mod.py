@@ -1,4 +1,4 @@
-"""The mod `directory`: agents by what they can do.
+"""The mod `directory`: finds agents by their capabilities.
 
 mods:
   - directory
@@ -34,33 +34,33 @@ from hubbub.mods.text_search import MOST_WORDS, folded, indexable, tokens
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Participant
 
-__all__ = ["DirectoryMod", "WordMatch", "card_of", "changed", "fits", "keywords", "queries"]
+__all__ = ["DirectoryMod", "WordMatch", "card_of", "keywords", "merge_changes", "queries", "rank"]
 
 Changes = Mapping[str, JsonValue]
-"""Fields of a card that its participant has changed, by name."""
+"""Fields of a card that its participant changed, by name."""
 
-LONGEST = 2_000
-"""Characters of one field: cards that participants come with may hold anything."""
-MOST_SKILLS = 50
+MAX_CHARACTERS = 2_000
+"""Maximum number of characters per field. Cards of joining participants can hold anything."""
+MAX_SKILLS = 50
 _FIELDS = ("description", "skills", "inputs", "cost", "availability")
 
 
-def changed(before: Changes, update: UpdateCard) -> Changes:
-    """What is changed afterwards. An empty field is taken back."""
+def merge_changes(before: Changes, update: UpdateCard) -> Changes:
+    """The changes after an update. An empty field is reset."""
     given = update.model_dump(mode="json", exclude_none=True)
     return {name: value for name, value in {**before, **given}.items() if value}
 
 
 def card_of(participant: Participant, changes: Changes) -> AgentCard:
     card: dict[str, Any] = {**participant.card.model_dump(mode="json"), **changes}
-    # Any: JSON, whose fields the participant names.
+    # Any: JSON with fields of the participant's choice.
     skills = card.get("skills") or ()
     return AgentCard(
         id=participant.id,
         kind=participant.kind,
         present=participant.present,
         description=_text(card.get("description")),
-        skills=tuple(_text(skill) for skill in skills[:MOST_SKILLS]),
+        skills=tuple(_text(skill) for skill in skills[:MAX_SKILLS]),
         inputs=_text(card.get("inputs")),
         cost=_text(card.get("cost")),
         availability=_text(card.get("availability")),
@@ -69,23 +69,25 @@ def card_of(participant: Participant, changes: Changes) -> AgentCard:
 
 
 def _text(value: JsonValue) -> str:
-    """A field that may be anything, as text."""
+    """The text of a field that can hold any JSON."""
     if value is None:
         return ""
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         value = ", ".join(map(str, value))
-    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:LONGEST]
+    return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[
+        :MAX_CHARACTERS
+    ]
 
 
-def words(card: AgentCard) -> tuple[str, str, str]:
-    """What is searched of a card: its name, its skills, the rest."""
-    more = json.dumps(card.more, ensure_ascii=False)[:LONGEST] if card.more else ""
+def searchable_text(card: AgentCard) -> tuple[str, str, str]:
+    """The searchable text of a card: its name, its skills, the rest."""
+    more = json.dumps(card.more, ensure_ascii=False)[:MAX_CHARACTERS] if card.more else ""
     about = "\n".join((card.description, card.inputs, card.availability, more))
     return card.id, indexable("\n".join(card.skills)), indexable(about)
 
 
-def digest_of(searched: tuple[str, str, str]) -> str:
-    return hashlib.sha256("\0".join(searched).encode()).hexdigest()[:32]
+def digest_of(text: tuple[str, str, str]) -> str:
+    return hashlib.sha256("\0".join(text).encode()).hexdigest()[:32]
 
 
 COMMON = frozenset(
@@ -95,52 +97,53 @@ COMMON = frozenset(
         "this to us use want we what who whose will with would you your"
     )
 )
-"""Words that say nothing about a need."""
+"""Stop words."""
 STRONG = 2.0
-"""What a word counts among skills, or as a name."""
+"""Weight of a word that occurs among the skills or as the name."""
 
 
 class WordMatch(NamedTuple):
-    """A word stands in a card."""
+    """A word of the need that occurs in a card."""
 
     word: int
     participant: str
     strong: bool
-    """Whether among its skills, or as its name."""
+    """Whether it occurs among the skills or as the name."""
 
 
 class RankedAgent(NamedTuple):
     participant: str
     score: float
     why: tuple[str, ...]
-    """The words that stand in its card, in the order of the need."""
+    """The words that occur in its card, in the order of the need."""
 
 
 def keywords(need: str) -> Sequence[str]:
-    """The words of a need that say what it is; all words, if none does."""
+    """The words of a need without stop words, or all words if nothing else remains."""
     all_words = list(dict.fromkeys(map(folded, tokens(need))))
     return ([word for word in all_words if word not in COMMON] or all_words)[:MOST_WORDS]
 
 
 def queries(words: Sequence[str]) -> Sequence[str]:
-    """For MATCH: each word anywhere, then each among skills or as a name."""
+    """Arguments of MATCH: each word anywhere, then each among the skills or as the name."""
     quoted = [f'"{indexable(word).strip()}"' for word in words]
     return [*quoted, *(f"{{name skills}} : {word}" for word in quoted)]
 
 
-def fits(words: Sequence[str], matches: Iterable[WordMatch], cards: int) -> Sequence[RankedAgent]:
-    """All who fit, best first; `cards` is how many there are."""
+def rank(words: Sequence[str], matches: Iterable[WordMatch], cards: int) -> Sequence[RankedAgent]:
+    """All matching agents, best first. `cards` is the number of cards searched."""
     weights: dict[int, dict[str, float]] = defaultdict(dict)
     for match in matches:
-        found = weights[match.word]
+        by_participant = weights[match.word]
         weight = STRONG if match.strong else 1.0
-        found[match.participant] = max(weight, found.get(match.participant, 0.0))
+        previous = by_participant.get(match.participant, 0.0)
+        by_participant[match.participant] = max(weight, previous)
     scores: dict[str, float] = defaultdict(float)
     why: dict[str, list[str]] = defaultdict(list)
     for word in sorted(weights):
-        rare = 1.0 + math.log(max(cards, 1) / len(weights[word]))
+        rarity = 1.0 + math.log(max(cards, 1) / len(weights[word]))
         for participant, weight in weights[word].items():
-            scores[participant] += weight * max(rare, 1.0)
+            scores[participant] += weight * max(rarity, 1.0)
             why[participant].append(words[word])
     best = sorted(scores, key=lambda participant: (-scores[participant], participant))
     return [RankedAgent(each, scores[each], tuple(why[each])) for each in best]
@@ -156,16 +159,18 @@ _TEXT = """
 INSERT OR REPLACE INTO directory_text (rowid, name, skills, about)
 SELECT id, ?, ?, ? FROM directory_entry WHERE participant = ?
 """
-PIECE = 200
-"""Cards that are indexed in one transaction."""
+BATCH = 200
+"""Cards indexed per transaction."""
+MAX_RANKED = 200
+"""Maximum number of matches that are compared by workload."""
 
 
 class DirectoryMod(Mod):
-    """The cards of agents and people: what they can do, what they need to be given, what they cost
-    and when they are there; and who fits a need.
+    """Cards of agents and people (skills, required input, cost, availability), and a search for
+    those that match a need.
 
-    A card is what the YAML says or an agent tells when it joins (`card`), with what its
-    participant has changed since by `update_card`. Who is absent stays findable, and is marked.
+    A card comes from the YAML or from the agent when it joins (`card`), with the changes that its
+    participant made by `update_card`. Absent participants are still listed, and marked as absent.
     """
 
     name = "directory"
@@ -174,20 +179,20 @@ class DirectoryMod(Mod):
     def __init__(self, config: ModConfig):
         super().__init__(config)
         self._changes: dict[str, Changes] = {}
-        self._known: dict[str, str] = {}
-        """Digests of the cards that are indexed."""
+        self._indexed: dict[str, str] = {}
+        """Digests of the indexed cards, by participant."""
 
     async def start(self) -> None:
         own = await self.host.rows("SELECT participant, changes FROM directory_own")
         self._changes = {participant: json.loads(changes) for participant, changes in own}
-        known = await self.host.rows("SELECT participant, known FROM directory_entry")
-        self._known = dict(map(tuple, known))
+        indexed = await self.host.rows("SELECT participant, known FROM directory_entry")
+        self._indexed = dict(map(tuple, indexed))
 
     def _card(self, participant: Participant) -> AgentCard:
         return card_of(participant, self._changes.get(participant.id, {}))
 
-    def _standing(self, card: AgentCard) -> AgentCard:
-        """The card with how much its participant has to do."""
+    def _with_workload(self, card: AgentCard) -> AgentCard:
+        """The card with the workload of its participant."""
         busy = self.host.busy(card.id)
         return card.model_copy(update={"running": busy.running, "open": busy.open})
 
@@ -202,25 +207,25 @@ class DirectoryMod(Mod):
 
     @operation(cost=2.0)
     async def find_agent(self, call: Calling, args: FindAgent) -> FoundAgents:
-        """Find who can do something: agents (or people) whose cards fit a need, the best first,
-        with what they cost, whether they are there, and how much they have to do."""
+        """Find agents (or people) for a piece of work: those whose cards match the need, best match
+        first, with their cost, presence and workload."""
         cards = self._cards(args)
         await self._index(cards.values())
         cards.pop(call.participant, None)
         need = keywords(args.need)
         matches = await self._matches(need)
-        found = fits(need, (match for match in matches if match.participant in cards), len(cards))
+        ranked = rank(need, (match for match in matches if match.participant in cards), len(cards))
         best = sorted(
-            (self._found(cards[fit.participant], fit) for fit in found[:PIECE]),
+            (self._found(cards[each.participant], each) for each in ranked[:MAX_RANKED]),
             key=lambda each: (-each[0], not each[1].present, each[1].open, each[1].id),
         )
-        told = tuple(card for _, card in best[: args.limit])
-        advice = "" if told else "no card says anything of the kind; list_agents shows them all"
-        return FoundAgents(agents=told, more=len(best) > args.limit, advice=advice)
+        agents = tuple(card for _, card in best[: args.limit])
+        advice = "" if agents else "no card matches; list_agents shows all agents"
+        return FoundAgents(agents=agents, more=len(best) > args.limit, advice=advice)
 
-    def _found(self, card: AgentCard, fit: RankedAgent) -> tuple[float, FoundAgent]:
-        fields = self._standing(card).model_dump()
-        return fit.score, FoundAgent(**fields, why=fit.why)
+    def _found(self, card: AgentCard, ranked: RankedAgent) -> tuple[float, FoundAgent]:
+        fields = self._with_workload(card).model_dump()
+        return ranked.score, FoundAgent(**fields, why=ranked.why)
 
     async def _matches(self, need: Sequence[str]) -> Sequence[WordMatch]:
         rows = await self.host.rows(_MATCHES, json.dumps(queries(need)))
@@ -228,55 +233,52 @@ class DirectoryMod(Mod):
 
     @operation()
     def list_agents(self, call: Calling, args: ListAgents) -> Agents:
-        """List the agents of the network with their cards, by name; the absent ones, too."""
+        """List the agents of the network, including absent ones, with their cards, sorted by id."""
         cards = self._cards(args)
         names = sorted(id for id in cards if args.after is None or id > args.after)
         page, more = page_of(names, args.limit)
-        return Agents(agents=tuple(self._standing(cards[name]) for name in page), more=more)
+        return Agents(agents=tuple(self._with_workload(cards[name]) for name in page), more=more)
 
     @operation()
     def read_card(self, call: Calling, args: ReadCard) -> AgentCard:
-        """Read the card of a participant: what it can do, what it needs to be given, what it costs,
-        and when it is there."""
-        found = self.host.participant(args.participant)
-        if found is None:
+        """Read the card of a participant: its skills, the input it needs, its cost and its
+        availability."""
+        participant = self.host.participant(args.participant)
+        if participant is None:
             raise OperationError(
                 ErrorCode.UNKNOWN_PARTICIPANT,
                 f"there is no participant {args.participant[:64]!r}; see list_agents",
             )
-        return self._standing(self._card(found))
+        return self._with_workload(self._card(participant))
 
     # Changing -----------------------------------------------------------------------------
 
     @operation(permission="write", output=AgentCard, idempotent=True)
     def update_card(self, call: Calling, args: UpdateCard) -> Commit:
-        """Change your own card, by which others find you. It stays changed when you come back."""
+        """Change your own card, by which others find you. Changes persist when you reconnect."""
         me = self.host.participant(call.participant)
         if me is None:
-            raise forbidden("you are no participant, and have no card")
-        changes = changed(self._changes.get(me.id, {}), args)
+            raise forbidden("you are not a participant and have no card")
+        changes = merge_changes(self._changes.get(me.id, {}), args)
         text, at = json.dumps(changes), self.host.now()
         statement = put("directory_own", "participant", participant=me.id, changes=text, at=at)
-        keep = partial(self._changes.__setitem__, me.id, changes)
-        return Commit([statement], self._standing(card_of(me, changes)), applied=keep)
+        apply = partial(self._changes.__setitem__, me.id, changes)
+        return Commit([statement], self._with_workload(card_of(me, changes)), applied=apply)
 
     # The index ----------------------------------------------------------------------------
 
     async def _index(self, cards: Iterable[AgentCard]) -> None:
-        """Bring up what is searched of the cards that are not as they were. Nobody looks for a
-        card before somebody asks, so joining costs nothing."""
-        news = [(card.id, searched, digest_of(searched)) for card, searched in _searched(cards)]
-        news = [each for each in news if self._known.get(each[0]) != each[2]]
-        for start in range(0, len(news), PIECE):
+        """Index the cards that changed. This happens on a search, so joining costs nothing."""
+        texts = ((card.id, searchable_text(card)) for card in cards)
+        entries = [(name, text, digest_of(text)) for name, text in texts]
+        changed = [each for each in entries if self._indexed.get(each[0]) != each[2]]
+        for start in range(0, len(changed), BATCH):
             statements: list[Statement] = []
-            for name, searched, digest in news[start : start + PIECE]:
+            for name, text, digest in changed[start : start + BATCH]:
                 statements.append(
                     put("directory_entry", "participant", participant=name, known=digest)
                 )
-                statements.append(Statement(_TEXT, (*searched, name)))
+                statements.append(Statement(_TEXT, (*text, name)))
             await self.host.keep(statements)
-            self._known.update((name, digest) for name, _, digest in news[start : start + PIECE])
-
-
-def _searched(cards: Iterable[AgentCard]) -> Iterable[tuple[AgentCard, tuple[str, str, str]]]:
-    return ((card, words(card)) for card in cards)
+            batch = changed[start : start + BATCH]
+            self._indexed.update((name, digest) for name, _, digest in batch)

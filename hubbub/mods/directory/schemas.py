@@ -15,82 +15,82 @@ Skill = Annotated[str, Field(min_length=1, max_length=100)]
 
 class FindAgent(Input):
     need: Annotated[str, Field(min_length=1, max_length=500)]
-    """What must be done, in a few words: `translate a contract into German`."""
+    """The work to be done, in a few words: `translate a contract into German`."""
     people: bool = False
-    """Whether to look among people, too."""
+    """Whether to include people."""
     present: bool = False
-    """Only those that are connected now."""
+    """Only participants that are connected now."""
     limit: Annotated[int, Field(ge=1, le=50)] = 5
-    """How many at most."""
+    """Maximum number of results."""
 
 
 class ListAgents(Input):
     people: bool = False
-    """Whether to list people, too."""
+    """Whether to include people."""
     present: bool = False
-    """Only those that are connected now."""
+    """Only participants that are connected now."""
     after: Id | None = None
-    """Only those whose names come after this one."""
+    """Only participants whose ids sort after this one."""
     limit: Annotated[int, Field(ge=1, le=200)] = 50
-    """How many at most."""
+    """Maximum number of results."""
 
 
 class ReadCard(Input):
     participant: Name
-    """Whose card."""
+    """The participant whose card to read."""
 
 
 class UpdateCard(Input):
     description: Annotated[str, Field(max_length=2000)] | None = None
-    """What you are and do. Of each field: left out, it stays; empty, it is again what you came
-    with."""
+    """What you are and do. An omitted field keeps its value; an empty one resets it to the value
+    you joined with."""
     skills: Annotated[tuple[Skill, ...], Field(max_length=50, fail_fast=True)] | None = None
-    """Words for what you can do."""
+    """Your skills, one word or short phrase each."""
     inputs: Annotated[str, Field(max_length=1000)] | None = None
-    """What you need to be given to begin."""
+    """The input you need in order to start."""
     cost: Line | None = None
-    """What your work costs, for those who choose."""
+    """The cost of your work, for participants choosing whom to ask."""
     availability: Line | None = None
-    """When you can be reached, or why not."""
+    """When you can be reached, or why you cannot."""
 
 
 class AgentCard(Model):
-    """What a participant says of itself, and how it stands with it."""
+    """A participant's description of itself, with its presence and workload."""
 
     id: str
     kind: Kind
     present: bool
-    """Whether it is connected. One that is not gets its messages when it comes back."""
+    """Whether it is connected. If not, it receives its messages when it reconnects."""
     description: str = ""
     skills: tuple[str, ...] = ()
     inputs: str = ""
-    """What it needs to be given."""
+    """The input it needs."""
     cost: str = ""
     availability: str = ""
     more: dict[str, JsonValue] = Field(default_factory=dict)
-    """What else its card says."""
+    """Other fields of its card."""
     running: int = 0
-    """Turns of it that run now."""
+    """Number of its turns that are running."""
     open: int = 0
-    """Messages that it works on, or that wait for it."""
+    """Number of messages that it is working on or that are waiting for it."""
 
 
 class Agents(Model):
     agents: tuple[AgentCard, ...]
-    """By name."""
+    """Sorted by id."""
     more: bool
-    """Whether there are others: ask again with `after`."""
+    """Whether there are more. To get them, call again with `after`."""
 
 
 class FoundAgent(AgentCard):
     why: tuple[str, ...]
-    """Words of the need that stand in its card."""
+    """Words of `need` that match its card."""
 
 
 class FoundAgents(Model):
     agents: tuple[FoundAgent, ...]
-    """Who fits best comes first; among equals those who are present and have less to do."""
+    """Best match first. Ties go to participants that are present and have less work."""
     more: bool
-    """Whether others fit, too, only less well."""
+    """Whether there are further, weaker matches."""
     advice: str = ""
-    """What to do if nobody fits."""
+    """What to do if there is no match."""

@@ -22,7 +22,6 @@ from hubbub.mods.documents.schemas import (
     Comment,
     CommentOn,
     Comments,
-    Conflicting,
     CreateDocument,
     DiffDocument,
     Document,
@@ -32,6 +31,7 @@ from hubbub.mods.documents.schemas import (
     Documents,
     DocumentText,
     DocumentVersion,
+    EditConflict,
     EditDocument,
     ListDocuments,
     ReadComments,
@@ -259,7 +259,7 @@ def conflict_answer(document: Document, conflicts: Sequence[Conflict]) -> Docume
         document=document,
         version=document.version,
         conflicts=tuple(
-            Conflicting(
+            EditConflict(
                 first=c.first,
                 last=c.first + len(c.ours) - 1,
                 was=shortened("\n".join(c.base), SHORT),

@@ -18,11 +18,11 @@ Note = Annotated[str, Field(max_length=500)]
 
 class CreateDocument(Input):
     title: Annotated[str, Field(max_length=200, pattern=Line)]
-    """What it is called, in one line."""
+    """The title, in one line."""
     text: str = ""
     """Markdown."""
     thread: ThreadRef
-    """Who reads this thread may read and change the document."""
+    """Participants who read this thread can read and change the document."""
 
 
 class ListDocuments(ListInput):
@@ -36,74 +36,74 @@ class DocumentOf(Input):
 
 class ReadDocument(DocumentOf):
     version: Version | None = None
-    """An earlier one; left out: the latest."""
+    """The version to read. Default: the latest."""
     first: LineNumber | None = None
-    """Only from this line on."""
+    """First line to return."""
     last: LineNumber | None = None
-    """Only up to this line."""
+    """Last line to return."""
     numbers: bool = True
-    """Whether each line begins with its number, as edits need it."""
+    """Whether each line starts with its number, which you need for edits."""
 
 
 class LineEdit(Input):
     first: LineNumber
-    """The first line to replace. To insert before a line: that line, with `last` one less."""
+    """First line to replace. To insert before a line, give that line and set `last` to one less."""
     last: Annotated[int, Field(ge=0, le=10**7)]
-    """The last line to replace."""
+    """Last line to replace."""
     text: str
-    """What stands there afterwards; empty: the lines go."""
+    """The replacement. Empty deletes the lines."""
 
 
 class ChangeDocument(DocumentOf):
     base_version: Version
-    """The version that you have read; line numbers are those of it."""
+    """The version that you read. Line numbers refer to it."""
     note: Note = ""
-    """What was changed and why, in a few words, for the history."""
+    """A short summary of the change and its reason, for the history."""
 
 
 class EditDocument(ChangeDocument):
     edits: Annotated[tuple[LineEdit, ...], Field(min_length=1, max_length=200, fail_fast=True)]
-    """They may not overlap; all numbers are those of `base_version`."""
+    """Must not overlap. All line numbers refer to `base_version`."""
 
 
 class WriteDocument(ChangeDocument):
     text: str
-    """The whole text."""
+    """The complete new text."""
 
 
 class ReadHistory(DocumentOf):
     before: Version | None = None
-    """Only earlier versions than this."""
+    """Only versions before this one."""
     limit: Limit = 50
-    """How many at most."""
+    """Maximum number of results."""
 
 
 class DiffDocument(DocumentOf):
     old: Version
     """The earlier version."""
     new: Version | None = None
-    """Left out: the latest."""
+    """The later version. Default: the latest."""
 
 
 class CommentOn(DocumentOf):
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     """The comment."""
     line: LineNumber | None = None
-    """Of the latest version; left out: the whole document."""
+    """A line of the latest version. Default: the comment is on the whole document."""
 
 
 class ReadComments(DocumentOf):
     resolved: bool = False
-    """Resolved ones, too."""
+    """Whether to include resolved comments."""
     after: Annotated[int, Field(ge=0, le=BEYOND)] = 0
-    """Only comments after this one."""
+    """Only comments after the one with this id."""
     limit: Limit = 50
-    """How many at most."""
+    """Maximum number of results."""
 
 
 class ResolveComment(DocumentOf):
     comment: Annotated[int, Field(ge=1, le=BEYOND)]
-    """Its number."""
+    """The id of the comment."""
 
 
 class Document(Model):
@@ -111,7 +111,7 @@ class Document(Model):
     title: str
     thread_id: str
     version: int
-    """The latest."""
+    """The latest version."""
     created_by: str
     created_at: At
 
@@ -120,53 +120,55 @@ class Documents(Model):
     documents: tuple[Document, ...]
     """Latest first."""
     more: bool
-    """Whether there are earlier ones: ask again with `before`."""
+    """Whether there are earlier ones. To get them, call again with `before`."""
 
 
 class DocumentText(Model):
     document: Document
     version: int
-    """The one that was read."""
+    """The version of `text`."""
     text: str
-    """With line numbers, if they were asked for."""
+    """With line numbers, if requested."""
     first: int
     last: int
-    """The last line that is here. Long texts come in parts: go on with the line after it."""
+    """Last line in `text`. Long documents come in parts; continue with the next line."""
     lines: int
-    """Of the whole text."""
+    """Number of lines in the whole document."""
 
 
-class Conflicting(Model):
-    """A place that somebody else has changed since `base_version`."""
+class EditConflict(Model):
+    """A range of lines that another participant has changed since `base_version`."""
 
     first: int
-    """Its first line in the latest version, as an edit of it names the place."""
+    """First line of the range in the latest version, as an edit would give it."""
     last: int
-    """Its last line; one less than `first` where nothing stands there now."""
+    """Last line of the range. One less than `first` if the range is empty now."""
     was: str
-    """What stood there in `base_version`. Long texts end in "…"."""
+    """The text in `base_version`. Long texts end in "…"."""
     now: str
+    """The text in the latest version."""
     yours: str
+    """The text of your edit."""
 
 
 class DocumentEdited(Model):
-    """What became of an edit."""
+    """The result of an edit."""
 
     status: Literal["saved", "merged", "unchanged", "conflict"]
-    """merged: others had changed other places, and both are in it. conflict: nothing was saved."""
+    """merged: combined with changes that others made elsewhere. conflict: nothing was saved."""
     document: Document
     version: int
-    """The version that stands now."""
-    conflicts: tuple[Conflicting, ...] = ()
-    """The first of them, if they are many."""
+    """The current version."""
+    conflicts: tuple[EditConflict, ...] = ()
+    """Only the first ones, if there are many."""
     advice: str = ""
-    """What to do about it."""
+    """What to do about the conflicts."""
 
 
 class DocumentVersion(Model):
     version: int
     base: int
-    """The version that its author had read."""
+    """The version that its author edited."""
     author: str
     at: At
     note: str
@@ -185,15 +187,15 @@ class DocumentDiff(Model):
     old: int
     new: int
     diff: str
-    """Unified."""
+    """In unified format."""
     cut: bool
-    """Whether it was longer than this."""
+    """Whether `diff` was truncated."""
 
 
 class Comment(Model):
     id: int
     version: int
-    """The latest when it was written."""
+    """The latest version when the comment was written."""
     line: int | None = None
     author: str
     at: At
@@ -206,4 +208,4 @@ class Comments(Model):
     comments: tuple[Comment, ...]
     """Oldest first."""
     more: bool
-    """Whether there are later ones: ask again with `after`."""
+    """Whether there are later ones. To get them, call again with `after`."""

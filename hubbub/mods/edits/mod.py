@@ -1,4 +1,4 @@
-"""The mod `edits`: authors change and delete what they have said.
+"""The mod `edits`: authors edit and delete their messages.
 
 mods:
   - edits: {within: 1h}
@@ -36,11 +36,11 @@ from hubbub.mods.repository import AMONG, Repository, listed
 from hubbub.protocol.messages import Amendment, Draft, Message, amended
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["EditsConfig", "EditsMod", "added"]
+__all__ = ["EditsConfig", "EditsMod", "insert_amendment"]
 
 _NEWEST = f"""SELECT message, body, outside, max(seq) FROM edits_amendment
 WHERE message {AMONG} GROUP BY message"""
-# What was deleted stays so; and once content from outside was in a message, it is marked for good.
+# A deletion is final, and a message that ever had content from outside stays marked.
 _ADD = """INSERT INTO edits_amendment
 SELECT ?1, ?2, ?3, ?4 OR EXISTS (
     SELECT 1 FROM edits_amendment WHERE message = ?1 AND outside
@@ -49,32 +49,32 @@ SELECT ?1, ?2, ?3, ?4 OR EXISTS (
 )"""
 
 
-def added(message: Message, amends: Amendment) -> Statement:
-    """What is written with an edit or a deletion."""
+def insert_amendment(message: Message, amends: Amendment) -> Statement:
+    """The row for an edit or a deletion."""
     seq = parse_message_id(amends.message_id)
     body = message.model_dump_json(exclude_none=True)
     return Statement(_ADD, (seq, message.seq, amends.kind, message.outside, body))
 
 
 class AmendmentRepository(Repository):
-    async def empty(self) -> bool:
-        """Whether nothing was ever edited."""
+    async def is_empty(self) -> bool:
+        """Whether no message was ever edited."""
         return not await self._host.rows("SELECT 1 FROM edits_amendment LIMIT 1")
 
     async def newest(self, messages: Collection[int]) -> Mapping[int, Message]:
-        """By message (seq): the last edit of it, or its deletion."""
-        found: dict[int, Message] = {}
+        """The last edit or the deletion of each message, by its seq."""
+        newest: dict[int, Message] = {}
         for message, body, outside, _ in await self._host.rows(_NEWEST, listed(messages)):
             last = Message.model_validate_json(body)
-            found[message] = last.model_copy(update={"outside": bool(outside)})
-        return found
+            newest[message] = last.model_copy(update={"outside": bool(outside)})
+        return newest
 
     async def count(self, message: int) -> int:
-        """How often a message was edited."""
+        """The number of edits of a message."""
         sql = "SELECT count(*) FROM edits_amendment WHERE message = ?"
         return int(await self.value(sql, message))
 
-    async def of(self, message: int, before: int, limit: int) -> Sequence[Message]:
+    async def edits_of(self, message: int, before: int, limit: int) -> Sequence[Message]:
         """The last `limit` edits of a message before this position (seq), oldest first."""
         sql = (
             "SELECT body FROM edits_amendment WHERE message = ? AND seq < ? "
@@ -83,25 +83,24 @@ class AmendmentRepository(Repository):
         return (await self.all(Message.model_validate_json, sql, message, before, limit))[::-1]
 
 
-ROOM = 256 * 1024
-"""Bytes that the versions of a message may take of an answer, about."""
+MAX_BYTES = 256 * 1024
+"""Approximate limit on the size of the versions in one answer."""
 
 
 class EditsConfig(ModConfig):
     within: Span | None = None
-    """How long after it was sent a message may be edited, and deleted by its author; left out: for
-    ever."""
+    """How long after sending its author can edit or delete a message. Default: without limit."""
     agents: bool = True
-    """Whether agents and services may edit and delete what they have said."""
+    """Whether agents and services can edit and delete their messages."""
     most: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """How often one message may be edited."""
+    """Maximum number of edits per message."""
 
 
 class EditsMod(Mod):
-    """Messages that their authors edit and delete, with the history of each.
+    """Editing and deleting of messages by their authors, with a history of each message.
 
-    The log stays as it is: an edit is a message that amends another, and reaches whom that one has
-    reached. Whoever reads messages is shown the latest.
+    The log does not change: an edit is a message that amends another and reaches the same
+    recipients. Readers see the latest version.
     """
 
     name = "edits"
@@ -117,36 +116,38 @@ class EditsMod(Mod):
 
     async def start(self) -> None:
         self._store = AmendmentRepository(self.host)
-        self._any = not await self._store.empty()
+        self._any = not await self._store.is_empty()
 
-    # What is shown ----------------------------------------------------------------------------
+    # Hooks ------------------------------------------------------------------------------------
 
     def watches(self, draft: Draft) -> bool:
         return draft.amends is not None
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
-        assert message.amends is not None, "no other is watched"
+        assert message.amends is not None, "`watches` accepts no other"
         self._any = True
-        return [added(message, message.amends)]
+        return [insert_amendment(message, message.amends)]
 
     async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
         if not self._any:
             return messages
         newest = await self._store.newest([_subject(message) for message in messages])
-        return [_as_now(message, newest.get(_subject(message))) for message in messages]
+        return [_latest_version(message, newest.get(_subject(message))) for message in messages]
 
     # Operations -------------------------------------------------------------------------------
 
     @operation(permission="write", output=SendResult)
     async def edit_message(self, call: Calling, args: EditMessage) -> Draft:
-        """Edit one of your messages. Those who have read it are shown the new text;
-        nobody is woken by it, so send a new message for what somebody shall act on."""
+        """Edit one of your messages. Its readers see the new text. An edit wakes no agent: if
+        someone needs to act on it, send a new message."""
         content, text = _content_of(args)
-        message = await self._mine(call, args.message_id, "edit")
+        message = await self._amendable(call, args.message_id, "edit")
         if (message.content, message.text_representation) == (content, text):
-            raise bad_request(f"{message.id} says just that already")
+            raise bad_request(f"{message.id} already has this text")
         if await self._store.count(message.seq) >= self.config.most:
-            raise over_limit(f"{message.id} was edited {self.config.most} times; send a new one")
+            raise over_limit(
+                f"{message.id} was edited {self.config.most} times, the limit; send a new message"
+            )
         return self.host.amend(
             call,
             message,
@@ -159,72 +160,71 @@ class EditsMod(Mod):
 
     @operation(permission="write", output=SendResult)
     async def delete_message(self, call: Calling, args: DeleteMessage) -> Draft:
-        """Delete one of your messages: it is no longer shown to anybody. Nobody is woken by
-        it."""
-        message = await self._mine(call, args.message_id, "delete")
+        """Delete one of your messages. It is no longer shown to anyone. This wakes no agent."""
+        message = await self._amendable(call, args.message_id, "delete")
         return self.host.amend(call, message, "deleted", cause=args.cause)
 
     @operation()
     async def message_history(self, call: Calling, args: MessageHistory) -> MessageVersions:
-        """Read the versions of a message, oldest first. Of a deleted
-        message only its author and owners of the network read them."""
+        """Read the versions of a message, oldest first. The versions of a deleted message are
+        visible only to its author and owners of the network."""
         message = await self.host.message(call, args.message_id, look=True)
-        _check_is_said(message)
+        _check_original(message)
         hidden = message.amended == "deleted" and not _is_author(call, message)
         if hidden and not call.owner:
             raise forbidden(
-                f"{message.id} was deleted: only its author and owners read what it said"
+                f"{message.id} was deleted; only its author and owners can read its versions"
             )
         before = args.before or BEYOND
-        known = await self._store.of(message.seq, before, args.limit + 1)
-        if len(known) <= args.limit and message.seq < before:
-            known = [*await self.host.log(message.seq - 1, 1), *known]
-        page = _fitting(known[-args.limit :])
+        versions = await self._store.edits_of(message.seq, before, args.limit + 1)
+        if len(versions) <= args.limit and message.seq < before:
+            versions = [*await self.host.log(message.seq - 1, 1), *versions]
+        page = _within_max_bytes(versions[-args.limit :])
         return MessageVersions(
             message_id=message.id,
             versions=tuple(map(_version, page)),
-            more=len(known) > len(page),
+            more=len(versions) > len(page),
         )
 
-    # Who may ----------------------------------------------------------------------------------
+    # Permissions ------------------------------------------------------------------------------
 
-    async def _mine(self, call: Calling, id: str, verb: str) -> Message:
-        """The message as it is shown, if the caller may do that to it. Raises `OperationError`."""
+    async def _amendable(self, call: Calling, id: str, verb: str) -> Message:
+        """The message as shown, if the caller may amend it. Raises `OperationError`."""
         message = await self.host.message(call, id, look=True)
-        _check_is_said(message)
+        _check_original(message)
         author = _is_author(call, message)
         owner = verb == "delete" and call.owner
         if (not author or message.imported) and not owner:
-            raise forbidden(f"{id} was sent by {message.sender_id}: you may not {verb} it")
+            raise forbidden(f"{id} was sent by {message.sender_id}; you cannot {verb} it")
         if message.amended == "deleted":
             raise not_found(f"{id} was deleted")
         if message.request is not None:
             raise forbidden(
-                f"{id} belongs to a request, of which it stays the record; you may not {verb} it"
+                f"{id} belongs to a request and is part of its record; you cannot {verb} it"
             )
         if not owner:
             self._check_author(call, message, verb)
         return message
 
     def _check_author(self, call: Calling, message: Message, verb: str) -> None:
-        """Raises `OperationError` for what the settings keep an author from."""
+        """Raises `OperationError` for an edit or deletion that the settings forbid the author."""
         if call.kind != "human" and not self.config.agents:
-            raise forbidden(f"only people {verb} messages in this network")
+            raise forbidden(f"only people can {verb} messages in this network")
         within = self.config.within
         if within is not None and self.host.now() > message.sent_at.timestamp() + within:
             raise forbidden(
-                f"{message.id}: you may {verb} a message for {within:g} s after you have sent it"
+                f"{message.id}: you can {verb} a message only within {within:g} s after sending it"
             )
 
 
 def _content_of(args: EditMessage) -> tuple[JsonValue, str | None]:
-    """The new content, and how it reads. Raises `OperationError`."""
+    """The new content, and its text representation. Raises `OperationError`."""
     if (args.text is None) == (args.content is None):
-        raise bad_request("text: say text, or else content")
+        raise bad_request("text: give either text or content")
     if args.text is None:
         return args.content, args.text_representation
     if args.text_representation is not None:
-        raise bad_request("text_representation: only with content")
+        raise bad_request("text_representation: allowed only with content")
     return args.text, None
 
 
@@ -232,35 +232,35 @@ def _is_author(call: Calling, message: Message) -> bool:
     return call.participant in (message.sender_id, message.spoken_by)
 
 
-def _check_is_said(message: Message) -> None:
-    """Raises `OperationError` for an edit itself."""
+def _check_original(message: Message) -> None:
+    """Raises `OperationError` for a message that amends another."""
     if message.amends is not None:
         of = message.amends.message_id
-        raise bad_request(f"{message.id} only changes {of}: name {of} itself")
+        raise bad_request(f"{message.id} is an edit of {of}; use {of} instead")
 
 
 def _subject(message: Message) -> int:
-    """The message (seq) whose latest edit says how this one is shown."""
+    """The seq of the original message, whose latest edit determines how this one is shown."""
     if message.amends is None:
         return message.seq
     return parse_message_id(message.amends.message_id) or message.seq
 
 
-def _as_now(message: Message, newest: Message | None) -> Message:
+def _latest_version(message: Message, newest: Message | None) -> Message:
     if newest is None or newest.amends is None:
         return message
     if message.amends is None:
         return amended(message, [newest])
     if newest.amends.kind == "deleted" and message.amends.kind == "edited":
-        return amended(message, [newest])  # an earlier version: what it said is gone, too
+        return amended(message, [newest])  # an edit before the deletion is hidden, too
     return message
 
 
-def _fitting(messages: Sequence[Message]) -> Sequence[Message]:
-    """As many of the last ones as one answer has room for; one at least."""
+def _within_max_bytes(messages: Sequence[Message]) -> Sequence[Message]:
+    """The last messages that fit into `MAX_BYTES`, at least one."""
     sizes = (len(message.model_dump_json()) for message in reversed(messages))
-    fitting = sum(1 for _ in takewhile(lambda size: size <= ROOM, accumulate(sizes)))
-    return messages[-max(1, fitting) :]
+    count = sum(1 for _ in takewhile(lambda size: size <= MAX_BYTES, accumulate(sizes)))
+    return messages[-max(1, count) :]
 
 
 def _version(message: Message) -> MessageVersion:

@@ -16,13 +16,13 @@ class EditMessage(Input):
     message_id: MessageId
     """The message, for example m42."""
     text: Text | None = None
-    """What it says from now on."""
+    """The new text."""
     content: JsonValue = None
-    """In place of `text`: JSON that it carries from now on."""
+    """The new content as JSON, instead of `text`."""
     text_representation: str | None = None
-    """How `content` reads as text."""
+    """A text rendering of `content`."""
     cause: TurnRef | None = None
-    """The message (m42) or turn that made you edit it."""
+    """The message (m42) or turn that caused you to edit it."""
     outside: bool = False
     """Whether the new text carries content from outside the network."""
 
@@ -31,37 +31,37 @@ class DeleteMessage(Input):
     message_id: MessageId
     """The message, for example m42."""
     cause: TurnRef | None = None
-    """The message (m42) or turn that made you delete it."""
+    """The message (m42) or turn that caused you to delete it."""
 
 
 class MessageHistory(Input):
     message_id: MessageId
     """The message, for example m42."""
     before: Position | None = None
-    """Only versions before this position (seq) of the log: `seq` of the first one that you have."""
+    """Only versions before this log position: pass `seq` of the oldest one that you have."""
     limit: Annotated[int, Field(ge=1, le=50)] = 20
-    """How many at most."""
+    """Maximum number of results."""
 
 
 class MessageVersion(Model):
-    """What a message said from one moment on."""
+    """One version of a message."""
 
     seq: int
-    """Position in the log of what made it so."""
+    """Log position of the message, edit or deletion that created this version."""
     kind: Literal["sent", "edited", "deleted"]
     by: str
-    """Who has sent, edited or deleted it."""
+    """The participant who sent, edited or deleted it."""
     spoken_by: str | None = None
-    """The person who did so for the agent `by`."""
+    """The person who acted on behalf of the agent `by`."""
     at: AwareDatetime
     content: JsonValue
-    """What it said; empty once it was deleted."""
+    """The content. Empty if this version is the deletion."""
     text_representation: str | None = None
-    """How that reads as text."""
+    """A text rendering of `content`."""
 
     @property
     def text(self) -> str:
-        """What it said, as text."""
+        """The content as text."""
         if self.text_representation is not None:
             return self.text_representation
         return self.content if isinstance(self.content, str) else to_json(self.content).decode()
@@ -70,6 +70,6 @@ class MessageVersion(Model):
 class MessageVersions(Model):
     message_id: str
     versions: tuple[MessageVersion, ...]
-    """Oldest first, up to the latest one."""
+    """Oldest first."""
     more: bool
     """Whether there are older ones."""

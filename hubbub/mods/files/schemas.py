@@ -12,7 +12,7 @@ from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input, Tainted
 
 CHUNK = 150 * 1024
-"""Bytes of a file that one call carries: as base64 it fits into a frame."""
+"""Bytes of a file per call. Encoded as base64, they fit into a frame."""
 
 FileId = Annotated[str, Field(pattern=id_pattern("f"))]
 UploadId = Annotated[str, Field(pattern=r"^u[0-9a-f]{16}$")]
@@ -33,49 +33,49 @@ class UploadOf(Input):
 
 class BeginUpload(Input):
     name: Name
-    """What the file is called, without any path."""
+    """File name, without a path."""
     size: Annotated[int, Field(ge=1, le=2**40)]
-    """Bytes. An empty file says nothing, and is refused."""
+    """Size in bytes. Empty files are refused."""
     thread: ThreadRef | None = None
-    """Who reads this thread may read the file; left out: nobody but you, until you attach it to a
-    message or share it."""
+    """Participants who read this thread can read the file. Default: only you, until you attach it
+    to a message or share it."""
     media_type: Annotated[str, Field(pattern=MEDIA_TYPE)] | None = None
-    """For example `image/png`. What the name and the content say goes before it."""
+    """For example `image/png`. The type detected from name and content takes precedence."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    """Checksum of the content in hexadecimal: what arrives otherwise is refused."""
+    """Checksum of the content in hexadecimal. Content that does not match it is refused."""
 
 
 class UploadChunk(UploadOf):
     offset: Bytes
-    """Where in the file this part begins: where the last one has ended."""
+    """Offset of this part in the file, in bytes: the end of the previous part."""
     data: Annotated[str, Field(min_length=4, max_length=CHUNK * 4 // 3)]
-    """The part, as base64; at most 153,600 bytes of the file."""
+    """This part as base64, at most 153,600 bytes of the file."""
 
 
 class WriteFile(Input):
     name: Name
-    """What the file is called, for example `notes.md`."""
+    """File name, for example `notes.md`."""
     text: Annotated[str, Field(min_length=1)]
-    """What is in it."""
+    """The content."""
     thread: ThreadRef | None = None
-    """Who reads this thread may read the file; left out: nobody but you, until you attach it to a
-    message or share it."""
+    """Participants who read this thread can read the file. Default: only you, until you attach it
+    to a message or share it."""
     outside: Tainted = False
-    """Whether you have read something from outside the network before you wrote it."""
+    """Whether you read content from outside the network before writing it."""
 
 
 class ReadFile(FileOf):
     first_line: Line | None = None
-    """Only from this line on."""
+    """First line to return."""
     last_line: Line | None = None
-    """Only up to this line."""
+    """Last line to return."""
     numbers: bool = True
-    """Whether each line begins with its number."""
+    """Whether each line starts with its number."""
 
 
 class DownloadChunk(FileOf):
     offset: Bytes = 0
-    """Where the part begins."""
+    """Offset of the part, in bytes."""
 
 
 class ListFiles(ListInput):
@@ -84,19 +84,19 @@ class ListFiles(ListInput):
 
 class ShareFile(FileOf):
     thread: ThreadRef
-    """Who reads this thread may read the file from now on."""
+    """The thread whose readers can read the file from now on."""
 
 
 class Upload(Model):
     upload: str
-    """Names the upload in the calls that follow."""
+    """Id of the upload, for the following calls."""
     name: str
     size: int
-    """Bytes in all."""
+    """Total size in bytes."""
     received: int
-    """Bytes that are here: the offset of the next part."""
+    """Bytes received so far, which is the offset of the next part."""
     chunk: int = CHUNK
-    """Bytes that one part has at most."""
+    """Maximum size of a part in bytes."""
 
 
 class File(Model):
@@ -104,20 +104,20 @@ class File(Model):
     name: str
     media_type: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
     sha256: str
     thread: str | None = None
-    """A thread of yours in which the file is."""
+    """A thread that you read and that has the file."""
     uploaded_by: str
     at: At
     outside: bool = False
-    """Whether its content came from outside the network."""
+    """Whether its content comes from outside the network."""
     lines: int = 0
-    """Of its text, as `read_file` counts them; 0: there is none."""
+    """Number of lines of text, as `read_file` counts them. 0 if there is no text."""
     no_text: str = ""
-    """Why there is none."""
+    """Why there is no text, if there is none."""
     deleted_by: str | None = None
-    """Who has deleted it: there is no content any more."""
+    """The participant who deleted the file. Its content is gone."""
     deleted_at: At | None = None
 
 
@@ -125,32 +125,32 @@ class Files(Model):
     files: tuple[File, ...]
     """Latest first."""
     more: bool
-    """Whether there are earlier ones: ask again with `before`."""
+    """Whether there are earlier ones. To get them, call again with `before`."""
 
 
 class FileText(Model):
     file: File
     text: str
-    """With line numbers, if they were asked for. Long lines are broken."""
+    """With line numbers, if requested. Long lines are wrapped."""
     first: int
     last: int
-    """The last line that is here."""
+    """Last line in `text`."""
     lines: int
-    """Of the whole text."""
+    """Number of lines in the whole text."""
     more: bool
-    """Whether there are lines after these: ask again with `first_line`."""
+    """Whether there are more lines. To get them, call again with `first_line`."""
     cut: bool = False
-    """Whether the file goes on after its last line here: only so much text is kept."""
+    """Whether the file is longer than its stored text, which is limited in size."""
     outside: bool = False
-    """Whether the text came from outside the network."""
+    """Whether the text comes from outside the network."""
 
 
 class FileChunk(Model):
     id: str
     offset: int
     size: int
-    """Bytes of the whole file."""
+    """Size of the whole file in bytes."""
     data: str
-    """The part, as base64."""
+    """The part as base64."""
     more: bool
-    """Whether there are bytes after these."""
+    """Whether the file continues after this part."""

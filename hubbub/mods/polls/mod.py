@@ -1,4 +1,4 @@
-"""The mod `polls`: a question, options, votes, and the result as a message.
+"""The mod `polls`: questions with options to vote on, with the result posted as a message.
 
 mods:
   - polls: {max_open: 20}
@@ -72,7 +72,7 @@ class PollRepository(Repository):
         before: int,
         limit: int,
     ) -> tuple[tuple[PollSummary, ...], bool]:
-        """Polls of these threads with lower numbers than `before`, the latest first."""
+        """Polls of these threads with numbers below `before`, latest first."""
         sql = (
             f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} "
             f"AND id < ?{_IN_STATE[state]} ORDER BY id DESC LIMIT ?"
@@ -80,14 +80,14 @@ class PollRepository(Repository):
         return await self.page(_poll, sql, listed(threads), before, limit=limit)
 
     async def open_in(self, thread: str) -> int:
-        """How many polls of the thread are open."""
+        """The number of open polls in the thread."""
         sql = "SELECT count(*) FROM polls_poll WHERE thread = ? AND closed_at IS NULL"
         return int(await self.value(sql, thread))
 
     # Votes ------------------------------------------------------------------------------------
 
     async def counts(self, poll: PollSummary) -> list[int]:
-        """The votes for each option: those that were counted at the end, or stand now."""
+        """The votes for each option: the final count of a closed poll, or the current one."""
         sql = (
             "SELECT option, count(*) FROM polls_vote WHERE poll = ? GROUP BY option"
             if poll.state == "open"
@@ -97,23 +97,23 @@ class PollRepository(Repository):
         return [votes.get(place, 0) for place in range(len(poll.options))]
 
     async def voters(self, poll: PollSummary, most: int) -> Mapping[int, Sequence[str]]:
-        """Who votes for what, by the place of the option: the first by name."""
+        """Voters by the index of the option, sorted by id, at most `most` each."""
         sql = (
             "SELECT option, voter FROM (SELECT option, voter, row_number() OVER "
             "(PARTITION BY option ORDER BY voter) AS place FROM polls_vote WHERE poll = ?) "
             "WHERE place <= ? ORDER BY voter"
         )
-        found = defaultdict[int, list[str]](list)
+        voters = defaultdict[int, list[str]](list)
         for option, voter in await self._host.rows(sql, number_of(poll.id), most):
-            found[option].append(voter)
-        return found
+            voters[option].append(voter)
+        return voters
 
     async def of_voter(self, poll: PollSummary, voter: str) -> list[int]:
-        """The places of the options that somebody votes for."""
+        """The indexes of the options that the participant votes for."""
         sql = "SELECT option FROM polls_vote WHERE poll = ? AND voter = ? ORDER BY option"
         return await self.all(int, sql, number_of(poll.id), voter)
 
-    # Ends -------------------------------------------------------------------------------------
+    # Closing ----------------------------------------------------------------------------------
 
     async def due(self, now: float, limit: int) -> list[int]:
         """Open polls whose deadline has passed."""
@@ -124,13 +124,13 @@ class PollRepository(Repository):
         return await self.all(int, sql, now, limit)
 
     async def next_deadline(self, now: float) -> float | None:
-        """The first deadline after now."""
+        """The earliest deadline after `now`."""
         sql = "SELECT min(deadline) FROM polls_poll WHERE deadline > ? AND closed_at IS NULL"
         deadline: float | None = await self.value(sql, now)
         return deadline
 
     async def unannounced(self, limit: int) -> list[PollSummary]:
-        """Polls that have ended, and whose result the thread has not got."""
+        """Closed polls whose result has not been posted yet."""
         sql = (
             f"SELECT {_COLUMNS} FROM polls_poll WHERE told = 0 AND closed_at IS NOT NULL "
             "ORDER BY closed_at LIMIT ?"
@@ -141,8 +141,8 @@ class PollRepository(Repository):
 # Statements -------------------------------------------------------------------------------------
 
 
-def created(poll: PollSummary) -> Sequence[Statement]:
-    same = poll.model_dump(
+def insert_poll(poll: PollSummary) -> Sequence[Statement]:
+    fields = poll.model_dump(
         include={"question", "secret", "multiple", "quorum", "created_by"}, mode="json"
     )
     return [
@@ -153,13 +153,13 @@ def created(poll: PollSummary) -> Sequence[Statement]:
             options=json.dumps(poll.options, ensure_ascii=False),
             created_at=poll.created_at.timestamp(),
             deadline=seconds_of(poll.deadline),
-            **same,
+            **fields,
         )
     ]
 
 
-def voted(poll: int, voter: str, places: Collection[int], now: float) -> Sequence[Statement]:
-    """These votes in place of those before; nothing of it is written if the poll has ended."""
+def replace_vote(poll: int, voter: str, places: Collection[int], now: float) -> Sequence[Statement]:
+    """Replace the participant's votes. Writes nothing if the poll has ended."""
     still_open = (
         "UPDATE polls_poll SET changes = changes + 1 "
         "WHERE id = ? AND closed_at IS NULL AND (deadline IS NULL OR deadline > ?)"
@@ -171,67 +171,67 @@ def voted(poll: int, voter: str, places: Collection[int], now: float) -> Sequenc
     ]
 
 
-def closed(poll: int, by: str, at: float) -> Sequence[Statement]:
-    """The poll ends, if it has not, and its votes are counted. Those of a secret one go with it."""
-    ended = (
+def close(poll: int, by: str, at: float) -> Sequence[Statement]:
+    """Close the poll if it is open, and store the counts. Votes of a secret poll are deleted."""
+    end = (
         f"UPDATE polls_poll SET closed_at = ?, closed_by = ?, voters = {_VOTERS} "
         "WHERE id = ? AND closed_at IS NULL"
     )
-    counted = (
+    count = (
         "INSERT INTO polls_count SELECT poll, option, count(*) FROM polls_vote "
         "WHERE poll = ? GROUP BY option"
     )
-    gone = (
+    delete_secret = (
         "DELETE FROM polls_vote WHERE poll = ? "
         "AND EXISTS (SELECT 1 FROM polls_poll WHERE id = poll AND secret)"
     )
     return [
-        Statement(ended, (at, by, poll), rows=1),
-        Statement(counted, (poll,)),
-        Statement(gone, (poll,)),
+        Statement(end, (at, by, poll), rows=1),
+        Statement(count, (poll,)),
+        Statement(delete_secret, (poll,)),
     ]
 
 
-def announced(poll: str) -> Sequence[Statement]:
-    """The thread has got the result."""
+def mark_announced(poll: str) -> Sequence[Statement]:
+    """Record that the result has been posted."""
     return [Statement("UPDATE polls_poll SET told = 1 WHERE id = ?", (number_of(poll),))]
 
 
 def check_poll(args: CreatePoll, now: float) -> None:
-    """Raises `OperationError` for options that read the same, or a deadline that has passed."""
-    seen = {_same(option) for option in args.options}
-    if len(seen) < len(args.options) or "" in seen:
-        raise bad_request("options: each must say something of its own")
+    """Raises `OperationError` for duplicate or empty options, or a deadline in the past."""
+    texts = {_normalized(option) for option in args.options}
+    if len(texts) < len(args.options) or "" in texts:
+        raise bad_request("options: must be different and not empty")
     if args.deadline is not None and args.deadline.timestamp() <= now:
-        raise bad_request(f"deadline: {args.deadline:%Y-%m-%d %H:%M %Z} has passed")
+        raise bad_request(f"deadline: {args.deadline:%Y-%m-%d %H:%M %Z} is in the past")
 
 
-def _same(text: str) -> str:
+def _normalized(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
 def places_of(poll: PollSummary, choices: Sequence[str]) -> Sequence[int]:
-    """The places of the options that somebody votes for. Raises `OperationError`."""
+    """The indexes of the chosen options. Raises `OperationError`."""
     by_name = {str(n): n - 1 for n in range(1, len(poll.options) + 1)}
-    by_name |= {_same(text): place for place, text in enumerate(poll.options)}
-    unknown = [choice for choice in choices if _same(choice) not in by_name]
+    by_name |= {_normalized(text): place for place, text in enumerate(poll.options)}
+    unknown = [choice for choice in choices if _normalized(choice) not in by_name]
     if unknown:
         names = ", ".join(f"{n}: {text}" for n, text in enumerate(poll.options, 1))
-        raise bad_request(f"options: {poll.id} has no {unknown[0]!r}, but {names}")
-    places = sorted({by_name[_same(choice)] for choice in choices})
+        raise bad_request(f"options: {poll.id} has no {unknown[0]!r}; options are {names}")
+    places = sorted({by_name[_normalized(choice)] for choice in choices})
     if len(places) > 1 and not poll.multiple:
-        raise bad_request(f"options: {poll.id} takes one of them only")
+        raise bad_request(f"options: {poll.id} allows only one option")
     return places
 
 
 class PollResult(NamedTuple):
     outcome: Outcome
     winners: Sequence[int]
-    """The places of the options with most votes; empty without a quorum or votes."""
+    """The indexes of the options with the most votes. Empty without a quorum or votes."""
 
 
 def result_of(votes: Sequence[int], voters: int, quorum: int) -> PollResult:
-    """The result of the votes for each option."""
+    """The result, from the votes for each option."""
     if voters == 0:
         return PollResult("no_votes", ())
     if voters < quorum:
@@ -244,7 +244,7 @@ def result_of(votes: Sequence[int], voters: int, quorum: int) -> PollResult:
 def result_text(
     question: str, options: Sequence[str], votes: Sequence[int], voters: int, quorum: int
 ) -> str:
-    """The result as the thread reads it."""
+    """The result as posted in the thread."""
     outcome, winners = result_of(votes, voters, quorum)
     names = [f'"{options[place]}"' for place in winners]
     match outcome:
@@ -253,35 +253,35 @@ def result_text(
         case "tie":
             head = f"a tie between {', '.join(names[:-1])} and {names[-1]}"
         case "no_quorum":
-            head = f"no result, for {voters} have voted and {quorum} were needed"
+            head = f"no result, because {voters} voted and the quorum is {quorum}"
         case "no_votes":
-            head = "nobody has voted"
+            head = "no votes"
     ranked = sorted(zip(votes, options, strict=True), key=lambda each: -each[0])
     counts = "".join(f"\n- {text}: {count}" for count, text in ranked) if voters else ""
     return f'The poll "{question}" has ended: {head}.{counts}'
 
 
-AGAIN_S = 60.0
-"""Seconds until what could not be closed or told, because the disk refused it, is tried again."""
-AT_ONCE = 200
-"""Polls that are looked at in one go."""
+RETRY_DELAY_S = 60.0
+"""Seconds before closing or posting is retried after the store failed."""
+BATCH = 200
+"""Polls processed per round."""
 NAMED = 100
-"""Voters of one option that are named."""
+"""Maximum number of voters listed per option."""
 
 
 class PollsConfig(ModConfig):
     max_open: Annotated[int, Field(ge=1)] = 50
-    """Polls of one thread that are open at the same time."""
+    """Maximum number of open polls per thread."""
     announce: bool = True
-    """Whether the thread gets a message of each new poll. It wakes nobody."""
+    """Whether each new poll is announced in its thread. The message wakes no agent."""
 
 
 class PollsMod(Mod):
-    """Polls: a question with options, open or secret, for those who read a thread. The result
-    becomes a message there.
+    """Polls: a question with options, open or secret, for the readers of a thread. The result is
+    posted there.
 
-    People and agents vote, and may change their vote until the end: the deadline, or when the
-    author or an owner closes the poll. Of a secret poll nobody is told who votes for what.
+    People and agents vote, and can change their vote until the poll ends: at its deadline, or when
+    its author or an owner closes it. A secret poll never shows who voted for what.
     """
 
     name = "polls"
@@ -299,40 +299,40 @@ class PollsMod(Mod):
         self._store = PollRepository(self.host)
         self._deadlines = Alarm(self.host, "deadline")
         self._last = await self._store.last("polls_poll")
-        self._deadlines.at(self.host.now())  # what has ended while the hub was down
+        self._deadlines.at(self.host.now())  # some may have passed while the hub was down
 
-    # What is asked ----------------------------------------------------------------------------
+    # Reading ----------------------------------------------------------------------------------
 
     @operation()
     async def list_polls(self, call: Calling, args: ListPolls) -> Polls:
-        """List the polls that you may read and vote in."""
+        """List the polls that you can read and vote in."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
         polls, more = await self._store.of_threads(threads, args.state, before, args.limit)
         return Polls(polls=polls, more=more)
 
     @operation()
     async def read_poll(self, call: Calling, args: PollOf) -> Poll:
-        """Read a poll: its options, and how it stands. A secret one tells only how many have voted,
-        until it ends, and never who has voted for what."""
+        """Read a poll: its options and the current votes. While a secret poll is open, you see only
+        the number of voters. It never shows who voted for what."""
         return await self._read(call, await self._find(call, args.poll))
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
-        """`DigestSource.news`: where the caller has not voted, and what has ended."""
+        """`DigestSource.news`: open polls in which the caller has not voted, and closed polls."""
         threads, me = self.host.threads_of(call.participant), call.participant
-        found: list[DigestItem] = []
+        items: list[DigestItem] = []
         still_open, _ = await self._store.of_threads(threads, "open", BEYOND, limit)
         for poll in still_open:
             if not await self._store.of_voter(poll, me):
                 text = f"poll {poll.id}: {poll.question}"
-                found.append(DigestItem("waiting", poll.thread_id, poll.id, text))
+                items.append(DigestItem("waiting", poll.thread_id, poll.id, text))
         ended, _ = await self._store.of_threads(threads, "closed", BEYOND, limit)
         for poll in ended:
             if poll.closed_at is not None and poll.closed_at.timestamp() >= after:
                 result = result_of(await self._store.counts(poll), poll.voters, poll.quorum)
                 won = ", ".join(poll.options[place] for place in result.winners) or "no result"
                 text = f"poll {poll.id}: {poll.question} {won}"
-                found.append(DigestItem("decided", poll.thread_id, poll.id, text))
-        return found
+                items.append(DigestItem("decided", poll.thread_id, poll.id, text))
+        return items
 
     async def _find(self, call: Calling, id: str) -> PollSummary:
         """The poll, if the caller reads its thread. Raises `OperationError`."""
@@ -340,15 +340,15 @@ class PollsMod(Mod):
         return self.host.visible(call, poll, f"poll {id}", "list_polls")
 
     async def _read(self, call: Calling, poll: PollSummary) -> Poll:
-        over = poll.state == "closed"
+        is_closed = poll.state == "closed"
         votes = await self._store.counts(poll)
         voters = {} if poll.secret else await self._store.voters(poll, NAMED)
-        result = result_of(votes, poll.voters, poll.quorum) if over else None
+        result = result_of(votes, poll.voters, poll.quorum) if is_closed else None
         options = [
             PollOption(
                 number=place + 1,
                 text=text,
-                votes=votes[place] if over or not poll.secret else None,
+                votes=votes[place] if is_closed or not poll.secret else None,
                 voters=tuple(voters.get(place, ())),
             )
             for place, text in enumerate(poll.options)
@@ -365,12 +365,14 @@ class PollsMod(Mod):
 
     @operation(permission="write", output=PollSummary)
     async def create_poll(self, call: Calling, args: CreatePoll) -> Commit:
-        """Ask those who read a thread to vote. The result becomes a message there, at the deadline
-        or when you close the poll. Nobody is woken: mention those who are to vote in a message."""
+        """Ask the readers of a thread to vote. The result is posted there at the deadline or when
+        you close the poll. It wakes no agent: to wake voters, mention them in a message."""
         thread, now = self.host.thread(call, args.thread), self.host.now()
         check_poll(args, now)
         if await self._store.open_in(thread) >= self.config.max_open:
-            raise over_limit(f"{self.config.max_open} polls are open in this thread; close some")
+            raise over_limit(
+                f"{self.config.max_open} polls are open in this thread; close one first"
+            )
         self._last += 1
         poll = PollSummary(
             **args.model_dump(exclude={"thread"}),
@@ -380,7 +382,7 @@ class PollsMod(Mod):
             created_by=call.participant,
             created_at=now,
         )
-        return Commit(created(poll), poll, applied=partial(self._created, poll))
+        return Commit(insert_poll(poll), poll, applied=partial(self._created, poll))
 
     def _created(self, poll: PollSummary) -> None:
         self._deadlines.at(seconds_of(poll.deadline))
@@ -393,28 +395,28 @@ class PollsMod(Mod):
             text = f"{poll.created_by} asks{until} ({kind} {poll.id}): {poll.question}{lines}"
             self.host.notice(poll.thread_id, text, {"poll": poll.id}, f"opened:{poll.id}", to=())
 
-    # Repeating a vote changes nothing, and nothing of it is to be kept but the vote: a call that is
-    # remembered by its cid would tell what it voted for, also of a secret poll.
+    # Idempotent because repeating a vote changes nothing, and so that only the vote is stored: a
+    # call stored by its cid would reveal the vote even in a secret poll.
     @operation(permission="write", output=Voted, idempotent=True)
     async def vote(self, call: Calling, args: Vote) -> Commit:
         """Vote in a poll, or change your vote while it is open."""
         poll = await self._find(call, args.poll)
-        return self._changing(call, poll, places_of(poll, args.options))
+        return self._change_vote(call, poll, places_of(poll, args.options))
 
     @operation(permission="write", output=Voted, idempotent=True)
     async def retract_vote(self, call: Calling, args: PollOf) -> Commit:
-        """Take back your vote in a poll while it is open."""
-        return self._changing(call, await self._find(call, args.poll), ())
+        """Withdraw your vote in a poll while it is open."""
+        return self._change_vote(call, await self._find(call, args.poll), ())
 
-    def _changing(self, call: Calling, poll: PollSummary, places: Sequence[int]) -> Commit:
+    def _change_vote(self, call: Calling, poll: PollSummary, places: Sequence[int]) -> Commit:
         if poll.state == "closed":
-            raise _over(poll)
-        # A secret poll does not tell who votes when, either: that and the count would be enough.
+            raise _has_ended(poll)
+        # Naming the voter of a secret poll would reveal the vote, together with the counts.
         by = None if poll.secret else call.participant
         return Commit(
-            voted(number_of(poll.id), call.participant, places, self.host.now()),
+            replace_vote(number_of(poll.id), call.participant, places, self.host.now()),
             Voted(poll=poll.id, options=tuple(place + 1 for place in places)),
-            conflict=_over(poll),
+            conflict=_has_ended(poll),
             applied=partial(self._signal, poll, "voted", by),
         )
 
@@ -422,55 +424,57 @@ class PollsMod(Mod):
         data: JsonValue = {"poll": poll.id, "question": poll.question, "by": by}
         self.host.signal(poll.thread_id, what, data)
 
-    # Ending -----------------------------------------------------------------------------------
+    # Closing ----------------------------------------------------------------------------------
 
     @operation(permission="write", idempotent=True)
     async def close_poll(self, call: Calling, args: PollOf) -> Poll:
-        """End a poll that you have created, before its deadline. One that has ended stays as it
-        is."""
+        """Close a poll that you created, before its deadline. Closing a closed poll changes
+        nothing."""
         poll = await self._find(call, args.poll)
         if call.participant != poll.created_by and not call.owner:
-            text = f"{args.poll} is {poll.created_by}'s: only its author and owners may close it"
+            text = (
+                f"{args.poll} belongs to {poll.created_by}; only its author and owners can close it"
+            )
             raise forbidden(text)
         if poll.state == "open":
             await self._close(number_of(poll.id), call.participant)
         return await self._read(call, await self._find(call, args.poll))
 
     async def _close(self, id: int, by: str) -> None:
-        """End the poll, if it has not; its thread is told the result next."""
+        """Close the poll if it is open. Its result is posted next."""
         try:
-            await self.host.keep(closed(id, by, self.host.now()))
+            await self.host.keep(close(id, by, self.host.now()))
         except OperationError as error:
             if error.code != ErrorCode.CONFLICT:
                 raise
-            return  # somebody has, at the same time
+            return  # it was closed concurrently
         poll = await self._store.poll(id)
-        assert poll is not None, "it was written"
+        assert poll is not None, "it was just written"
         self._signal(poll, "closed", by)
         self._deadlines.at(self.host.now())
 
     def on_timer(self, key: str) -> None:
         self._deadlines.rung()
-        self.host.spawn(self._end())
+        self.host.spawn(self._close_due())
 
-    async def _end(self) -> None:
-        """End what is due, and tell the results that were not told."""
+    async def _close_due(self) -> None:
+        """Close polls that are due, and post outstanding results."""
         now = self.host.now()
         try:
-            due = await self._store.due(now, AT_ONCE)
+            due = await self._store.due(now, BATCH)
             for id in due:
                 await self._close(id, "hub")
-            untold = await self._store.unannounced(AT_ONCE)
-            for poll in untold:
-                await self._tell(poll)
-            more = AT_ONCE in (len(due), len(untold))
+            unannounced = await self._store.unannounced(BATCH)
+            for poll in unannounced:
+                await self._announce(poll)
+            more = BATCH in (len(due), len(unannounced))
             self._deadlines.at(now if more else await self._store.next_deadline(now))
         except StoreUnavailable:
-            self._deadlines.at(now + AGAIN_S)
+            self._deadlines.at(now + RETRY_DELAY_S)
             raise
 
-    async def _tell(self, poll: PollSummary) -> None:
-        """The result as a message: by its key it is posted one time, and then marked as told."""
+    async def _announce(self, poll: PollSummary) -> None:
+        """Post the result, once because of its key, and mark it as announced."""
         options, votes = poll.options, await self._store.counts(poll)
         outcome, winners = result_of(votes, poll.voters, poll.quorum)
         details: dict[str, JsonValue] = {
@@ -481,12 +485,12 @@ class PollsMod(Mod):
             "voters": poll.voters,
         }
         text = result_text(poll.question, options, votes, poll.voters, poll.quorum)
-        where, once = poll.thread_id, f"result:{poll.id}"
-        with suppress(OperationError):  # another mod refuses it: it is left at that
-            await self.host.tell(where, text, details, once, to=(poll.created_by,))
-        await self.host.keep(announced(poll.id))
+        thread, once = poll.thread_id, f"result:{poll.id}"
+        with suppress(OperationError):  # another mod rejects it, which is final
+            await self.host.tell(thread, text, details, once, to=(poll.created_by,))
+        await self.host.keep(mark_announced(poll.id))
 
 
-def _over(poll: PollSummary) -> OperationError:
-    text = f'the poll {poll.id} "{poll.question}" has ended; read_poll tells the result'
+def _has_ended(poll: PollSummary) -> OperationError:
+    text = f'the poll {poll.id} "{poll.question}" has ended; use read_poll for the result'
     return conflict(text, poll=poll.id)

@@ -15,7 +15,7 @@ Outcome = Literal["decided", "tie", "no_quorum", "no_votes"]
 
 
 def _as_text(value: object) -> object:
-    """The number of an option, as it may be written, too."""
+    """Options may also be given by number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -23,24 +23,24 @@ Option = Annotated[str, Field(max_length=200, pattern=Line)]
 Choice = Annotated[str, BeforeValidator(_as_text), Field(min_length=1, max_length=200)]
 
 
-# What is asked ----------------------------------------------------------------------------------
+# Inputs -----------------------------------------------------------------------------------------
 
 
 class CreatePoll(Input):
     thread: ThreadRef
-    """Who reads this thread may vote, and gets the result."""
+    """Participants who read this thread can vote, and receive the result."""
     question: Annotated[str, Field(max_length=500, pattern=Line)]
-    """What is asked, in one line."""
+    """The question, in one line."""
     options: Annotated[tuple[Option, ...], Field(min_length=2, max_length=20, fail_fast=True)]
-    """What can be voted for."""
+    """The options to choose from."""
     deadline: Moment | None = None
-    """When it ends by itself; left out: when you close it."""
+    """When the poll ends. Default: when you close it."""
     secret: bool = False
-    """Whether votes stay secret, and the counts until the end."""
+    """Whether votes are secret. The counts are then hidden until the poll ends."""
     multiple: bool = False
-    """Whether one may vote for several options."""
+    """Whether participants can vote for several options."""
     quorum: Annotated[int, Field(ge=0, le=100_000)] = 0
-    """How many must have voted for the result to count."""
+    """Minimum number of voters for a valid result."""
 
 
 class PollOf(Input):
@@ -50,17 +50,16 @@ class PollOf(Input):
 
 class Vote(PollOf):
     options: Annotated[tuple[Choice, ...], Field(min_length=1, max_length=20, fail_fast=True)]
-    """What you vote for: the texts of options, or their numbers. It takes the place of what you
-    have voted for before."""
+    """The options you vote for, by text or number. They replace your previous vote."""
 
 
 class ListPolls(ListInput):
     state: Literal["open", "closed"] | None = None
-    """Only those in this state."""
+    """Only polls in this state."""
     before: PollId | None = None
 
 
-# What is answered -------------------------------------------------------------------------------
+# Outputs ----------------------------------------------------------------------------------------
 
 
 class PollSummary(Model):
@@ -77,40 +76,40 @@ class PollSummary(Model):
     deadline: At | None = None
     closed_at: At | None = None
     closed_by: str | None = None
-    """`hub`: its deadline has."""
+    """`hub` if the poll ended at its deadline."""
     voters: int = 0
-    """How many have voted."""
+    """Number of participants who voted."""
 
 
 class PollOption(Model):
     number: int
-    """From 1 on."""
+    """Starts at 1."""
     text: str
     votes: int | None = None
-    """None: it is secret, and has not ended."""
+    """None while a secret poll is open."""
     voters: tuple[str, ...] = ()
-    """Who votes for it: the first hundred by name. Of a secret poll nobody."""
+    """The first hundred voters, sorted by id. Empty for a secret poll."""
 
 
 class Poll(Model):
     poll: PollSummary
     options: tuple[PollOption, ...]
     mine: tuple[int, ...]
-    """The numbers that you vote for. After the end of a secret poll nobody knows them."""
+    """The numbers of the options you voted for. Deleted when a secret poll ends."""
     outcome: Outcome | None = None
-    """None: it has not ended."""
+    """None while the poll is open."""
     winners: tuple[str, ...]
-    """The options with most votes, if it has ended, and enough have voted."""
+    """The options with the most votes, if the poll has ended and met its quorum."""
 
 
 class Polls(Model):
     polls: tuple[PollSummary, ...]
     """Latest first."""
     more: bool
-    """Whether there are earlier ones: ask again with `before`."""
+    """Whether there are earlier ones. To get them, call again with `before`."""
 
 
 class Voted(Model):
     poll: str
     options: tuple[int, ...]
-    """The numbers that you vote for by now."""
+    """The numbers of the options you now vote for."""

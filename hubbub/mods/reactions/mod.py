@@ -1,4 +1,4 @@
-"""The mod `reactions`: an emoji under a message, in place of a message.
+"""The mod `reactions`: an emoji on a message, instead of a reply.
 
 mods:
   - reactions: {names: [":ship-it:"]}
@@ -35,15 +35,15 @@ __all__ = ["ReactionsConfig", "ReactionsMod"]
 
 
 PAGE = 100
-"""Messages that one answer tells of."""
+"""Messages per answer."""
 
 _SPARE = 1
-"""One participant more is read than is told: who moves up when another one's reaction goes."""
+"""One participant more is read than is shown, to move up when another one's reaction is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePlace:
-    """A message."""
+    """A message and its position."""
 
     seq: int
     thread: str
@@ -52,18 +52,18 @@ class MessagePlace:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """All that stands under a message, as one participant sees it."""
+    """All reactions to a message, as one participant sees them."""
 
     place: MessagePlace
     counted: tuple[Reaction, ...] = ()
-    """Each with one participant more than is told."""
+    """Each with one participant more than is shown."""
 
     @property
     def mine(self) -> Collection[str]:
         return [each.emoji for each in self.counted if each.mine]
 
     def to_schema(self, named: int) -> MessageReactions:
-        told = (
+        reactions = (
             each.model_copy(update={"who": each.who[:named], "more": each.count > named})
             for each in self.counted
         )
@@ -71,18 +71,18 @@ class Tally:
             message_id=message_id(self.place.seq),
             thread_id=self.place.thread,
             tseq=self.place.tseq,
-            reactions=tuple(told),
+            reactions=tuple(reactions),
         )
 
     def changed(self, emoji: str, me: str, by: Literal[1, -1]) -> Tally:
-        """The same with a reaction more, which is not there yet, or without one that is."""
-        found = {each.emoji: each for each in self.counted}
-        old = found.get(emoji) or _reaction(emoji, 0, (), mine=False)
+        """A copy with this reaction, which is new, added, or an existing one removed."""
+        by_emoji = {each.emoji: each for each in self.counted}
+        old = by_emoji.get(emoji) or _reaction(emoji, 0, (), mine=False)
         who = tuple(name for name in old.who if name != me)
         if by > 0 and old.count == len(who):
             who = (*who, me)
-        found[emoji] = _reaction(emoji, old.count + by, who, mine=by > 0)
-        return Tally(self.place, tuple(each for each in found.values() if each.count))
+        by_emoji[emoji] = _reaction(emoji, old.count + by, who, mine=by > 0)
+        return Tally(self.place, tuple(each for each in by_emoji.values() if each.count))
 
 
 def _reaction(emoji: str, count: int, who: tuple[str, ...], *, mine: bool) -> Reaction:
@@ -90,7 +90,7 @@ def _reaction(emoji: str, count: int, who: tuple[str, ...], *, mine: bool) -> Re
 
 
 async def tallies(host: Host, seqs: Sequence[int], me: str, named: int) -> list[Tally]:
-    """What stands under these messages, as far as there is anything, oldest first."""
+    """The reactions to those of these messages that have any, oldest first."""
     rows = await host.rows(
         f"""
         WITH reactions_ranked AS (
@@ -108,16 +108,16 @@ async def tallies(host: Host, seqs: Sequence[int], me: str, named: int) -> list[
         listed(seqs),
         named + _SPARE,
     )
-    found: dict[MessagePlace, dict[str, Reaction]] = {}
+    by_place: dict[MessagePlace, dict[str, Reaction]] = {}
     for seq, thread, tseq, emoji, participant, count, mine in rows:
-        counted = found.setdefault(MessagePlace(seq, thread, tseq), {})
+        counted = by_place.setdefault(MessagePlace(seq, thread, tseq), {})
         before = counted[emoji].who if emoji in counted else ()
         counted[emoji] = _reaction(emoji, count, (*before, participant), mine=bool(mine))
-    return [Tally(place, tuple(counted.values())) for place, counted in found.items()]
+    return [Tally(place, tuple(counted.values())) for place, counted in by_place.items()]
 
 
-async def touched(host: Host, thread: str, first: int, last: int) -> list[int]:
-    """Messages of a thread with reactions, oldest first; one more than a page has."""
+async def reacted_messages(host: Host, thread: str, first: int, last: int) -> list[int]:
+    """The seqs of messages of a thread with reactions, oldest first, one more than a page."""
     rows = await host.rows(
         "SELECT DISTINCT tseq, seq FROM reactions_reaction "
         "WHERE thread = ? AND tseq BETWEEN ? AND ? ORDER BY tseq LIMIT ?",
@@ -126,7 +126,7 @@ async def touched(host: Host, thread: str, first: int, last: int) -> list[int]:
     return [seq for _, seq in rows]
 
 
-def adding(place: MessagePlace, emoji: str, me: str) -> Statement:
+def insert_reaction(place: MessagePlace, emoji: str, me: str) -> Statement:
     return insert(
         "reactions_reaction",
         seq=place.seq,
@@ -137,7 +137,7 @@ def adding(place: MessagePlace, emoji: str, me: str) -> Statement:
     )
 
 
-def removing(place: MessagePlace, emoji: str, me: str) -> Statement:
+def delete_reaction(place: MessagePlace, emoji: str, me: str) -> Statement:
     return Statement(
         "DELETE FROM reactions_reaction WHERE seq = ? AND emoji = ? AND participant = ?",
         (place.seq, emoji, me),
@@ -146,10 +146,10 @@ def removing(place: MessagePlace, emoji: str, me: str) -> Statement:
 
 
 MOST_CHARACTERS = 24
-"""Code points of the longest that is looked at; the recommended ones have up to 10."""
+"""Maximum number of code points of an emoji. The recommended ones have up to 10."""
 
-_SHOWN = "\ufe0f"
-"""After a character that is text by itself: show it as an emoji."""
+_AS_EMOJI = "\ufe0f"
+"""Variation selector: shows the preceding character as an emoji instead of text."""
 _PART = r"(?:[\p{Emoji}--[0-9\#*\p{RI}]](?:\p{Emoji_Modifier}|\uFE0F)?)"
 _EMOJI = regex.compile(
     rf"""(?V1x)
@@ -164,11 +164,11 @@ _TEXT_BY_ITSELF = regex.compile(
 )
 
 
-def one_emoji(text: str) -> str | None:
-    """The emoji that the text is, as it is kept; None if it is anything else."""
+def normalized_emoji(text: str) -> str | None:
+    """The normalized emoji if the text is a single emoji, else None."""
     if len(text) > MOST_CHARACTERS or _EMOJI.fullmatch(text) is None:
         return None
-    return _TEXT_BY_ITSELF.sub(rf"\g<0>{_SHOWN}", text.replace(_SHOWN, ""))
+    return _TEXT_BY_ITSELF.sub(rf"\g<0>{_AS_EMOJI}", text.replace(_AS_EMOJI, ""))
 
 
 Name = Annotated[str, Field(pattern=r"^:?[a-z0-9+][a-z0-9_+-]{0,31}:?$")]
@@ -177,20 +177,20 @@ Change = Literal["add", "remove", "toggle"]
 
 class ReactionsConfig(ModConfig):
     names: tuple[Name, ...] = ()
-    """What may stand in place of an emoji, besides all emoji: `:ship-it:`, `lgtm`."""
+    """Custom names that can be used besides emoji: `:ship-it:`, `lgtm`."""
     max_kinds: Annotated[int, Field(ge=1, le=100)] = 20
-    """Different emoji under one message."""
+    """Maximum number of different emoji on one message."""
     max_each: Annotated[int, Field(ge=1, le=100)] = 10
-    """Different emoji of one participant under one message."""
+    """Maximum number of different emoji of one participant on one message."""
     who: Annotated[int, Field(ge=0, le=50)] = 10
-    """Participants that are named for each emoji; the others are counted."""
+    """Maximum number of participants listed per emoji. The rest are only counted."""
 
 
 class ReactionsMod(Mod):
-    """Reactions to messages, with an emoji: they are counted, wake nobody, and are no messages.
+    """Emoji reactions to messages. They are counted, wake no agent, and are not messages.
 
-    Who may read a message may react to it and see who else has. Each participant has each emoji
-    under a message once, however often it is asked for.
+    Participants who can read a message can react to it and see all reactions. Each participant has
+    each emoji on a message at most once.
     """
 
     name = "reactions"
@@ -201,39 +201,39 @@ class ReactionsMod(Mod):
     def __init__(self, config: ReactionsConfig):
         super().__init__(config)
         self._queues = KeyedQueues()
-        """By message: the counts that are told are those that stand."""
+        """One per message, so that the counts in answers are consistent."""
 
     @operation(permission="write", output=Reacted)
     async def add_reaction(self, call: Calling, args: ChangeReaction) -> Commit:
-        """React to a message with an emoji, where a message would say no more: it is seen, agreed
-        with, or done. It wakes nobody."""
+        """React to a message with an emoji when a reply would add nothing more than that it was
+        seen, agreed with or done. It wakes no agent."""
         return await self._change(call, args, "add")
 
     @operation(permission="write", output=Reacted)
     async def remove_reaction(self, call: Calling, args: ChangeReaction) -> Commit:
-        """Take back your reaction to a message."""
+        """Remove your reaction from a message."""
         return await self._change(call, args, "remove")
 
     @operation(permission="write", tool=False, output=Reacted)
     async def toggle_reaction(self, call: Calling, args: ChangeReaction) -> Commit:
-        """Add your reaction to a message, or take it back if it is there."""
+        """Add your reaction to a message, or remove it if it exists."""
         return await self._change(call, args, "toggle")
 
     @operation()
     async def list_reactions(self, call: Calling, args: ListReactions) -> Reactions:
-        """List the reactions to some messages, or to those of a thread: which emoji, how many, and
-        whose."""
+        """List the reactions to messages, or to all messages of a thread: each emoji with its count
+        and participants."""
         if (args.thread is None) == (not args.message_ids):
-            raise bad_request("name either message_ids or a thread, whose reactions to list")
+            raise bad_request("give either message_ids or thread")
         if args.thread is None:
             seqs = sorted({number_of(id) for id in args.message_ids})
         else:
             thread = self.host.thread(call, args.thread)
-            seqs = await touched(self.host, thread, args.first, args.last or BEYOND)
+            seqs = await reacted_messages(self.host, thread, args.first, args.last or BEYOND)
         me, named = call.participant, self.config.who
         found = await tallies(self.host, seqs[:PAGE], me, named)
-        told = [t.to_schema(named) for t in found if self.host.reads(me, t.place.thread)]
-        return Reactions(messages=tuple(told), more=len(seqs) > PAGE)
+        visible = [t.to_schema(named) for t in found if self.host.reads(me, t.place.thread)]
+        return Reactions(messages=tuple(visible), more=len(seqs) > PAGE)
 
     # Changes ----------------------------------------------------------------------------------
 
@@ -243,65 +243,67 @@ class ReactionsMod(Mod):
             call.participant,
             args.emoji,
         )
-        _check_is_there(message, change)
+        _check_can_react(message, change)
         place = MessagePlace(message.seq, message.thread_id, message.tseq)
         async with self._queues.turn(place.seq) as until:
             found = await tallies(self.host, [place.seq], me, self.config.who)
             tally = found[0] if found else Tally(place)
-            emoji = self._known(given)
-            there = (emoji or given) in tally.mine
-            if there and change != "add":
-                emoji = emoji or given  # a name that is known no longer goes all the same
-                return until(self._kept(tally.changed(emoji, me, -1), me, emoji, removed=True))
-            if there or change == "remove":
+            emoji = self._accepted(given)
+            exists = (emoji or given) in tally.mine
+            if exists and change != "add":
+                emoji = emoji or given  # a name that is no longer configured can still be removed
+                return until(self._commit(tally.changed(emoji, me, -1), me, emoji, removed=True))
+            if exists or change == "remove":
                 return until(Commit((), self._schema(tally, changed=False)))
             if emoji is None:
-                raise self._unknown(given)
+                raise self._unknown_emoji(given)
             self._check_room(tally, emoji)
-            return until(self._kept(tally.changed(emoji, me, 1), me, emoji, removed=False))
+            return until(self._commit(tally.changed(emoji, me, 1), me, emoji, removed=False))
 
-    def _kept(self, tally: Tally, me: str, emoji: str, *, removed: bool) -> Commit:
-        statement = (removing if removed else adding)(tally.place, emoji, me)
-        tell = partial(self._tell, tally, me, emoji, removed)
-        return Commit([statement], self._schema(tally, changed=True), applied=tell)
+    def _commit(self, tally: Tally, me: str, emoji: str, *, removed: bool) -> Commit:
+        statement = (delete_reaction if removed else insert_reaction)(tally.place, emoji, me)
+        signal = partial(self._signal, tally, me, emoji, removed)
+        return Commit([statement], self._schema(tally, changed=True), applied=signal)
 
     def _schema(self, tally: Tally, *, changed: bool) -> Reacted:
-        told = tally.to_schema(self.config.who)
-        return Reacted(**dict(told), changed=changed)
+        reactions = tally.to_schema(self.config.who)
+        return Reacted(**dict(reactions), changed=changed)
 
-    def _tell(self, tally: Tally, me: str, emoji: str, removed: bool) -> None:
-        """Those who read the thread. To each of them another `mine` would be true: `by`, `emoji`
-        and the kind say what has changed."""
-        told = tally.to_schema(self.config.who)
-        data: JsonValue = told.model_dump(mode="json", exclude={"reactions": {"__all__": {"mine"}}})
+    def _signal(self, tally: Tally, me: str, emoji: str, removed: bool) -> None:
+        """Signal the change to the readers of the thread. `mine` differs between them, so it is
+        left out; `by`, `emoji` and the kind describe the change."""
+        schema = tally.to_schema(self.config.who)
+        excluded = {"reactions": {"__all__": {"mine"}}}
+        data: JsonValue = schema.model_dump(mode="json", exclude=excluded)
         assert isinstance(data, dict)
         data |= {"by": me, "emoji": emoji}
         self.host.signal(tally.place.thread, "removed" if removed else "added", data)
 
     # Rules ------------------------------------------------------------------------------------
 
-    def _known(self, given: str) -> str | None:
-        return given if given in self.config.names else one_emoji(given)
+    def _accepted(self, given: str) -> str | None:
+        return given if given in self.config.names else normalized_emoji(given)
 
-    def _unknown(self, given: str) -> OperationError:
+    def _unknown_emoji(self, given: str) -> OperationError:
         names = self.config.names
-        besides = f", or one of: {', '.join(names)}" if names else ""
-        return bad_request(f"emoji: {given!r} is no emoji; give one, such as 👍{besides}")
+        custom = f", or one of: {', '.join(names)}" if names else ""
+        return bad_request(f"emoji: {given!r} is not an emoji; give one, such as 👍{custom}")
 
     def _check_room(self, tally: Tally, emoji: str) -> None:
         config, kinds = self.config, [each.emoji for each in tally.counted]
         if len(tally.mine) >= config.max_each:
-            why = f"you have reacted to it with {len(tally.mine)} emoji"
+            why = f"you have already used {len(tally.mine)} emoji on it"
         elif emoji not in kinds and len(kinds) >= config.max_kinds:
             why = f"it has {len(kinds)} different emoji; use one of them: {' '.join(kinds)}"
         else:
             return
-        raise over_limit(f"the message takes no more reactions: {why}")
+        raise over_limit(f"the message cannot have more reactions: {why}")
 
 
-def _check_is_there(message: Message, change: Change) -> None:
-    """Raises `OperationError` for what is no message of its own, or none any more."""
+def _check_can_react(message: Message, change: Change) -> None:
+    """Raises `OperationError` for a message that amends another or was deleted."""
     if message.amends is not None:
-        raise bad_request(f"{message.id} only changes {message.amends.message_id}: react to that")
+        of = message.amends.message_id
+        raise bad_request(f"{message.id} is an edit of {of}; react to {of} instead")
     if message.amended == "deleted" and change == "add":
         raise bad_request(f"{message.id} was deleted")

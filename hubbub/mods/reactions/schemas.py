@@ -17,53 +17,53 @@ class ChangeReaction(Input):
     message_id: MessageId
     """The message, for example m42."""
     emoji: Emoji
-    """One emoji, for example 👍; or one of the names that this network knows."""
+    """One emoji, for example 👍, or one of the names defined in this network."""
 
 
 class ListReactions(Input):
     message_ids: Annotated[tuple[MessageId, ...], Field(max_length=100, fail_fast=True)] = ()
-    """The messages; left out: those of `thread`."""
+    """The messages. Default: those of `thread`."""
     thread: ThreadRef | None = None
-    """The thread whose messages are meant."""
+    """The thread whose messages to list reactions for."""
     first: Position = 1
-    """Of the thread: only messages from this position (tseq) on."""
+    """With `thread`: first message, by its position in the thread (tseq)."""
     last: Position | None = None
-    """Of the thread: only messages up to this position (tseq)."""
+    """With `thread`: last message, by its position in the thread (tseq)."""
 
 
 class Reaction(Model):
-    """One emoji under a message."""
+    """One emoji on a message."""
 
     emoji: str
     count: int
-    """How many participants have reacted with it."""
+    """Number of participants who reacted with it."""
     who: tuple[str, ...]
-    """The first of them."""
+    """The first participants who reacted with it."""
     more: bool
-    """Whether there are others besides those in `who`."""
+    """Whether there are participants besides those in `who`."""
     mine: bool
-    """Whether the asker is one of them."""
+    """Whether the caller reacted with it."""
 
 
 class MessageReactions(Model):
-    """What stands under one message."""
+    """The reactions to one message."""
 
     message_id: str
     thread_id: str
     tseq: int
     reactions: tuple[Reaction, ...]
-    """In the order in which they came."""
+    """In the order in which each emoji was first used."""
 
 
 class Reacted(MessageReactions):
-    """What stands under the message now."""
+    """The reactions to the message after the call."""
 
     changed: bool
-    """Whether the call has changed anything."""
+    """Whether the call changed anything."""
 
 
 class Reactions(Model):
     messages: tuple[MessageReactions, ...]
-    """Those that have any, oldest first."""
+    """Messages that have reactions, oldest first."""
     more: bool
-    """Whether there are others in the thread: ask again with `first` after the last of these."""
+    """Whether there are more. To get them, call again with `first` after the last of these."""

@@ -160,7 +160,7 @@ def left(row: ReminderRow, now: float) -> float | None:
     return None
 
 
-AGAIN_S = 5.0
+RETRY_DELAY_S = 5.0
 """Seconds until what the store has refused is tried again."""
 LATE_S = 60.0
 """Seconds after which a reminder says that it is late."""
@@ -241,7 +241,7 @@ class ReminderScheduler:
             problem = await self._say(row)
             await self._go_on(row, problem)
         except BaseException:
-            self._alarm.at(self._host.now() + AGAIN_S)
+            self._alarm.at(self._host.now() + RETRY_DELAY_S)
             raise
         finally:
             self.coming.discard(row.id)

@@ -1,4 +1,4 @@
-"""The mod `search`: full-text search over messages, and over what other mods let be found.
+"""The mod `search`: full-text search over messages and the searchable items of other mods.
 
 mods:
   - documents
@@ -38,7 +38,7 @@ __all__ = ["SearchMod"]
 _TEXT = "INSERT INTO search_text (rowid, text) VALUES (?, ?)"
 _MESSAGE = "INSERT INTO search_message VALUES (?, ?, ?, ?, ?, ?)"
 
-# For what may be there already, or have been amended by entries that were indexed before it.
+# For a message that may be indexed already, or whose amendments may have been indexed before it.
 _TEXT_ONCE = """
 INSERT INTO search_text (rowid, text)
 SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM search_message WHERE row = ?1)
@@ -72,9 +72,9 @@ ORDER BY score, m.row DESC LIMIT ? OFFSET ?
 """
 
 
-def indexed(message: Message, *, again: bool = False) -> Sequence[Statement]:
-    """What is written when a message enters the log; `again`: it may be indexed already, or what
-    amends it may be."""
+def index_statements(message: Message, *, again: bool = False) -> Sequence[Statement]:
+    """The rows for a message that enters the log. `again`: the message or its amendments may be
+    indexed already."""
     row, text = message.seq, indexable(_text(message))
     scope, at = thread_ids.root(message.thread_id), message.sent_at.timestamp()
     where = (scope, message.thread_id, message.sender_id, at)
@@ -97,30 +97,34 @@ def _text(message: Message) -> str:
 
 
 class MessageIndex:
-    """What is indexed of the log."""
+    """The full-text index of the log."""
 
     def __init__(self, host: Host):
         self._host = host
 
-    async def done(self, head: int) -> int:
+    async def indexed_upto(self, head: int) -> int:
         """The position up to which every entry is indexed."""
         ((done,),) = await self._host.rows("SELECT done FROM search_state")
         sql = "SELECT count(*) FROM search_message WHERE row > ? AND row <= ?"
         ((count,),) = await self._host.rows(sql, done, head)
         return head if count == head - done else int(done)
 
-    async def keep(self, messages: Sequence[Message], done: int) -> None:
-        """Index messages of the log, and that everything up to `done` is. Raises
+    async def add(self, messages: Sequence[Message], done: int) -> None:
+        """Index messages of the log, and record that everything up to `done` is indexed. Raises
         `StoreUnavailable`."""
-        statements = [each for message in messages for each in indexed(message, again=True)]
+        statements = [
+            each for message in messages for each in index_statements(message, again=True)
+        ]
         await self._host.keep([*statements, Statement("UPDATE search_state SET done = ?", (done,))])
 
-    async def found(self, search: SearchQuery, *, whole: bool, upto: int) -> Sequence[SearchHit]:
-        """The best messages first, without their texts. `whole`: all threads of the reader are
-        meant. `upto`: entries behind this position do not count."""
-        threads = {*map(thread_ids.root, search.threads)} if whole else search.threads
+    async def find(
+        self, search: SearchQuery, *, everywhere: bool, upto: int
+    ) -> Sequence[SearchHit]:
+        """Matching messages without their texts, best first. `everywhere`: search all threads of
+        the reader. `upto`: ignore entries after this position."""
+        threads = {*map(thread_ids.root, search.threads)} if everywhere else search.threads
         more, values = search.conditions("m.sender", "m.at")
-        sql = _FOUND.format(place="scope" if whole else "thread", more=more)
+        sql = _FOUND.format(place="scope" if everywhere else "thread", more=more)
         places = json.dumps(sorted(threads))
         rows = await self._host.rows(
             sql, search.words.match, upto, places, *values, search.limit, search.skip
@@ -133,34 +137,35 @@ class MessageIndex:
 
 log = get_logger(__name__)
 
-PIECE = 200
-"""Entries of the log that are indexed in one transaction."""
-AGAIN_S = 10.0
-"""Until indexing goes on after the store has refused."""
+BATCH = 200
+"""Log entries indexed per transaction."""
+RETRY_DELAY_S = 10.0
+"""Seconds before indexing is retried after the store failed."""
 _INDEX = "index"
 
 Kinds: Sequence[Findable] = ("messages", "documents", "files")
 
 
 class _Page(NamedTuple):
-    """How far a search has been given out."""
+    """The state of a paginated search."""
 
     upto: int
-    """The last position of the log when it began: what came later does not shift its pages."""
-    given: Mapping[Findable, int]
+    """The last log position when the search began, so that later entries do not shift pages."""
+    returned: Mapping[Findable, int]
+    """Number of hits returned so far, by kind."""
 
     @property
     def cursor(self) -> str:
-        return ".".join(map(str, (self.upto, *(self.given.get(kind, 0) for kind in Kinds))))
+        return ".".join(map(str, (self.upto, *(self.returned.get(kind, 0) for kind in Kinds))))
 
 
 class SearchMod(Mod):
-    """Full-text search over the messages, documents and files that the asker may read, the best
+    """Full-text search over the messages, documents and files that the caller can read, best match
     first.
 
-    It finds what the asker may read at that moment, in its own threads: never the direct threads
-    of others, for owners neither. Of an edited message only the latest text is found, of a deleted
-    one nothing.
+    It covers the threads that the caller can read at that moment, and never the direct threads of
+    others, not even for owners. Only the latest text of an edited message is searched; deleted
+    messages are not found.
     """
 
     name = "search"
@@ -169,8 +174,8 @@ class SearchMod(Mod):
     def __init__(self, config: ModConfig):
         super().__init__(config)
         self._index: MessageIndex
-        self._before = 0
-        """What is behind this position was indexed as it entered the log."""
+        self._started_at = 0
+        """Entries after this log position are indexed as they enter the log."""
         self._done = 0
         """Everything up to this position is indexed."""
 
@@ -178,100 +183,102 @@ class SearchMod(Mod):
 
     async def start(self) -> None:
         self._index = MessageIndex(self.host)
-        self._before = self.host.head
-        self._done = await self._index.done(self._before)
-        if self._done < self._before:
+        self._started_at = self.host.head
+        self._done = await self._index.indexed_upto(self._started_at)
+        if self._done < self._started_at:
             self.host.spawn(self._catch_up())
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
-        return indexed(message)
+        return index_statements(message)
 
     def on_timer(self, key: str) -> None:
         if key == _INDEX:
             self.host.spawn(self._catch_up())
 
     async def _catch_up(self) -> None:
-        """Index what is in the log from before this start, in pieces."""
+        """Index entries from before this start, in batches."""
         try:
-            while self._done < self._before:
-                limit = min(PIECE, self._before - self._done)
+            while self._done < self._started_at:
+                limit = min(BATCH, self._started_at - self._done)
                 messages, done = await self._read(limit)
-                await self._index.keep(messages, done)
+                await self._index.add(messages, done)
                 self._done = done
         except StoreUnavailable:
-            self.host.at(self.host.now() + AGAIN_S, _INDEX)
+            self.host.at(self.host.now() + RETRY_DELAY_S, _INDEX)
 
     async def _read(self, limit: int) -> tuple[Sequence[Message], int]:
-        """The next messages, and up to where they go. What is damaged cannot be found."""
+        """The next messages, and the position up to which they go. Damaged entries are skipped."""
         try:
             messages = await self.host.log(self._done, limit)
-            return messages, messages[-1].seq if messages else self._before
+            return messages, messages[-1].seq if messages else self._started_at
         except LogDamaged as damage:
-            whole = damage.seq - 1 - self._done
-            return (await self.host.log(self._done, whole) if whole > 0 else ()), damage.seq
+            intact = damage.seq - 1 - self._done
+            return (await self.host.log(self._done, intact) if intact > 0 else ()), damage.seq
 
     # Searching ----------------------------------------------------------------------------
 
     @operation(cost=2.0)
     async def search(self, call: Calling, args: SearchFor) -> SearchHits:
-        """Search your messages, shared documents and files for words; the best hits come first.
-        Use it to find what was said or decided earlier, in any of your threads."""
+        """Search your messages, shared documents and files for words, best match first. Use it to
+        look up earlier messages and decisions in any of your threads."""
         sources = self._sources(args.kinds)
         page = self._page(args.cursor)
-        whole, threads = args.thread is None, list(self._threads(call, args.thread))
+        everywhere, threads = args.thread is None, list(self._threads(call, args.thread))
 
-        async def asked(kind: Findable) -> Sequence[SearchHit] | None:
+        async def search_kind(kind: Findable) -> Sequence[SearchHit] | None:
             search = SearchQuery(
                 words=words_of(args.query),
                 threads=threads,
                 by=args.by,
                 after=_seconds(args.after),
                 before=_seconds(args.before),
-                skip=page.given.get(kind, 0),
+                skip=page.returned.get(kind, 0),
                 limit=args.limit + 1,
             )
             source = sources[kind]
             if source is None:
-                return await self._index.found(search, whole=whole, upto=page.upto)
-            return await _asked(source, search)
+                return await self._index.find(search, everywhere=everywhere, upto=page.upto)
+            return await _search_source(source, search)
 
-        found = dict(zip(sources, await asyncio.gather(*map(asked, sources)), strict=True))
-        failed = [kind for kind, hits in found.items() if hits is None]
-        merged = sorted((h for hits in found.values() for h in hits or ()), key=lambda h: -h.score)
+        results = dict(zip(sources, await asyncio.gather(*map(search_kind, sources)), strict=True))
+        failed = [kind for kind, hits in results.items() if hits is None]
+        merged = sorted(
+            (h for hits in results.values() for h in hits or ()), key=lambda h: -h.score
+        )
         best = merged[: args.limit]
-        given = {k: page.given.get(k, 0) + sum(hit.kind == k for hit in best) for k in Kinds}
+        returned = {k: page.returned.get(k, 0) + sum(hit.kind == k for hit in best) for k in Kinds}
         more = len(merged) > len(best)
         shown = await asyncio.gather(*(self._shown(call, args, hit) for hit in best))
         hits = tuple(hit for hit in shown if hit is not None)
         return SearchHits(
             hits=hits,
             more=more,
-            cursor=_Page(page.upto, given).cursor if more else "",
-            indexing="messages" in sources and self._done < self._before,
+            cursor=_Page(page.upto, returned).cursor if more else "",
+            indexing="messages" in sources and self._done < self._started_at,
             outside=any(hit.outside for hit in hits),
-            note=f"not searched, because a mod has failed: {', '.join(failed)}" if failed else "",
+            note=f"not searched because a mod failed: {', '.join(failed)}" if failed else "",
         )
 
     def _sources(self, kinds: Sequence[Findable]) -> Mapping[Findable, Searchable | None]:
-        """Who is asked for what; None: this mod itself. Raises `OperationError` for kinds that
-        the network does not have."""
+        """The mod to search for each kind, None for this mod itself. Raises `OperationError` for a
+        kind that the network does not have."""
         sources: dict[Findable, Searchable | None] = {"messages": None}
         sources |= {mod.finds: mod for mod in self.host.mods() if isinstance(mod, Searchable)}
         for kind in kinds:
             if kind not in sources:
                 raise bad_request(
-                    f"kinds: this network has no {kind}; there are: {', '.join(sources)}"
+                    f"kinds: this network has no {kind}; available: {', '.join(sources)}"
                 )
         return {kind: source for kind, source in sources.items() if not kinds or kind in kinds}
 
     def _page(self, cursor: str) -> _Page:
         if not cursor:
             return _Page(self.host.head, {})
-        upto, *given = map(int, cursor.split("."))
-        return _Page(upto, dict(zip(Kinds, given, strict=True)))
+        upto, *returned = map(int, cursor.split("."))
+        return _Page(upto, dict(zip(Kinds, returned, strict=True)))
 
     def _threads(self, call: Calling, thread: str | None) -> Sequence[str]:
-        """Those to look in. Raises `OperationError` for one that the caller does not read."""
+        """The threads to search. Raises `OperationError` for one that the caller cannot read."""
         own = self.host.threads_of(call.participant)
         if thread is None:
             return list(own)
@@ -279,14 +286,14 @@ class SearchMod(Mod):
         return [id for id in own if thread_ids.within(id, top)]
 
     async def _shown(self, call: Calling, args: SearchFor, hit: SearchHit) -> FoundItem | None:
-        """The hit as it is answered; None for a message that is gone meanwhile, or that is a notice
-        of the hub and not for agents."""
+        """The hit for the answer. None for a message that is no longer readable, or for a notice of
+        the hub if the caller is an agent."""
         snippet, title, outside = hit.snippet, hit.title, hit.outside
         if hit.kind == "messages":
             try:
                 message = await self.host.message(call, hit.id)
             except OperationError:
-                return None  # the reader has left the thread while we looked
+                return None  # the reader left the thread during the search
             if message.amended == "deleted" or (message.is_notice and call.kind == "agent"):
                 return None
             snippet = await snippet_of(words_of(args.query), message.text)
@@ -303,8 +310,8 @@ class SearchMod(Mod):
         )
 
 
-async def _asked(source: Searchable, search: SearchQuery) -> Sequence[SearchHit] | None:
-    """What another mod finds; None if it fails, which is no reason to find nothing else."""
+async def _search_source(source: Searchable, search: SearchQuery) -> Sequence[SearchHit] | None:
+    """The hits of another mod. None if it fails, so that the other sources still count."""
     try:
         return await source.found(search)
     except (OperationError, StoreUnavailable):

@@ -14,22 +14,22 @@ from hubbub.protocol.operations import Input
 
 class SearchFor(Input):
     query: Annotated[str, Field(min_length=1, max_length=LONGEST_QUERY)]
-    """Words that must all be there, "a phrase" in quotes, -word for what must not be there, begin*
-    for words that begin so. Case and accents do not matter."""
+    """Words that must all occur, "a phrase" in quotes, -word to exclude a word, prefix* to match
+    the beginning of a word. Case and accents are ignored."""
     thread: ThreadRef | None = None
-    """Only in this thread of yours and the replies in it."""
+    """Only this thread and its reply threads. You must be able to read it."""
     by: Name | None = None
-    """Only what this participant has said, written or brought."""
+    """Only messages, documents and files by this participant."""
     after: Time | None = None
-    """Only from this time on, such as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given."""
+    """Only items from this time on, such as 2026-03-01 or 2026-03-01T12:00. Default zone: UTC."""
     before: Time | None = None
-    """Only before this time."""
+    """Only items before this time."""
     kinds: Annotated[tuple[Findable, ...], Field(max_length=3, fail_fast=True)] = ()
-    """What to look for: messages, documents, files; left out: everything."""
+    """What to search: messages, documents, files. Default: everything."""
     limit: Annotated[int, Field(ge=1, le=50)] = 10
-    """How many hits at most."""
+    """Maximum number of hits."""
     cursor: Annotated[str, Field(max_length=100, pattern=r"^$|^[0-9]{1,18}(\.[0-9]{1,9}){3}$")] = ""
-    """For the next page: what the answer before gave."""
+    """For the next page: `cursor` of the previous result."""
 
 
 class FoundItem(Model):
@@ -37,27 +37,27 @@ class FoundItem(Model):
 
     kind: Findable
     id: str
-    """Of the message, as for read_message; of the document or file."""
+    """Id of the message (as for read_message), document or file."""
     thread_id: str
-    """The thread that it belongs to."""
+    """Its thread."""
     by: str
     at: AwareDatetime
     snippet: str
-    """The place where the words stand. Read the whole before you rely on it."""
+    """An excerpt around the match. Read the whole item before you rely on it."""
     title: str = ""
-    """Of a document or file."""
+    """Set for a document or file."""
     outside: bool = False
     """Whether it carries content from outside the network."""
 
 
 class SearchHits(Model):
     hits: tuple[FoundItem, ...]
-    """The best first."""
+    """Best match first."""
     more: bool
-    """Whether there is a next page: ask again with `cursor`."""
+    """Whether there is a next page. To get it, call again with `cursor`."""
     cursor: str = ""
     indexing: bool = False
-    """Whether earlier messages are still being indexed, and may be missing."""
+    """Whether older messages are still being indexed and may be missing."""
     note: str = ""
     """What could not be searched, if anything."""
     outside: bool = False

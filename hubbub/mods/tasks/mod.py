@@ -52,9 +52,9 @@ from hubbub.mods.tasks.schemas import (
     Tasks,
     TaskStep,
     UpdateTask,
+    apply_step,
     changed_task,
-    check_free,
-    stepped,
+    check_not_request,
 )
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, RequestMark
@@ -399,7 +399,7 @@ class TasksMod(Mod):
         thread = (await self._find(call, args.task)).thread_id
         async with self._queues.turn(thread) as until:
             task, now = await self._find(call, args.task), self.host.now()
-            check_free(task)
+            check_not_request(task)
             if args.version not in (None, task.version):
                 raise conflict(
                     f"{task.name} has version {task.version} by now, not {args.version}: "
@@ -466,7 +466,7 @@ class TasksMod(Mod):
                 return until(Commit((), task))
             self._check_reader(step.to, thread)
             waits = (await self._store.among(task.waits_for)).values()
-            task = stepped(task, step._replace(owner=call.owner), self.host.now(), waits)
+            task = apply_step(task, step._replace(owner=call.owner), self.host.now(), waits)
             word = ACTIONS[step.action].word
             statements = repository.changed(task, step.by, word, note, **texts)
             gives, result = step.to is not None, texts.get("result", "")

@@ -320,7 +320,7 @@ def ended(message: Message, mark: RequestMark, body: str) -> Sequence[Statement]
     ]
 
 
-AGAIN_S = 60.0
+RETRY_DELAY_S = 60.0
 """Seconds until what could not be done, because the disk refused it, is tried again."""
 AT_ONCE = 200
 """Tasks that are looked at in one go."""
@@ -381,7 +381,7 @@ class TaskDeadlines:
             more = len(tasks) == AT_ONCE
             self._due.at(now if more else await self._store.next_due(now))
         except StoreUnavailable:
-            self._due.at(now + AGAIN_S)
+            self._due.at(now + RETRY_DELAY_S)
             raise
 
     # Who is away ------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ class TaskDeadlines:
                 if len(tasks) < AT_ONCE:
                     return
         except StoreUnavailable:
-            self._host.at(self._host.now() + AGAIN_S, _AWAY + holder)
+            self._host.at(self._host.now() + RETRY_DELAY_S, _AWAY + holder)
             raise
 
     def _is_here(self, holder: str) -> bool:

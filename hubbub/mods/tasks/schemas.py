@@ -1,4 +1,4 @@
-"""Tasks, the inputs and outputs of their mod, and what leads from one state to another. Pure."""
+"""Inputs and outputs of the mod `tasks`, and the state machine of a task. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hubbub.mods.operation import conflict, forbidden
 from hubbub.protocol.messages import Model, ThreadRef
 from hubbub.protocol.operations import Input
 
-__all__ = ["ACTIONS", "TaskStep", "changed_task", "check_free", "stepped"]
+__all__ = ["ACTIONS", "TaskStep", "apply_step", "changed_task", "check_not_request"]
 
 
 State = Literal["open", "claimed", "blocked", "done", "cancelled"]
-"""As it is told; tables have no `blocked`, which follows from other tasks."""
+"""As shown in answers. Tables do not store `blocked`, which is derived from other tasks."""
 
 BoardId = Annotated[str, Field(pattern=id_pattern("b"))]
 TaskId = Annotated[str, Field(pattern=id_pattern("t"))]
@@ -32,14 +32,14 @@ Priority = Literal["low", "normal", "high", "urgent"]
 Version = Annotated[int, Field(ge=1, le=2**31)]
 
 
-# What is asked ----------------------------------------------------------------------------------
+# Inputs -----------------------------------------------------------------------------------------
 
 
 class CreateBoard(Input):
     thread: ThreadRef
-    """Who reads this thread sees the board and works on it."""
+    """Participants who read this thread can see the board and work on it."""
     name: Annotated[str, Field(max_length=64, pattern=Line)]
-    """What it is called, besides the thread's other boards."""
+    """The name, which distinguishes it from the other boards of the thread."""
 
 
 class ListBoards(ListInput):
@@ -53,23 +53,23 @@ class BoardOf(Input):
 
 class CreateTask(Input):
     title: Title
-    """What is to be done, in one line."""
+    """The work to be done, in one line."""
     thread: ThreadRef | None = None
-    """The thread to whose own board it goes. Name this or `board`."""
+    """The thread on whose default board to put it. Give this or `board`."""
     board: BoardId | None = None
-    """The board that it goes to."""
+    """The board to put it on."""
     description: Body = ""
-    """All that is needed to do it; Markdown."""
+    """Everything needed to do the task, in Markdown."""
     owner: Name | None = None
-    """Who is to do it; left out: whoever claims it."""
+    """The participant who should do it. Default: the one who claims it."""
     due: Moment | None = None
-    """When it is to be done."""
+    """When it should be done."""
     depends_on: Dependencies = ()
-    """Tasks of the same thread that must be over before it can be claimed."""
+    """Tasks of the same thread that must be done or cancelled before it can be claimed."""
     priority: Priority = "normal"
-    """How urgent it is."""
+    """The priority."""
     labels: Labels = ()
-    """Words to find it by."""
+    """Labels for filtering and search."""
 
 
 class TaskOf(Input):
@@ -79,77 +79,77 @@ class TaskOf(Input):
 
 class ChangeTask(TaskOf):
     note: Note = ""
-    """Why, how far it is or what is left to do, for whoever takes it up."""
+    """The reason, the progress or the remaining work, for the next participant."""
 
 
 class UpdateTask(ChangeTask):
     version: Version | None = None
-    """The version that you have read: if it has changed since, nothing is changed. Left out:
-    whatever it is now."""
+    """The version that you read. If the task has changed since, the update is refused. Default:
+    the current version."""
     title: Title | None = None
-    """Another title."""
+    """New title."""
     description: Body | None = None
-    """Another description."""
+    """New description."""
     due: Moment | Literal["none"] | None = None
-    """Another time; "none" takes it away."""
+    """New due time, or "none" to remove it."""
     priority: Priority | None = None
-    """Another priority."""
+    """New priority."""
     labels: Labels | None = None
-    """Other labels, in place of all that it has."""
+    """New labels, replacing all existing ones."""
     depends_on: Dependencies | None = None
-    """Other dependencies, in place of all that it has."""
+    """New dependencies, replacing all existing ones."""
 
 
 class FinishTask(TaskOf):
     result: Body = ""
-    """Its result, or where to find it."""
+    """The result, or where to find it."""
 
 
 class AssignTask(ChangeTask):
     to: Name
-    """Who is to do it: somebody who reads the thread."""
+    """The participant who should do it. Must read the thread."""
 
 
 class ReadTask(TaskOf):
     before: Version | None = None
-    """Only changes that led to earlier versions than this."""
+    """Only changes before this version."""
     limit: Limit = 50
-    """How many changes at most."""
+    """Maximum number of changes."""
 
 
 class ListTasks(ListInput):
     board: BoardId | None = None
-    """Only those of this board."""
+    """Only tasks on this board."""
     state: State | None = None
-    """Only those in this state."""
+    """Only tasks in this state."""
     owner: Name | None = None
-    """Only those that this participant holds."""
+    """Only tasks that this participant holds."""
     ready: bool = False
-    """Only those that can be claimed now: nobody holds them, and they wait for nothing."""
+    """Only tasks that can be claimed now: unassigned, with no unfinished dependencies."""
     before: TaskId | None = None
 
 
-# What is answered -------------------------------------------------------------------------------
+# Outputs ----------------------------------------------------------------------------------------
 
 
 class Board(Model):
     id: str
     name: str
-    """Empty: the thread's own board, which is there with its first task."""
+    """Empty for the thread's default board, which is created with its first task."""
     thread_id: str
     created_by: str
     created_at: At
     active: int = 0
-    """Tasks that are not over."""
+    """Number of tasks that are not done or cancelled."""
     over: int = 0
-    """Tasks that are done or cancelled."""
+    """Number of tasks that are done or cancelled."""
 
 
 class Boards(Model):
     boards: tuple[Board, ...]
     """Latest first."""
     more: bool
-    """Whether there are earlier ones: ask again with `before`."""
+    """Whether there are earlier ones. To get them, call again with `before`."""
 
 
 class Task(Model):
@@ -158,28 +158,28 @@ class Task(Model):
     board: str
     thread_id: str
     state: State
-    """blocked: it waits for tasks in `waits_for`, whoever holds it."""
+    """blocked: it waits for the tasks in `waits_for`, whether or not it has an owner."""
     owner: str | None = None
-    """Who does it, or has done it."""
+    """The participant who is doing it or did it."""
     priority: Priority
     labels: Texts
     due: At | None = None
     overdue: bool = False
-    """Whether `due` has passed and it is not over."""
+    """Whether `due` has passed and the task is not done or cancelled."""
     depends_on: Texts = ()
     waits_for: Texts = ()
-    """Those of `depends_on` that are not over."""
+    """The tasks of `depends_on` that are not done or cancelled."""
     request: str | None = None
-    """The request (m42) that it stands for: it changes only as that does."""
+    """The request (m42) that it represents. It changes only together with the request."""
     created_by: str
     created_at: At
     changed_at: At
     version: int = 1
-    """One more with each change."""
+    """Incremented on each change."""
 
     @property
     def name(self) -> str:
-        """As people and models are told of it."""
+        """As shown in messages to people and models."""
         return f'{self.id} "{self.title}"'
 
     @property
@@ -191,17 +191,17 @@ class Tasks(Model):
     tasks: tuple[Task, ...]
     """Latest first."""
     more: bool
-    """Whether there are earlier ones: ask again with `before`."""
+    """Whether there are earlier ones. To get them, call again with `before`."""
 
 
 class TaskChange(Model):
     version: int
-    """The version that it led to."""
+    """The version after the change."""
     at: At
     by: str
-    """`hub`: the hub itself, because somebody was away for long, or a request has ended."""
+    """`hub` if the owner was away for too long or a request ended."""
     what: str
-    """created, updated, claimed, assigned, released, finished, cancelled, reopened."""
+    """One of created, updated, claimed, assigned, released, finished, cancelled, reopened."""
     note: str
 
 
@@ -212,7 +212,7 @@ class TaskDetails(Model):
     history: tuple[TaskChange, ...]
     """Latest first."""
     more: bool
-    """Whether there are earlier changes: ask again with `before`."""
+    """Whether there are earlier changes. To get them, call again with `before`."""
 
 
 class BoardText(Model):
@@ -220,24 +220,24 @@ class BoardText(Model):
     text: str
     """Markdown."""
     cut: bool
-    """Whether there are tasks that are not shown."""
+    """Whether some tasks are not shown."""
 
 
 Action = Literal["claim", "assign", "release", "finish", "cancel", "reopen"]
 
 
 class Transition(NamedTuple):
-    """What one action needs and makes. While somebody holds the task, only that one, who created
-    it, and owners may do it."""
+    """The rule for one action. While a task is held, only its holder, its creator and owners of the
+    network can take actions on it."""
 
     comes_from: frozenset[State]
     leads_to: State
     word: str
-    """What has happened then, for the history and signals."""
+    """Past tense, for the history and signals."""
 
 
-def _active(*besides: State) -> frozenset[State]:
-    return frozenset({"claimed", "blocked", *besides})
+def _active(*others: State) -> frozenset[State]:
+    return frozenset({"claimed", "blocked", *others})
 
 
 ACTIONS: Mapping[Action, Transition] = {
@@ -248,45 +248,45 @@ ACTIONS: Mapping[Action, Transition] = {
     "cancel": Transition(_active("open"), "cancelled", "cancelled"),
     "reopen": Transition(frozenset({"done", "cancelled"}), "open", "reopened"),
 }
-READY = "list_tasks with ready=true shows what can be claimed"
+READY = "list_tasks with ready=true shows the tasks that can be claimed"
 
 
 class TaskStep(NamedTuple):
-    """What somebody wants to do with a task."""
+    """An action that a participant requests on a task."""
 
     action: Action
     by: str
     owner: bool = False
-    """Whether that is an owner of the network."""
+    """Whether the participant is an owner of the network."""
     to: str | None = None
-    """For `assign`: who is to do it."""
+    """For `assign`: the new owner of the task."""
 
 
 def changed_task(task: Task, now: float, **changes: object) -> Task:
-    """Its next version, with what follows from the changes."""
+    """The next version of the task, with `overdue` and `state` derived from the changes."""
     stamps = {"version": task.version + 1, "changed_at": time_of(now)}
-    made = task.model_copy(update={**stamps, **changes})
-    overdue = made.due is not None and made.due.timestamp() <= now
-    if made.is_over:
-        return made.model_copy(update={"overdue": False})
-    state = "blocked" if made.waits_for else "claimed" if made.owner else "open"
-    return made.model_copy(update={"overdue": overdue, "state": state})
+    changed = task.model_copy(update={**stamps, **changes})
+    overdue = changed.due is not None and changed.due.timestamp() <= now
+    if changed.is_over:
+        return changed.model_copy(update={"overdue": False})
+    state = "blocked" if changed.waits_for else "claimed" if changed.owner else "open"
+    return changed.model_copy(update={"overdue": overdue, "state": state})
 
 
-def stepped(task: Task, step: TaskStep, now: float, waits: Iterable[Task] = ()) -> Task:
-    """The task after the step. `waits` are those that it waits for.
+def apply_step(task: Task, step: TaskStep, now: float, waits: Iterable[Task] = ()) -> Task:
+    """The task after the step. `waits` are the tasks that it waits for.
 
-    Raises `OperationError`: `conflict` where its state does not allow it, `forbidden`.
+    Raises `OperationError`: `conflict` if the task's state does not allow the step, `forbidden`.
     """
     rule, holder = ACTIONS[step.action], None if task.is_over else task.owner
-    check_free(task)
+    check_not_request(task)
     idle = step.action == "release" and holder is None
     if task.state not in rule.comes_from or idle:
         raise refusal(task, step.action, waits)
     if holder is not None and not (step.owner or step.by in (holder, task.created_by)):
         raise forbidden(
-            f"{task.name} is held by {holder}: only {holder}, {task.created_by}, who created "
-            f"it, and owners may {step.action} it",
+            f"{task.name} is held by {holder}; only {holder}, its creator {task.created_by} "
+            f"and owners can {step.action} it",
             **_details(task),
         )
     owner = {
@@ -298,11 +298,11 @@ def stepped(task: Task, step: TaskStep, now: float, waits: Iterable[Task] = ()) 
     return changed_task(task, now, state=rule.leads_to, owner=owner)
 
 
-def check_free(task: Task) -> None:
-    """Raises `OperationError` for a task that stands for a request."""
+def check_not_request(task: Task) -> None:
+    """Raises `OperationError` for a task that represents a request."""
     if task.request is not None:
         raise conflict(
-            f"{task.name} stands for the request {task.request} and ends with it: by "
+            f"{task.name} represents the request {task.request} and ends with it: by "
             f"{task.owner}'s report, its deadline or a stop",
             task=task.id,
             request=task.request,
@@ -310,19 +310,19 @@ def check_free(task: Task) -> None:
 
 
 def refusal(task: Task, action: Action, waits: Iterable[Task] = ()) -> OperationError:
-    """The task's state does not allow the action: why, and what to do."""
+    """The error for an action that the task's state does not allow: the reason and the remedy."""
     if task.is_over:
         by = f" by {task.owner}" if task.owner and task.state == "done" else ""
-        why = f"is {task.state}{by}; reopen_task opens it again"
+        why = f"is {task.state}{by}; use reopen_task to open it again"
     elif action == "reopen":
-        why = f"is not over, it is {task.state}"
+        why = f"cannot be reopened because it is {task.state}"
     elif action == "release" and task.owner is None:
-        why = f"is held by nobody; {READY}"
+        why = f"is not held by anyone; {READY}"
     elif task.state == "blocked":
-        whose = ", ".join(
+        blockers = ", ".join(
             f"{each.name} ({f'held by {each.owner}' if each.owner else 'open'})" for each in waits
         )
-        why = f"waits for {whose}: that must be over first; {READY}"
+        why = f"waits for {blockers}, which must be done or cancelled first; {READY}"
     else:
         why = f"is held by {task.owner}; {READY}"
     return conflict(f"{task.name} {why}", **_details(task))

@@ -1,4 +1,4 @@
-"""The mod `threads`: titles, resolving, following and muting threads, and quotes that are true.
+"""The mod `threads`: titles, resolving, following and muting of threads, and checked quotes.
 
 mods:
   - threads: {reopen: people}
@@ -32,20 +32,20 @@ from hubbub.mods.threads.schemas import (
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Draft, Message, Quote
 
-__all__ = ["ThreadsConfig", "ThreadsMod", "excerpt_of", "stands_in", "title_of"]
+__all__ = ["ThreadsConfig", "ThreadsMod", "excerpt_of", "is_quoted_from", "title_of"]
 
 
 class ThreadRow(NamedTuple):
-    """What was said about a thread."""
+    """The stored state of a thread."""
 
     title: str | None = None
     titled_by: str | None = None
     resolved_by: str | None = None
     resolved_at: float | None = None
     amendments: int = 0
-    """Edits and deletions in it."""
+    """Number of edits and deletions in it."""
 
-    def but(self, values: Mapping[str, str | float | None]) -> ThreadRow:
+    def with_values(self, values: Mapping[str, str | float | None]) -> ThreadRow:
         return ThreadRow(**{**self._asdict(), **values})
 
     def to_schema(self, thread: str) -> ThreadState:
@@ -53,28 +53,28 @@ class ThreadRow(NamedTuple):
 
 
 class StoredChoice(NamedTuple):
-    """What a participant has said about a thread, or one that it stands in."""
+    """A participant's choice for a thread, or for one that contains it."""
 
     choice: Choice
     thread: str
 
 
-def choice_schema(thread: str, found: StoredChoice | None) -> ThreadChoice:
+def choice_schema(thread: str, stored: StoredChoice | None) -> ThreadChoice:
     return ThreadChoice(
         thread_id=thread,
-        followed=found is not None and found.choice == "followed",
-        muted=found is not None and found.choice == "muted",
-        chosen_in=None if found is None else found.thread,
+        followed=stored is not None and stored.choice == "followed",
+        muted=stored is not None and stored.choice == "muted",
+        chosen_in=None if stored is None else stored.thread,
     )
 
 
-def said_of(thread: str, **values: str | float | None) -> Statement:
-    """What is said of a thread: fields of `ThreadRow`."""
+def put_thread(thread: str, **values: str | float | None) -> Statement:
+    """Store these fields of `ThreadRow`."""
     return put("threads_thread", "thread", thread=thread, **values)
 
 
-def amended(thread: str) -> Statement:
-    """One more edit or deletion in the thread."""
+def count_amendment(thread: str) -> Statement:
+    """Count one more edit or deletion in the thread."""
     sql = (
         "INSERT INTO threads_thread (thread, amendments) VALUES (?, 1) "
         "ON CONFLICT (thread) DO UPDATE SET amendments = amendments + 1"
@@ -82,8 +82,8 @@ def amended(thread: str) -> Statement:
     return Statement(sql, (thread,))
 
 
-def chosen(thread: str, participant: str, choice: Choice | None) -> Statement:
-    """None: nothing any more."""
+def put_choice(thread: str, participant: str, choice: Choice | None) -> Statement:
+    """Store a choice. None deletes it."""
     if choice is None:
         sql = "DELETE FROM threads_choice WHERE thread = ? AND participant = ?"
         return Statement(sql, (thread, participant))
@@ -95,7 +95,7 @@ _COLUMNS = ", ".join(ThreadRow._fields)
 
 
 class ThreadRepository:
-    """What is durable, as memory has it: read at the start, and changed after the commit."""
+    """The stored state in memory: read at the start, and updated after each commit."""
 
     def __init__(self, host: Host):
         self._host = host
@@ -104,7 +104,7 @@ class ThreadRepository:
         """By thread and participant."""
 
     async def read(self) -> None:
-        """All that is stored."""
+        """Load everything."""
         for thread, *rest in await self._host.rows(
             f"SELECT thread, {_COLUMNS} FROM threads_thread"
         ):
@@ -113,54 +113,54 @@ class ThreadRepository:
         for thread, participant, choice in await self._host.rows(sql):
             self._choices.setdefault(thread, {})[participant] = choice
 
-    async def read_again(self, thread: str) -> ThreadRow:
-        """What is stored of a thread."""
+    async def stored_row(self, thread: str) -> ThreadRow:
+        """The row of a thread, from the store."""
         sql = f"SELECT {_COLUMNS} FROM threads_thread WHERE thread = ?"
-        found = await self._host.rows(sql, thread)
-        return ThreadRow(*found[0]) if found else ThreadRow()
+        rows = await self._host.rows(sql, thread)
+        return ThreadRow(*rows[0]) if rows else ThreadRow()
 
     def row(self, thread: str) -> ThreadRow:
-        return self._rows.get(thread, _NOTHING)
+        return self._rows.get(thread, _EMPTY)
 
     def put(self, thread: str, row: ThreadRow) -> None:
         self._rows[thread] = row
 
     def choose(self, thread: str, participant: str, choice: Choice | None) -> None:
-        of = self._choices.setdefault(thread, {})
+        by_participant = self._choices.setdefault(thread, {})
         if choice is None:
-            of.pop(participant, None)
+            by_participant.pop(participant, None)
         else:
-            of[participant] = choice
-        if not of:
+            by_participant[participant] = choice
+        if not by_participant:
             del self._choices[thread]
 
     @property
-    def chosen(self) -> bool:
-        """Whether anybody follows or has muted anything."""
+    def has_choices(self) -> bool:
+        """Whether any participant follows or muted any thread."""
         return bool(self._choices)
 
     def own(self, thread: str, participant: str) -> Choice | None:
-        """What a participant has said about just this thread."""
+        """A participant's choice for exactly this thread."""
         return self._choices.get(thread, {}).get(participant)
 
-    def of(self, participant: str) -> Sequence[str]:
-        """The threads about which a participant has said something."""
-        return [thread for thread, of in self._choices.items() if participant in of]
+    def chosen_by(self, participant: str) -> Sequence[str]:
+        """The threads for which a participant stored a choice."""
+        return [thread for thread, choices in self._choices.items() if participant in choices]
 
     def choice(self, thread: str, participant: str) -> StoredChoice | None:
-        """What holds for a participant in a thread: what it has said about that one, or else about
-        the nearest one in which that stands."""
-        for each in _upwards(thread):
+        """The choice that applies to a participant in a thread: the one for that thread, or else
+        for the nearest thread that contains it."""
+        for each in _with_ancestors(thread):
             own = self.own(each, participant)
             if own is not None:
                 return StoredChoice(own, each)
         return None
 
 
-_NOTHING = ThreadRow()
+_EMPTY = ThreadRow()
 
 
-def _upwards(thread: str) -> Iterator[str]:
+def _with_ancestors(thread: str) -> Iterator[str]:
     up: str | None = thread
     while up is not None:
         yield up
@@ -169,21 +169,21 @@ def _upwards(thread: str) -> Iterator[str]:
 
 class ThreadsConfig(ModConfig):
     reopen: Literal["all", "people", "nobody"] = "all"
-    """Whose new message opens a resolved thread again."""
+    """Whose new messages reopen a resolved thread."""
     excerpt: Annotated[int, Field(ge=20, le=10_000)] = 280
-    """Characters of a message that stand in a quote of it which says no words."""
+    """Length in characters of the excerpt used for a quote without text."""
     longest_quote: Annotated[int, Field(ge=20, le=1_000_000)] = 4_000
-    """Characters that a quote may have."""
+    """Maximum length of a quote in characters."""
 
 
 _ELLIPSES = "….. "
-"""What may stand after words that were cut."""
+"""Characters that can follow a truncated quote."""
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _NO_WORD = re.compile(r"[\W_]+")
 
 
 def excerpt_of(text: str, longest: int) -> str:
-    """How a text begins: whole words, as far as `longest` characters go."""
+    """The beginning of a text: whole words, at most `longest` characters."""
     text = text.strip()
     if len(text) <= longest:
         return text
@@ -191,11 +191,11 @@ def excerpt_of(text: str, longest: int) -> str:
     return words if len(words) > longest // 2 else text[:longest]
 
 
-def stands_in(quote: str, text: str) -> bool:
-    """Whether the words of a quote stand in the text, in this order and without others between.
+def is_quoted_from(quote: str, text: str) -> bool:
+    """Whether the words of a quote occur in the text, in this order and without gaps.
 
-    What is selected where Markdown is shown has none of its marks, so only words count, and what
-    was cut may end with an ellipsis.
+    Text selected from rendered Markdown lacks its markup, so only words are compared. A truncated
+    quote may end with an ellipsis.
     """
     bare = quote.strip().rstrip(_ELLIPSES) or quote.strip()
     if bare in text:
@@ -208,46 +208,46 @@ def _words(text: str) -> str:
     return _NO_WORD.sub(" ", text).strip()
 
 
-def why_not(message: Message, quote: Quote) -> str | None:
-    """Why a message cannot be quoted so; None if it can."""
+def quote_error(message: Message, quote: Quote) -> str | None:
+    """Why the quote is not valid for the message. None if it is."""
     if message.amends is not None:
         of = message.amends.message_id
-        return f"quote: {message.id} only changes {of}: quote {of} itself"
+        return f"quote: {message.id} is an edit of {of}; quote {of} instead"
     if message.amended == "deleted":
         return f"quote: {message.id} was deleted"
-    if quote.text.strip() and not stands_in(quote.text, message.text):
-        return f"quote: these words do not stand in {message.id}; leave them out to quote its start"
+    if quote.text.strip() and not is_quoted_from(quote.text, message.text):
+        return f"quote: this text does not occur in {message.id}; omit it to quote the beginning"
     return None
 
 
-LONGEST = 80
-"""Characters."""
-_LOOKED_AT = 1_000
-"""Characters of a text in which its first sentence is looked for."""
+MAX_TITLE = 80
+"""Maximum length of an automatic title in characters."""
+_TITLE_SOURCE = 1_000
+"""Number of characters of a text that are searched for its first sentence."""
 _MARKS = re.compile(r"^(?:[#>*+\-\s]+|\d+[.)]\s+)|[*_`~]{1,3}")
 _SENTENCE = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])")
 
 
 def title_of(text: str) -> str | None:
-    """The first sentence of a text in one line, without its Markdown; None if it has none."""
-    for line in text[:_LOOKED_AT].splitlines():
+    """The first sentence of a text in one line, without Markdown. None if there is none."""
+    for line in text[:_TITLE_SOURCE].splitlines():
         plain = " ".join(_MARKS.sub("", _LINK.sub(r"\1", line)).split())
         sentence = _SENTENCE.split(plain, maxsplit=1)[0]
         if sentence:
-            return _cut(sentence)
+            return _shorten_title(sentence)
     return None
 
 
-def _cut(sentence: str) -> str:
-    if len(sentence) <= LONGEST:
+def _shorten_title(sentence: str) -> str:
+    if len(sentence) <= MAX_TITLE:
         return sentence
-    words = sentence[: LONGEST - 1].rpartition(" ")[0]
-    return f"{words if len(words) > LONGEST // 2 else sentence[: LONGEST - 1]}…"
+    words = sentence[: MAX_TITLE - 1].rpartition(" ")[0]
+    return f"{words if len(words) > MAX_TITLE // 2 else sentence[: MAX_TITLE - 1]}…"
 
 
 class ThreadsMod(Mod):
-    """Reply threads with titles that are resolved and opened again, threads that are followed and
-    muted, and quotes whose words stand in what they quote.
+    """Reply threads that have titles and can be resolved and reopened, threads that can be followed
+    and muted, and quotes that are checked against the quoted message.
     """
 
     name = "threads"
@@ -275,7 +275,7 @@ class ThreadsMod(Mod):
             message = await self.host.message(draft.sender_id, quote.message_id)
         except OperationError as error:
             return Reject(f"quote: {error.message}")
-        why = why_not(message, quote)
+        why = quote_error(message, quote)
         if why is not None:
             return Reject(why)
         if quote.text.strip():
@@ -284,13 +284,13 @@ class ThreadsMod(Mod):
         return Replace(draft.replace(quote=Quote(message_id=message.id, text=text)))
 
     def on_wake(self, draft: Draft, agents: Sequence[str]) -> Collection[str]:
-        if not self._store.chosen or _waits_for_it(draft):
+        if not self._store.has_choices or _is_awaited(draft):
             return ()
         return [a for a in agents if a not in draft.mentions and self._mutes(a, draft.thread_id)]
 
     def _mutes(self, participant: str, thread: str) -> bool:
-        found = self._store.choice(thread, participant)
-        return found is not None and found.choice == "muted"
+        stored = self._store.choice(thread, participant)
+        return stored is not None and stored.choice == "muted"
 
     def watches(self, draft: Draft) -> bool:
         row = self._store.row(draft.thread_id)
@@ -299,11 +299,11 @@ class ThreadsMod(Mod):
     def on_stored(self, message: Message) -> Sequence[Statement]:
         thread = message.thread_id
         if message.amends is not None:
-            return [amended(thread)] if thread_ids.parent(thread) is not None else ()
+            return [count_amendment(thread)] if thread_ids.parent(thread) is not None else ()
         if self._store.row(thread).resolved_by is None or not self._reopens(message):
             return ()
-        self.host.spawn(self._look_again(thread))
-        return [said_of(thread, resolved_by=None, resolved_at=None)]
+        self.host.spawn(self._refresh(thread))
+        return [put_thread(thread, resolved_by=None, resolved_at=None)]
 
     def _reopens(self, message: Message) -> bool:
         if message.sender_kind == "system" or self.config.reopen == "nobody":
@@ -311,72 +311,72 @@ class ThreadsMod(Mod):
         by_person = message.sender_kind == "human" or message.spoken_by is not None
         return by_person or self.config.reopen == "all"
 
-    async def _look_again(self, thread: str) -> None:
-        """Take over what the batch has written that is being made; or nothing, if it failed."""
-        await self.host.keep(())  # comes after it
-        before, row = self._store.row(thread), await self._store.read_again(thread)
+    async def _refresh(self, thread: str) -> None:
+        """Reload the thread after the current batch was written or failed."""
+        await self.host.keep(())  # waits for the batch
+        before, row = self._store.row(thread), await self._store.stored_row(thread)
         self._store.put(thread, row)
         if before.resolved_by != row.resolved_by:
-            self._tell(thread, row, "reopened")
+            self._signal(thread, row, "reopened")
 
-    # Titles, and what is resolved -------------------------------------------------------------
+    # Titles and resolving ---------------------------------------------------------------------
 
     @operation(permission="write", output=ThreadState)
     def set_thread_title(self, call: Calling, args: SetThreadTitle) -> Commit:
-        """Set the title of a reply thread. Without it, it is called as its first message
-        begins."""
+        """Set the title of a reply thread. Without one, it is titled by the beginning of its first
+        message."""
         thread = self._reply_thread(call, args.thread)
         title = " ".join(args.title.split()) or None
         by = None if title is None else call.participant
-        return self._say(thread, "titled", title=title, titled_by=by)
+        return self._set(thread, "titled", title=title, titled_by=by)
 
     @operation(permission="write", output=ThreadState)
     def resolve_thread(self, call: Calling, args: WhichThread) -> Commit:
-        """Mark a reply thread as resolved: its question is answered, its matter settled. Say what
-        you have to say before: a new message may open it again."""
+        """Mark a reply thread as resolved: its question is answered or its matter settled. Send any
+        final message first, because a new message can reopen the thread."""
         thread = self._reply_thread(call, args.thread)
         row = self._store.row(thread)
         if row.resolved_by is not None:
             return Commit((), row.to_schema(thread))
         by, at = call.participant, self.host.now()
-        return self._say(thread, "resolved", resolved_by=by, resolved_at=at)
+        return self._set(thread, "resolved", resolved_by=by, resolved_at=at)
 
     @operation(permission="write", output=ThreadState)
     def reopen_thread(self, call: Calling, args: WhichThread) -> Commit:
-        """Open a resolved reply thread again."""
+        """Reopen a resolved reply thread."""
         thread = self._reply_thread(call, args.thread)
         row = self._store.row(thread)
         if row.resolved_by is None:
             return Commit((), row.to_schema(thread))
-        return self._say(thread, "reopened", resolved_by=None, resolved_at=None)
+        return self._set(thread, "reopened", resolved_by=None, resolved_at=None)
 
     def _reply_thread(self, call: Calling, name: str) -> str:
         """Raises `OperationError`."""
         thread = self.host.thread(call, name)
         if thread_ids.parent(thread) is None:
-            raise bad_request(f"thread: {name[:200]} is no reply thread (see `reply`)")
+            raise bad_request(f"thread: {name[:200]} is not a reply thread (see `reply`)")
         return thread
 
-    def _say(self, thread: str, what: str, **values: str | float | None) -> Commit:
+    def _set(self, thread: str, what: str, **values: str | float | None) -> Commit:
         def applied() -> None:
-            row = self._store.row(thread).but(values)  # others may have changed it meanwhile
+            row = self._store.row(thread).with_values(values)  # it may have changed since
             self._store.put(thread, row)
-            self._tell(thread, row, what)
+            self._signal(thread, row, what)
 
-        answer = self._store.row(thread).but(values).to_schema(thread)
-        return Commit([said_of(thread, **values)], answer, applied=applied)
+        answer = self._store.row(thread).with_values(values).to_schema(thread)
+        return Commit([put_thread(thread, **values)], answer, applied=applied)
 
-    def _tell(self, thread: str, row: ThreadRow, what: str) -> None:
-        """Those who have it open are told."""
-        told = row.to_schema(thread).model_dump(mode="json", exclude_none=True)
-        self.host.signal(thread, what, told)
+    def _signal(self, thread: str, row: ThreadRow, what: str) -> None:
+        """Signal the new state to the readers of the thread."""
+        data = row.to_schema(thread).model_dump(mode="json", exclude_none=True)
+        self.host.signal(thread, what, data)
 
     # Following and muting ---------------------------------------------------------------------
 
     @operation(permission="write", output=ThreadChoice)
     def follow_thread(self, call: Calling, args: WhichThread) -> Commit:
-        """Follow a thread: you are told of what is new in it, also where you have muted the channel
-        or conversation that it stands in. By itself that wakes no agent."""
+        """Follow a thread: you are notified of new messages in it, even if you muted the channel or
+        conversation that contains it. Following alone does not wake an agent."""
         return self._choose(call, args.thread, "followed")
 
     @operation(permission="write", output=ThreadChoice)
@@ -386,8 +386,8 @@ class ThreadsMod(Mod):
 
     @operation(permission="write", output=ThreadChoice)
     def mute_thread(self, call: Calling, args: WhichThread) -> Commit:
-        """Mute a thread, a channel or a conversation, and the reply threads in it: you get its
-        messages, but only those that mention you wake you or call for your attention."""
+        """Mute a thread, a channel or a conversation, with its reply threads: you still receive its
+        messages, but only those that mention you wake or notify you."""
         return self._choose(call, args.thread, "muted")
 
     @operation(permission="write", output=ThreadChoice)
@@ -397,46 +397,46 @@ class ThreadsMod(Mod):
 
     def _choose(self, call: Calling, name: str, choice: Choice) -> Commit:
         thread, me = self.host.thread(call, name), call.participant
-        told = choice_schema(thread, StoredChoice(choice, thread))
-        return self._chosen(me, told, choice)
+        schema = choice_schema(thread, StoredChoice(choice, thread))
+        return self._store_choice(me, schema, choice)
 
     def _unchoose(self, call: Calling, name: str, choice: Choice) -> Commit:
         thread, me = self.host.thread(call, name), call.participant
         if self._store.own(thread, me) != choice:
             return Commit((), choice_schema(thread, self._store.choice(thread, me)))
         up = thread_ids.parent(thread)
-        told = choice_schema(thread, self._store.choice(up, me) if up is not None else None)
-        return self._chosen(me, told, None)
+        schema = choice_schema(thread, self._store.choice(up, me) if up is not None else None)
+        return self._store_choice(me, schema, None)
 
-    def _chosen(self, me: str, told: ThreadChoice, choice: Choice | None) -> Commit:
+    def _store_choice(self, me: str, schema: ThreadChoice, choice: Choice | None) -> Commit:
         def applied() -> None:
-            self._store.choose(told.thread_id, me, choice)
-            data = told.model_dump(mode="json", exclude_none=True)
-            self.host.signal(told.thread_id, "chosen", data, to=(me,))
+            self._store.choose(schema.thread_id, me, choice)
+            data = schema.model_dump(mode="json", exclude_none=True)
+            self.host.signal(schema.thread_id, "chosen", data, to=(me,))
 
-        return Commit([chosen(told.thread_id, me, choice)], told, applied=applied)
+        return Commit([put_choice(schema.thread_id, me, choice)], schema, applied=applied)
 
     # Lists ------------------------------------------------------------------------------------
 
     @operation()
     async def list_thread_info(self, call: Calling, args: ListThreadInfo) -> ThreadInfos:
-        """List your reply threads with their titles: which are resolved, how many replies they
-        have, when something happened there last, and what you follow or have muted."""
-        threads = self._named(call, args.thread)
+        """List your reply threads with their titles, state, number of replies and last activity,
+        and the threads that you follow or muted."""
+        threads = self._listed(call, args.thread)
         before = args.before or BEYOND
-        found = [
+        candidates = [
             (latest.seq, thread)
             for thread in threads
             if self._is_wanted(call, thread, args) and (latest := self.host.latest(thread)).tseq
             if latest.seq < before
         ]
-        page, more = page_of(nlargest(args.limit + 1, found), args.limit)
+        page, more = page_of(nlargest(args.limit + 1, candidates), args.limit)
         infos = [await self._info(call, thread) for _, thread in page]
         return ThreadInfos(threads=tuple(infos), more=more)
 
-    def _named(self, call: Calling, name: str | None) -> Iterable[str]:
-        """The threads that a list is about. Raises `OperationError`."""
-        me, chosen = call.participant, set(self._store.of(call.participant))
+    def _listed(self, call: Calling, name: str | None) -> Iterable[str]:
+        """The threads that the list covers. Raises `OperationError`."""
+        me, chosen = call.participant, set(self._store.chosen_by(call.participant))
         mine = self.host.threads_of(me)
         if name is None:
             return [t for t in mine if t in chosen or thread_ids.parent(t) is not None]
@@ -445,19 +445,19 @@ class ThreadsMod(Mod):
 
     def _is_wanted(self, call: Calling, thread: str, args: ListThreadInfo) -> bool:
         if args.followed:
-            found = self._store.choice(thread, call.participant)
-            if found is None or found.choice != "followed":
+            stored = self._store.choice(thread, call.participant)
+            if stored is None or stored.choice != "followed":
                 return False
         resolved = self._store.row(thread).resolved_by is not None
         return args.state == "all" or resolved == (args.state == "resolved")
 
     async def _info(self, call: Calling, thread: str) -> ThreadInfo:
-        row, latest = await self._store.read_again(thread), self.host.latest(thread)
-        found = self._store.choice(thread, call.participant)
+        row, latest = await self._store.stored_row(thread), self.host.latest(thread)
+        stored = self._store.choice(thread, call.participant)
         last = next(iter(await self.host.page(thread, None, 1)), None)
         return ThreadInfo(
             **row.to_schema(thread).model_dump(),
-            **choice_schema(thread, found).model_dump(exclude={"thread_id"}),
+            **choice_schema(thread, stored).model_dump(exclude={"thread_id"}),
             automatic=await self._automatic(call, thread),
             replies=max(0, latest.tseq - row.amendments),
             last_seq=latest.seq,
@@ -466,7 +466,7 @@ class ThreadsMod(Mod):
         )
 
     async def _automatic(self, call: Calling, thread: str) -> str | None:
-        """How the message begins under which the thread stands; None where nothing can be said."""
+        """The beginning of the message that the thread replies to. None if it cannot be read."""
         up = thread_ids.parent(thread)
         if up is None:
             return None
@@ -477,7 +477,7 @@ class ThreadsMod(Mod):
         return title_of(message.text)
 
 
-def _waits_for_it(draft: Draft) -> bool:
-    """Whether whoever gets it was asked by name, as by a mention: somebody waits for the answer, or
-    its own timer has come."""
+def _is_awaited(draft: Draft) -> bool:
+    """Whether the message is as direct as a mention: its sender waits for the answer, or it is the
+    recipient's own timer."""
     return draft.request is not None or draft.awaits or draft.timer_of is not None

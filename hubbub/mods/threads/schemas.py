@@ -16,71 +16,70 @@ Title = Annotated[str, Field(max_length=120, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 class WhichThread(Input):
     thread: ThreadRef
-    """The thread's id, as you are shown it or canonical."""
+    """The thread's id, canonical or as shown to you."""
 
 
 class SetThreadTitle(WhichThread):
     title: Title
-    """What it is called, in one line; empty: as its first message says."""
+    """The title, in one line. Empty resets it to the beginning of its first message."""
 
 
 class ListThreadInfo(Input):
     thread: ThreadRef | None = None
-    """Only this thread, and the reply threads in it."""
+    """Only this thread and its reply threads."""
     state: Literal["all", "open", "resolved"] = "all"
-    """Only those that are resolved, or are not."""
+    """Only open threads, or only resolved ones."""
     followed: bool = False
-    """Only those that you follow."""
+    """Only threads that you follow."""
     before: Position | None = None
-    """Only those whose last message is before this position (seq) of the log: `last_seq` of the
-    last one that you have."""
+    """Only threads whose last message is before this log position: pass `last_seq` of the last
+    thread that you have."""
     limit: Annotated[int, Field(ge=1, le=50)] = 20
-    """How many at most."""
+    """Maximum number of results."""
 
 
 class ThreadState(Model):
-    """What is known of a thread, and is the same for all its readers."""
+    """The state of a thread, which is the same for all its readers."""
 
     thread_id: str
     """Canonical."""
     title: str | None = None
-    """What somebody has called it; left out: nobody has."""
+    """Omitted if no title was set."""
     titled_by: str | None = None
-    """Who has called it so."""
+    """The participant who set the title."""
     resolved_by: str | None = None
-    """Who has resolved it; left out: it is open."""
+    """The participant who resolved it. Omitted while it is open."""
     resolved_at: At | None = None
-    """When it was resolved."""
 
 
 class ThreadChoice(Model):
-    """What holds for you in a thread."""
+    """Your notification settings for a thread."""
 
     thread_id: str
     """Canonical."""
     followed: bool
     """Whether you follow it."""
     muted: bool
-    """Whether you have muted it."""
+    """Whether you muted it."""
     chosen_in: str | None = None
-    """Of which thread you have said so: this one, or one that it stands in."""
+    """The thread for which you chose this: this one, or one that contains it."""
 
 
 class ThreadInfo(ThreadState, ThreadChoice):
     automatic: str | None = None
-    """How the message begins under which the thread stands: its title where it has no other."""
+    """Beginning of the message that the thread replies to. It serves as title if none is set."""
     replies: int
-    """Messages in it, besides edits and deletions."""
+    """Number of messages, without edits and deletions."""
     last_seq: int
-    """Position (seq) of the last thing that happened in it."""
+    """Log position (seq) of the last activity."""
     last_by: str | None = None
-    """Who that was."""
+    """The participant behind the last activity."""
     last_at: AwareDatetime | None = None
-    """When that was."""
+    """Time of the last activity."""
 
 
 class ThreadInfos(Model):
     threads: tuple[ThreadInfo, ...]
-    """Reply threads, and others that you follow or have muted; most recently active first."""
+    """Reply threads, and other threads that you follow or muted. Most recently active first."""
     more: bool
-    """Whether there are others, less recently active."""
+    """Whether there are more, less recently active threads."""

@@ -21,31 +21,31 @@ class ReadDeliveries(Input):
     hook: Annotated[str, Field(min_length=1, max_length=64)]
     """The webhook's name."""
     state: State | None = None
-    """Only those that are waiting, sent, failed (given up) or dropped."""
+    """Only deliveries in this state: waiting, sent, failed (given up) or dropped."""
     before: Position | None = None
-    """Only deliveries before this number."""
+    """Only deliveries with a lower number."""
     limit: Limit = 50
-    """How many at most."""
+    """Maximum number of results."""
 
 
 class RetryWebhook(Input):
     id: Annotated[str, Field(min_length=1, max_length=64)]
-    """The delivery that failed or was dropped."""
+    """Id of the failed or dropped delivery."""
 
 
 class Webhook(Model):
     name: str
     url: str
-    """Without what may be secret in it: name and password, and the part after `?`."""
+    """Without the parts that may be secret: user name, password and query string."""
     events: tuple[str, ...]
     waiting: int
-    """Events that wait to be sent."""
+    """Number of events waiting to be sent."""
     failed: int
-    """Of those that are remembered: given up or dropped."""
+    """Number of recorded deliveries that were given up or dropped."""
     next_attempt: AwareDatetime | None = None
-    """When the one that waits longest is tried again, if it has failed before."""
+    """When the oldest waiting event is retried, if an attempt failed."""
     outcome: str = ""
-    """Of the last attempt at it."""
+    """Outcome of the last attempt to send that event."""
 
 
 class Webhooks(Model):
@@ -54,24 +54,24 @@ class Webhooks(Model):
 
 class WebhookDelivery(Model):
     number: int
-    """In the order in which they are sent."""
+    """Deliveries are sent in the order of their numbers."""
     id: str
-    """As the receiver is told it; the same each time it is sent."""
+    """The delivery id that the receiver gets, the same on every attempt."""
     hook: str
     event: str
     message_id: str | None = None
-    """The message that it tells of."""
+    """The message that the event is about."""
     at: AwareDatetime
-    """When it happened."""
+    """Time of the event."""
     state: State
     attempts: int
-    """How often it was sent."""
+    """Number of attempts to send it."""
     outcome: str = ""
-    """Of the last attempt."""
+    """Outcome of the last attempt."""
 
 
 class DeliveryPage(Model):
     deliveries: tuple[WebhookDelivery, ...]
     """Latest first."""
     more: bool
-    """Whether there are earlier ones: ask again with `before`."""
+    """Whether there are earlier ones. To get them, call again with `before`."""

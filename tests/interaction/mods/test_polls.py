@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hubbub.mods.api import Mod, ModConfig, Pass, Reject, Verdict
-from hubbub.mods.polls.mod import AGAIN_S, PollsConfig, PollsMod, result_of, result_text
+from hubbub.mods.polls.mod import RETRY_DELAY_S, PollsConfig, PollsMod, result_of, result_text
 from hubbub.network.queries import SettledCall
 from hubbub.protocol.messages import Draft
 from tests.interaction.mods.workplace import (
@@ -290,7 +290,7 @@ async def test_a_result_that_is_refused_each_time_is_not_told_for_ever() -> None
         await ann.call("close_poll", poll=id)
         await eventually(lambda: rule.refused == 1)
         for _ in range(3):
-            later(network, clock, AGAIN_S + 1)
+            later(network, clock, RETRY_DELAY_S + 1)
             await ann.call("read_poll", poll=id)
         assert rule.refused == 1
         assert (await ann.call("read_poll", poll=id))["outcome"] == "no_votes"

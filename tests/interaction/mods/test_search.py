@@ -244,7 +244,7 @@ async def test_entries_are_indexed_in_any_order() -> None:
             wiped = ("DELETE FROM search_message", "DELETE FROM search_amendment", WIPE)
             await mod.host.keep([Statement(sql) for sql in wiped])
             for message in [*log[late:], *log[:late], *log]:
-                await mod._index.keep([message], 0)
+                await mod._index.add([message], 0)
             assert await found(ann, "words") == await found(ann, "new") == [id]
             assert await found(ann, "old") == await found(ann, "more") == []
 

@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
-from hubbub.mods.tasks.repository import AGAIN_S
+from hubbub.mods.tasks.repository import RETRY_DELAY_S
 from hubbub.protocol.messages import Draft
 from tests.interaction.mods.workplace import (
     DESK,
@@ -366,7 +366,7 @@ async def test_an_overdue_task_that_a_mod_lets_nobody_tell_of_is_not_told_for_ev
         later(network, clock, 61)
         await eventually(lambda: rule.refused == 1)
         for _ in range(3):
-            later(network, clock, AGAIN_S + 1)
+            later(network, clock, RETRY_DELAY_S + 1)
             await ann.call("read_task", task=task)
         assert rule.refused == 1
 

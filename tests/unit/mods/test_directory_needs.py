@@ -1,8 +1,8 @@
-"""Who fits a need."""
+"""Who rank a need."""
 
 from __future__ import annotations
 
-from hubbub.mods.directory.mod import WordMatch, fits, keywords, queries
+from hubbub.mods.directory.mod import WordMatch, keywords, queries, rank
 
 
 def test_words_that_say_nothing_are_left_out_unless_there_are_no_others() -> None:
@@ -19,12 +19,12 @@ def test_each_word_is_asked_for_anywhere_and_among_skills() -> None:
 def test_rare_words_and_skills_count_for_more() -> None:
     words = ["common", "rare"]
     common = [WordMatch(0, who, strong=False) for who in ("ann", "bob", "cat")]
-    found = fits(words, [*common, WordMatch(1, "dog", strong=False)], 4)
+    found = rank(words, [*common, WordMatch(1, "dog", strong=False)], 4)
     assert [fit.participant for fit in found] == ["dog", "ann", "bob", "cat"]
-    strong = fits(words, [*common, WordMatch(0, "cat", strong=True)], 4)
+    strong = rank(words, [*common, WordMatch(0, "cat", strong=True)], 4)
     assert [fit.participant for fit in strong] == ["cat", "ann", "bob"]
     assert strong[0].why == ("common",)
 
 
 def test_nobody_fits_where_nothing_matches() -> None:
-    assert fits(["a"], [], 0) == []
+    assert rank(["a"], [], 0) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.mods.threads.mod import LONGEST, excerpt_of, stands_in, title_of
+from hubbub.mods.threads.mod import MAX_TITLE, excerpt_of, is_quoted_from, title_of
 
 
 @pytest.mark.behaviour("M-95")
@@ -21,7 +21,7 @@ def test_a_title_is_the_first_sentence_without_its_marks() -> None:
         ("今日は。明日も", "今日は。"),
         ("```\n***", None),
         ("", None),
-        ("x" * 200, "x" * (LONGEST - 1) + "…"),
+        ("x" * 200, "x" * (MAX_TITLE - 1) + "…"),
         ("many words " * 20, " ".join(["many words"] * 7) + "…"),
     ):
         assert title_of(text) == title
@@ -30,7 +30,7 @@ def test_a_title_is_the_first_sentence_without_its_marks() -> None:
 @given(st.text(max_size=300))
 def test_a_title_is_one_short_line_or_none(text: str) -> None:
     title = title_of(text)
-    assert title is None or (0 < len(title) <= LONGEST and title == " ".join(title.split()))
+    assert title is None or (0 < len(title) <= MAX_TITLE and title == " ".join(title.split()))
 
 
 @pytest.mark.behaviour("M-100")
@@ -38,13 +38,13 @@ def test_a_title_is_one_short_line_or_none(text: str) -> None:
 def test_an_excerpt_stands_in_what_it_is_of(text: str, longest: int) -> None:
     excerpt = excerpt_of(text, longest)
     assert len(excerpt) <= longest
-    assert not excerpt or stands_in(excerpt, text)
+    assert not excerpt or is_quoted_from(excerpt, text)
 
 
 @pytest.mark.behaviour("M-100")
 def test_words_count_and_marks_do_not() -> None:
     text = "I tell [you](https://example.com): *do not* do it."
     for quote in ("do not do it", "do **not** do it", "you: do not", "do it", "not"):
-        assert stands_in(quote, text), quote
+        assert is_quoted_from(quote, text), quote
     for quote in ("do it not", "I tell you to", "***"):
-        assert not stands_in(quote, text), quote
+        assert not is_quoted_from(quote, text), quote
