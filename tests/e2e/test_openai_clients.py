@@ -221,6 +221,7 @@ async def test_a_chat_page_of_another_site_talks_to_an_agent_if_the_config_names
                 await page.goto(f"http://{site}/page.html?url={url}")
                 box = page.locator("#text-input")
                 for question, text in (("who are you?", "hello, I am bot"), ("who?", "as I said")):
+                    await page.locator("#submit-icon").wait_for()  # not while an answer streams
                     await box.fill(question)
                     await box.press("Enter")
                     await page.get_by_text(text).wait_for()
