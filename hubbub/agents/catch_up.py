@@ -12,55 +12,15 @@ from hubbub.logs import get_logger
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.operations import ThreadList, ThreadPage
 
-__all__ = ["Backlog", "CatchUp"]
+__all__ = ["CatchUp"]
 
-# The backlog: events that accumulated while the agent was away.
-
+log = get_logger(__name__)
 
 QUIET_S = 0.2
 """Seconds without an event after which the backlog counts as complete, in case the hub does not say
 so."""
 MOST_GAPS = 50
 """Threads that are checked for gaps and read again."""
-
-
-class Backlog:
-    """Waits for the events between `ready.cursor` and `ready.head`.
-
-    The hub signals the end (`caught_up`); signals may be dropped, so silence counts as the end,
-    too. `over` is called once.
-    """
-
-    def __init__(self, cursor: int, head: int, over: Callable[[], None]):
-        self.active = cursor < head
-        self.cursor = cursor
-        self._head, self._over = head, over
-        self._timer: asyncio.TimerHandle | None = None
-        if self.active:
-            self.note(cursor)
-
-    def note(self, position: int) -> None:
-        """An event has arrived."""
-        if not self.active:
-            return
-        self.close()
-        if position >= self._head:
-            self.end()
-        else:
-            self._timer = asyncio.get_running_loop().call_later(QUIET_S, self.end)
-
-    def end(self) -> None:
-        """The backlog is complete."""
-        self.close()
-        if self.active:
-            self.active = False
-            self._over()
-
-    def close(self) -> None:
-        """Stop waiting."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 async def fill_gaps(client: Client, inbox: Inbox, after: int) -> None:
@@ -78,12 +38,12 @@ async def fill_gaps(client: Client, inbox: Inbox, after: int) -> None:
             inbox.note(*ThreadPage.model_validate(page).messages)
 
 
-log = get_logger(__name__)
-
-
 class CatchUp:
-    """Holds wakes back from one connection to the next. `over` receives the held wakes whenever the
-    backlog is complete; `spawn` runs background work.
+    """Holds wakes back from one connection to the next, until the events between `ready.cursor` and
+    `ready.head` are here.
+
+    The hub signals the end (`caught_up`); signals may be dropped, so silence counts as the end,
+    too. `over` receives the held wakes then; `spawn` runs background work.
     """
 
     def __init__(
@@ -96,7 +56,10 @@ class CatchUp:
         self._client, self._inbox = client, inbox
         self._spawn, self._over = spawn, over
         self._held: list[WakingMessage] = []
-        self._backlog = _no_backlog()
+        self._ready: Ready | None = None
+        """What the connection began with, once the inbox has taken it in."""
+        self._timer: asyncio.TimerHandle | None = None
+        """Runs while further events are expected."""
         self._fresh = True
         self.done = False
         """Whether the backlog is complete, so that nothing has to be held."""
@@ -108,12 +71,14 @@ class CatchUp:
         still = StillOpenWakes.at(ready)
         self._held = [w for w in self._held if ready.resumed and still.has(w.message)]
         self.close()
-        self._backlog = _no_backlog()  # the timer of the last connection must not release anything
+        self._ready = None  # what the last connection has begun must not release anything
 
     def expect_events(self, ready: Ready) -> None:
         """The inbox has taken in the connection's state; wait for further events, if any."""
-        self._backlog = Backlog(ready.cursor, ready.head, self._caught_up)
-        if not self._backlog.active:
+        self._ready = ready
+        if ready.cursor < ready.head:
+            self._wait()
+        else:
             self._release()
 
     def hold(self, woken: WakingMessage) -> None:
@@ -126,33 +91,39 @@ class CatchUp:
 
     def note(self, position: int) -> None:
         """An event has arrived."""
-        self._backlog.note(position)
+        if self._timer is None or self._ready is None:
+            return
+        if position >= self._ready.head:
+            self.end()
+        else:
+            self._wait()
 
     def end(self) -> None:
-        """The hub says that everything was sent."""
-        self._backlog.end()
+        """Everything was sent."""
+        if self._timer is not None and self._ready is not None:
+            self.close()
+            self._spawn(self._fill_gaps(self._ready))
 
     def close(self) -> None:
         """Stop waiting."""
-        self._backlog.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _caught_up(self) -> None:
-        self._spawn(self._fill_gaps(self._backlog))
+    def _wait(self) -> None:
+        self.close()
+        self._timer = asyncio.get_running_loop().call_later(QUIET_S, self.end)
 
-    async def _fill_gaps(self, backlog: Backlog) -> None:
+    async def _fill_gaps(self, ready: Ready) -> None:
         if self._fresh:
             try:
-                await fill_gaps(self._client, self._inbox, backlog.cursor)
+                await fill_gaps(self._client, self._inbox, ready.cursor)
             except (OperationError, ConnectionLost) as exc:
                 log.warning("own messages could not be read again", error=str(exc))
-        if backlog is self._backlog:  # otherwise a newer connection has replaced it
+        if ready is self._ready:  # otherwise a newer connection has replaced it
             self._release()
 
     def _release(self) -> None:
         self._fresh, self.done = False, True
         held, self._held = self._held, []
         self._over(held)
-
-
-def _no_backlog() -> Backlog:
-    return Backlog(0, 0, lambda: None)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from hubbub.agents.tools.approval import Approver
     from hubbub.agents.tools.call_runner import Perform
     from hubbub.agents.trials import TurnTrials
-    from hubbub.agents.turn.hooks import Hooks
 
 __all__ = ["greet", "inbox_of", "load_agent_class", "run_agent", "run_backend", "run_python_agent"]
 
@@ -50,7 +49,6 @@ async def run_agent(
     mods: Sequence[Note] = (),
     mcp_servers: Mapping[str, McpServerConfig] = _NO_SERVERS,
     approver: Approver | None = None,
-    hooks: Sequence[Hooks] = (),
     performer: Perform | None = None,
     objects: PythonObjects | None = None,
     program: AgentProgram | None = None,
@@ -61,7 +59,7 @@ async def run_agent(
     do not. Relative paths in the config are relative to `base_dir`. If the hub has already seen
     `greet_cid`, the agent does not greet again. `mods` describes the hub's mods for prompts.
     `approver` decides about calls that need approval; without one, people are asked through the
-    hub. `hooks` run after the hooks in the config. `performer` carries out permitted calls.
+    hub. `performer` carries out permitted calls.
     `objects` are Python objects in place of config keys, `program` is the program that runs the
     agent.
 
@@ -95,7 +93,6 @@ async def run_agent(
         mods=mods,
         mcp_servers=mcp_servers,
         approver=approver,
-        hooks=hooks,
         performer=performer,
         objects=objects,
         program=program,

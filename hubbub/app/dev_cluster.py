@@ -45,15 +45,13 @@ async def dev_cluster(
     count: int,
     report: Report,
     up: Callable[[DevCluster], None],
-    *,
-    stop: asyncio.Event | None = None,
 ) -> None:
-    """Run these networks on `count` nodes until `stop` is set or a signal comes; `up` is told when
-    all is begun. Their logs are new ones, which end with it.
+    """Run these networks on `count` nodes until a signal comes; `up` is told when all is begun.
+    Their logs are new ones, which end with it.
 
     Raises UserError if there is no Postgres here, or a network cannot be run.
     """
-    stop = stop or asyncio.Event()
+    stop = asyncio.Event()
     with (
         tempfile.TemporaryDirectory(prefix="hubbub-postgres-") as data,  # another user's, perhaps
         tempfile.TemporaryDirectory(prefix="hubbub-cluster-") as folder,

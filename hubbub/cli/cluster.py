@@ -25,6 +25,8 @@ __all__ = ["register"]
 
 MOST_NAME = 40
 """Characters: Postgres cuts what a session calls itself."""
+FEW = 5
+"""Names that a list shows."""
 ClusterOption = Annotated[
     str,
     typer.Option(
@@ -172,9 +174,9 @@ def _network_row(network: ClusterNetwork) -> tuple[str, ...]:
     return network.name, network.owner or "nobody", address, gateways, "; ".join(notes)
 
 
-def _few(names: list[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
 
 
 @group.command()

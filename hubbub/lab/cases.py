@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -81,14 +81,12 @@ def find_cases(loaded: LoadedConfig) -> list[Path]:
     return sorted(found)
 
 
-def load_cases(
-    loaded: LoadedConfig, files: Sequence[Path], environ: Mapping[str, str] = os.environ
-) -> list[PlacedCase]:
+def load_cases(loaded: LoadedConfig, files: Sequence[Path]) -> list[PlacedCase]:
     """The cases of these files. Raises `ConfigProblems` with all that is wrong in them."""
     problems: list[ConfigError] = []
     cases: list[PlacedCase] = []
     for file in files:
-        document = parse(file.absolute(), environ)
+        document = parse(file.absolute(), os.environ)
         found = _cases(document, file)
         problems += document.problems
         cases += found

@@ -152,17 +152,17 @@ class Words:
         """For MATCH: at least one of those that are wanted."""
         return " OR ".join(word.quoted for word in self.wanted)
 
-    def snippet(self, text: str, size: int = SNIPPET) -> str:
+    def snippet(self, text: str) -> str:
         """A piece of the text, in one line, from a little before the first place where a wanted
         word stands."""
         at = next(self._places(text), 0)
-        start = max(0, at - size // 4)
+        start = max(0, at - SNIPPET // 4)
         if start:  # not in the middle of a word, if one ends nearby
             space = text.find(" ", start, at)
             start = space + 1 if space >= 0 else start
-        piece = " ".join(text[start : start + size * 2].split())
-        short = piece if len(piece) <= size else f"{piece[: size - 1].rstrip()}…"
-        cut = len(piece) <= size and start + size * 2 < len(text)
+        piece = " ".join(text[start : start + SNIPPET * 2].split())
+        short = piece if len(piece) <= SNIPPET else f"{piece[: SNIPPET - 1].rstrip()}…"
+        cut = len(piece) <= SNIPPET and start + SNIPPET * 2 < len(text)
         return f"{'…' if start else ''}{short}{'…' if cut else ''}"
 
     def _places(self, text: str) -> Iterator[int]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hubbub.agents.knowledge import KnowledgeBase, SearchKnowledge
-from hubbub.agents.prompt.tokens import TokenCounter, TokenEstimate
 from hubbub.agents.skills import LoadSkill, load_skills
 from hubbub.agents.tools.approval import Approver
 from hubbub.agents.tools.base import Tool, ToolSource
@@ -57,9 +56,7 @@ def servers_of(
     return {server: servers[server] for server in config.mcp}
 
 
-def tool_policy_of(
-    config: AgentConfig, *, approver: Approver | None = None, counter: TokenCounter | None = None
-) -> ToolPolicy:
+def tool_policy_of(config: AgentConfig, *, approver: Approver | None = None) -> ToolPolicy:
     """The agent's tool policy."""
     return ToolPolicy(
         timeout=config.tool_timeout,
@@ -67,7 +64,6 @@ def tool_policy_of(
         disabled=frozenset(config.disabled_tools),
         overrides={tool: _overrides(settings) for tool, settings in config.tool_settings.items()},
         budget=config.result_budget,
-        counter=counter or TokenEstimate(),
         approver=approver,
         select_over=config.select_over,
     )

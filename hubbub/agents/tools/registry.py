@@ -137,18 +137,14 @@ class ToolRegistry:
     def names(self) -> tuple[str, ...]:
         return tuple(self._entries)
 
-    def definitions(
-        self, names: Collection[str] | None = None, permission: Permission | None = None
-    ) -> tuple[ToolSpec, ...]:
-        """The specs of the tools that can be called at present: of all of them, of those with these
-        names, or of those with this permission.
+    def definitions(self, names: Collection[str] | None = None) -> tuple[ToolSpec, ...]:
+        """The specs of the tools that can be called at present: of all, or of those with these
+        names.
         """
         return tuple(
             entry.tool.spec
             for entry in self._entries.values()
-            if entry.absent is None
-            and (names is None or entry.name in names)
-            and (permission is None or entry.permission == permission)
+            if entry.absent is None and (names is None or entry.name in names)
         )
 
     def summaries(self) -> dict[str, str]:

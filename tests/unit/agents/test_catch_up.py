@@ -52,3 +52,34 @@ class TestHeld:
         self.it.begin(other)
         self.it.expect_events(other)
         assert self.let_go == []
+
+
+async def test_it_is_over_with_the_event_at_the_head_or_when_the_hub_says_so_once() -> None:
+    begun: list[str] = []
+
+    def run(work: Coroutine[object, object, None]) -> None:
+        work.close()
+        begun.append("gaps")
+
+    client = Client(MemoryTransport(nobody), ME, "agent", turns=True)
+    it = CatchUp(client, Inbox(ME), run, lambda held: None)
+    behind = ready(2).model_copy(update={"head": 5})
+    it.begin(behind)
+    it.end()
+    assert begun == [], "nothing is expected yet"
+    it.expect_events(behind)
+    it.note(4)
+    assert begun == []
+    it.note(5)
+    it.end()
+    it.note(9)
+    assert begun == ["gaps"]
+    it.begin(behind)
+    it.expect_events(behind)
+    it.end()
+    it.end()
+    assert begun == ["gaps"] * 2
+    it.expect_events(behind)
+    it.close()
+    it.note(5)
+    assert begun == ["gaps"] * 2

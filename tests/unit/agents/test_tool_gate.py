@@ -401,7 +401,6 @@ class TestComingAndGoing:
 def test_tools_are_found_by_name_permission_or_a_near_name() -> None:
     registry = ToolRegistry(TOOLS)
     assert [s.name for s in registry.definitions(["say", "look", "none"])] == ["look", "say"]
-    assert [s.name for s in registry.definitions(permission="write")] == ["pay", "burn", "say"]
     assert len(registry.definitions()) == len(registry) == 5
     cases: list[tuple[str, list[str]]] = [
         ("PAY", ["pay"]), ("shop", ["close_shop"]), ("zzz", []), ("", []),
