@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -11,6 +11,7 @@ from hubbub.errors import UserError
 from hubbub.network.cluster import owner
 from hubbub.network.cluster.holder import SessionHolder
 from hubbub.network.cluster.uplink import Uplink
+from hubbub.network.stored import StoredEvent
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.peers import Network, Networks, Peer, config, eventually, soon
 from tests.interaction.stores import MoodyStore
@@ -88,6 +89,38 @@ async def test_what_an_owner_without_its_store_was_asked_is_asked_of_the_next(
     await cut(gateway)
     assert (await ann.answer(ref))["op"] == "result"
     assert await bob.take_texts(1) == ["once"]
+
+
+class SlowPages(MoodyStore):
+    """Pages of events are read when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_page, self.page = asyncio.Event(), asyncio.Event()
+
+    async def events(
+        self, participant: str, after: int, upto: int, limit: int, own: bool
+    ) -> Sequence[StoredEvent]:
+        self.asked_page.set()
+        await self.page.wait()
+        return await super().events(participant, after, upto, limit, own)
+
+
+async def test_a_page_that_was_being_read_when_the_link_broke_is_read_again() -> None:
+    store = SlowPages()
+    async with GATEWAYS.start(CHANNELS, store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await bob.close()
+        await network.gone("bob")
+        said = [str(n) for n in range(3)]
+        for text in said:
+            await ann.say("bob", text)
+        back = await network.join("bob")
+        async with soon():
+            await store.asked_page.wait()
+        await cut(network)
+        store.page.set()
+        assert await back.take_texts(3) == said
 
 
 async def test_a_call_that_refuses_a_cid_is_not_repeated(

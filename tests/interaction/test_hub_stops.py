@@ -470,6 +470,10 @@ async def test_a_stop_that_the_disk_refuses_leaves_all_as_it_was(in_memory: Netw
         for scope in SCOPES[:2]:
             await ann.call("resume", **scope)
         store.failing = 1
+        again = await ann.ask("stop", scope="all", reason="again")
+        assert again["code"] == "store_unavailable"
+        assert [stop["reason"] for stop in (await ann.call("list_stops"))["stops"]] == [""]
+        store.failing = 1
         assert (await ann.ask("resume", scope="all"))["code"] == "store_unavailable"
         assert len((await ann.call("list_stops"))["stops"]) == 1
         assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "stopped"}
