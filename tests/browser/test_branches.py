@@ -81,7 +81,7 @@ async def test_an_owner_sees_what_another_instruction_would_have_made_of_a_messa
             form = desk.main.locator("form").filter(has_text="Instruction")
             await form.get_by_label("Instruction").fill("Check first.")
             await form.get_by_role("button", name="Continue from there").click()
-            result = form.get_by_label('What does find_order {"number":7} answer?')
+            result = form.get_by_label('What should find_order {"number":7} return?')
             await result.fill("a chair")
             await form.get_by_role("button", name="Continue from there").click()
             branch = desk.main.get_by_role("region", name="In the branch")

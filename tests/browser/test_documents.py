@@ -155,7 +155,7 @@ async def test_two_who_write_are_joined_or_stand_side_by_side_and_nothing_typed_
     await field(desk).press("Control+Enter")
     shown = desk.main.get_by_role("region", name="Differences")
     await expect(shown).to_contain_text("first of bob")
-    await desk.is_told("merged with what others")
+    await desk.is_told("merged with changes by others")
     joined = theirs.replace("third", "third of ann")
     assert await text_of(bob, id) == joined
     # What touches the same place stands side by side.

@@ -86,7 +86,7 @@ async def test_a_turn_tells_what_the_runtime_did_and_nothing_that_it_did_not(
         await looks_into_turn(desk, "plain")
         for absent in (
             "Notes",
-            "Said during",
+            "Messages during",
             "Reasoning",
             ", condensed",
             "Waits for",
@@ -154,7 +154,7 @@ async def test_what_a_person_said_meanwhile_stands_in_the_step_that_was_shown_it
         await desk.visit("turn", "bot-m1")
         said = desk.main.get_by_role("region", name="Messages during the turn")
         await expect(said.get_by_role("link", name="but be quick")).to_be_visible()
-        await expect(desk.main.locator("[data-step='2']")).to_contain_text("Said during")
+        await expect(desk.main.locator("[data-step='2']")).to_contain_text("Messages during")
         await desks.leave()
 
 
