@@ -165,7 +165,8 @@ def _operation(operation: Operation) -> str:
     own = [name for name in operation.input.model_fields if name not in SPEECH]
     takes = fields(operation.input, skip=SPEECH) if own else "It takes no arguments."
     if SPEECH[0] in operation.input.model_fields:
-        takes += "\n\nAlso the [optional fields of every message](#optional-fields-of-every-message)."
+        optional = "optional fields of every message"
+        takes += f"\n\nAlso the [{optional}](#{optional.replace(' ', '-')})."
     return (
         f"### {operation.name}\n\n{operation.description}\n\n"
         f"Permission: {operation.permission}. Result: [{output}]({page}#{output.lower()}).\n\n"
