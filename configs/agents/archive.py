@@ -1,7 +1,7 @@
-"""Full-text search over pages and messages, with a memory of who may read what.
+"""Full-text search over pages and messages that respects read permissions.
 
-A passage is shown only where everybody who will see the answer may read it: what two people wrote
-to each other is found by those two in their own thread, and by nobody else.
+A passage is returned only if everyone who will see the answer can read it: messages between two
+people are found only by those two, in their own thread.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from markdown_pages import words_of
 __all__ = ["PUBLIC", "Archive", "Hit", "readable"]
 
 PUBLIC = "*"
-"""The place of what everybody may read."""
+"""The place of passages that everyone can read."""
 MOST_WORDS = 20
-"""Words of a question that are searched for."""
+"""The number of words of a question that are searched for."""
 MOST, HALF = 0.7, 0.5
-"""The shares of a question's words that a page and a message must have to be an answer: a paragraph
-with fewer is about something else, and what people write is short."""
+"""The share of a question's words that a page (0.7) or a message (0.5) must contain to be an
+answer. A paragraph with fewer is about another topic; messages are short."""
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A place that was found: `source` says where, `snippet` is the best piece of its text."""
+    """A search result: its `source`, and the best `snippet` of its text."""
 
     source: str
     snippet: str
@@ -48,7 +48,7 @@ class Archive:
     def add(
         self, key: str, place: str, source: str, text: str, title: str = "", sender: str = ""
     ) -> None:
-        """Take in a passage; one with a `key` that is known already changes nothing."""
+        """Index a passage. A passage with an indexed `key` changes nothing."""
         if key in self._known:
             return
         self._known.add(key)
@@ -58,7 +58,7 @@ class Archive:
         )
 
     def senders(self) -> set[str]:
-        """Whose messages are in the archive."""
+        """The senders of the archived messages."""
         rows = self._db.execute("SELECT DISTINCT sender FROM passage WHERE sender <> ''")
         return {str(row[0]) for row in rows}
 
@@ -71,11 +71,11 @@ class Archive:
         without: Collection[str] = (),
         limit: int = 3,
     ) -> list[Hit]:
-        """The best passages of `places` (what is PUBLIC always counts), best first.
+        """The best passages of `places` and PUBLIC, best first.
 
-        A passage must have most of the question's words, and nearly as many as the best. Of those
-        that have as many, the one whose title is closest comes first. `without`: keys that are
-        left out.
+        A passage must have most of the question's words, and nearly as many as the best passage.
+        Among passages with equally many, the one with the closest title comes first. `without`:
+        keys to exclude.
         """
         spoken = set(words_of(question)) - set(words_of(sender or ""))
         words = sorted(spoken)[:MOST_WORDS]
@@ -83,19 +83,19 @@ class Archive:
             return []
         rows = [row for row in self._matches(words, places, sender) if row[1] not in without]
         having = [self._rows_with(word) for word in words]
-        shares = {row[0]: sum(row[0] in found for found in having) / len(words) for row in rows}
+        shares = {row[0]: sum(row[0] in ids for ids in having) / len(words) for row in rows}
         best = [r for r in rows if shares[r[0]] >= (HALF if r[5] else MOST)]
         least = 0.75 * max((shares[r[0]] for r in best), default=0.0)
         best = [r for r in best if shares[r[0]] >= least]
-        # stable: those that are equal in both stay in order of rank
+        # stable sort: ties stay in order of rank
         best.sort(key=lambda row: (-shares[row[0]], -_likeness(spoken, row[2])))
         hits = {s.strip(): Hit(source, s.strip()) for _, _, _, source, s, _ in reversed(best)}
-        return [*reversed(hits.values())][:limit]  # what was said twice is found once
+        return [*reversed(hits.values())][:limit]  # without repeated snippets
 
     def _matches(
         self, words: Sequence[str], places: Collection[str], sender: str | None
     ) -> list[tuple[int, str, str, str, str, str]]:
-        """Row, key, title, source, snippet and sender of all that has any of the words, by rank."""
+        """Row, key, title, source, snippet and sender of passages with any of the words, ranked."""
         allowed = [PUBLIC, *places]
         return self._db.execute(
             "SELECT rowid, key, title, source, snippet(passage, 1, '', '', ' … ', 32), sender "
@@ -110,21 +110,21 @@ class Archive:
 
 
 def _likeness(spoken: set[str], title: str) -> float:
-    """How much a title says just what was asked, from 0 to 1."""
+    """The similarity of a title to the question, from 0 to 1."""
     named = set(words_of(title))
     return len(spoken & named) / len(spoken | named)
 
 
 def _quoted(word: str) -> str:
-    """Quoted, a word is only ever a word: nothing a person types is FTS5 syntax."""
+    """Quote a word, so that no input is interpreted as FTS5 syntax."""
     return f'"{word}"'
 
 
 def readable(
     places: Iterable[str], audience: Collection[str], members: Mapping[str, Collection[str]]
 ) -> list[str]:
-    """Those of `places` that everybody in `audience` may read.
+    """The `places` that everyone in `audience` can read.
 
-    `members` says who reads a place; a place that is not in it is read by nobody.
+    `members` maps a place to its readers; a place that is not in it has none.
     """
     return [place for place in places if set(audience) <= set(members.get(place, ()))]

@@ -1,7 +1,7 @@
 """Exact arithmetic on fractions, with limits, and the evaluation of expression trees.
 
-Whatever can be exact is exact (0.1 + 0.2 is 0.3); roots, logarithms and angles carry 50 digits or a
-float's 15 and say that they are approximate. Nothing here runs code: `9**9**9` is refused
+Results are exact if possible (0.1 + 0.2 is 0.3). Roots, logarithms and angles have 50 digits, or a
+float's 15, and are marked as approximate. No input is executed as code, and `9**9**9` is refused
 before it is computed.
 """
 
@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 
 class Algebra(Protocol[V]):
-    """What an evaluator knows of its values. Each method raises Problem with the place."""
+    """An evaluator's operations on its values. Each method raises Problem with the place."""
 
     def number(self, value: Fraction, at: int) -> V: ...
 
@@ -58,7 +58,7 @@ def fold(tree: Expression, algebra: Algebra[V]) -> V:
 
 
 def evaluate(text: str) -> Value:
-    """The value of an expression without units. Raises Problem with the place of what is wrong."""
+    """The value of an expression without units. Raises Problem with the place of the error."""
     return fold(parse(text), Numbers())
 
 

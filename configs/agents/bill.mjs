@@ -1,12 +1,12 @@
-// Splits a bill: who sends "12.50 + 9 for 2" hears what each has to pay. The calculator, an agent in
-// Python, does the sum; its result is a message like any other, and wakes this agent again.
+// Splits a bill: answers "12.50 + 9 for 2" with the amount each person pays. The calculator, a Python
+// agent, does the sum; its result is an ordinary message and wakes this agent again.
 import { serve } from "../../sdk/typescript/src/index.js"; // elsewhere: "@hubbub/client"
 
 const ASKED = /^(.+) for (\d+)$/;
 
 async function split({ content, request }, turn) {
   if (request && request.kind !== "task") {
-    // The turn that has asked the calculator stands in the thread of who wants to know.
+    // The turn that asked the calculator has the thread of the person who asked.
     const task = await turn.call("read_message", { id: request.id });
     const { start } = await turn.call("read_turn", { id: task.cause_id });
     const text = request.kind === "result" ? `each pays: ${content}` : `no sum: ${content}`;

@@ -1,4 +1,4 @@
-"""The calculator: arithmetic and unit conversion, exact where that is possible."""
+"""The calculator: arithmetic and unit conversion, exact where possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELP = (
 
 
 class Calculator(Agent):
-    """Answers whoever addresses it, and a person's broadcast if that is something to calculate."""
+    """Answers messages addressed to it, and people's broadcasts that contain a calculation."""
 
     async def on_direct(self, message: Message) -> str | None:
         if of_another_agent(message, self.name):
@@ -37,7 +37,7 @@ class Calculator(Agent):
 
 
 def answer(text: str) -> str:
-    """The result, as `5 miles in km = 8.04672 km`, or what is wrong and where."""
+    """The result, as `5 miles in km = 8.04672 km`, or an error with its place."""
     if is_thanks(text):
         return WELCOME
     expression = as_calculation(text)

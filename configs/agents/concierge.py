@@ -1,8 +1,7 @@
-"""The concierge: knows who can do what, and gets others to answer together.
+"""The concierge: knows each participant's skills and combines their answers.
 
-It knows nothing itself. What it says comes from the cards of the participants, from an agent that
-looks things up and from one that calculates; it asks them over the network and says how the answer
-came about.
+It has no knowledge of its own. It reads the participants' cards, asks an agent that looks things up
+and one that calculates over the network, and shows how it got the answer.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ GREETING = (
     "miles?” Write to me directly, or mention me in a channel."
 )
 LOOKS_UP, CALCULATES = "facts", "arithmetic"
-"""Skills on the cards of those who look up and calculate."""
+"""Skills on the cards of agents that look up and calculate."""
 ASK_S = 15.0
-"""Seconds that somebody may take to answer."""
+"""Seconds to wait for an answer."""
 AWAY_S = 6.0
-"""Seconds for somebody who is away: the agents of a network need a moment to start."""
+"""Seconds to wait for an offline participant: a network's agents need a moment to start."""
 NOTHING = "I don't know"
 AGAIN = "{name} is here again."
 RECENT = 20
-"""Messages to everybody among which a greeting need not stand twice."""
+"""The number of latest broadcasts among which the greeting is not repeated."""
 _WHO = re.compile(
     r"\A(?:who|what)(?:'s| is| are| else is)? (?:here|there|around|online|present|in this net)"
     r"|\bwho (?:can|could|knows|does|is able|do i ask|should i ask)\b|\bwho are you\b",
@@ -54,12 +53,12 @@ _RESULT = re.compile(r"(?:=|(?=≈))\s*(?P<result>[^=\n]+)\Z")
 
 
 class Unanswered(Exception):
-    """Somebody could not help; the text is a sentence that says who and why."""
+    """A participant could not help; the text is a sentence with its name and the reason."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a participant answered."""
+class Answer:
+    """A participant's answer."""
 
     who: str
     text: str
@@ -72,14 +71,14 @@ class Concierge(Agent):
     """Answers people in full; other agents only if it has an answer for them."""
 
     def __init__(self, away_s: float = AWAY_S) -> None:
-        """`away_s`: seconds that a question waits for somebody who is away."""
+        """`away_s`: seconds that a question waits for an offline participant."""
         self._away_s = away_s
 
     async def on_start(self) -> None:
         greeting = GREETING.format(name=self.name)
-        said = await self.read_thread("broadcast", limit=RECENT)
-        known = any(m.sender_id == self.name and m.text == greeting for m in said)
-        await self.broadcast(AGAIN.format(name=self.name) if known else greeting)
+        recent = await self.read_thread("broadcast", limit=RECENT)
+        greeted = any(m.sender_id == self.name and m.text == greeting for m in recent)
+        await self.broadcast(AGAIN.format(name=self.name) if greeted else greeting)
 
     async def on_direct(self, message: Message) -> str | None:
         return await self._answer(message)
@@ -105,10 +104,10 @@ class Concierge(Agent):
             if plan is not None:
                 return await self._work_out(plan, others)
             if is_calculation(question):
-                said = await self._ask(_skilled(others, CALCULATES), as_calculation(question))
-                return f"{said.who} says: {said.text}"
+                answer = await self._ask(_skilled(others, CALCULATES), as_calculation(question))
+                return f"{answer.who} says: {answer.text}"
             if message.sender_kind != "human":
-                return None  # two agents that explain themselves to each other help nobody
+                return None  # agents do not introduce themselves to each other
             names = {p.id: p.card.name for p in others}
             guest = names.get(message.sender_id) or message.sender_id
             others = [p for p in others if p.id != message.sender_id]
@@ -127,38 +126,39 @@ class Concierge(Agent):
     # Asking others ----------------------------------------------------------------------------
 
     async def _work_out(self, plan: Plan, others: Sequence[Participant]) -> str:
-        """Look up what the question names, then have the rest calculated."""
-        found: list[Said] = []
+        """Look up the facts in the question, then have the result calculated."""
+        lookups: list[Answer] = []
         values: list[str] = []
         for thing in plan.lookups:
-            said = await self._ask(_skilled(others, LOOKS_UP), thing)
-            found.append(said)
+            fact = await self._ask(_skilled(others, LOOKS_UP), thing)
+            lookups.append(fact)
             if not plan.calculates:
-                return f"{said.who} says: {said.text}"
-            value = value_in(said.text)
+                return f"{fact.who} says: {fact.text}"
+            value = value_in(fact.text)
             if value is None:
-                raise Unanswered(f"{said.who} has no number for “{thing}”. It says: {said.text}")
+                raise Unanswered(f"{fact.who} has no number for “{thing}”. It says: {fact.text}")
             values.append(value)
         total = await self._ask(_skilled(others, CALCULATES), plan.filled(values))
         result = _RESULT.search(total.text)
         if result is None:
             raise Unanswered(f"{total.who} could not do the sum.\n{total.text}")
-        steps = "\n".join(str(said) for said in [*found, total])
+        steps = "\n".join(str(step) for step in [*lookups, total])
         return f"{result['result']}\nHow we got there:\n{steps}"
 
     async def _pass_on(self, question: str, others: Sequence[Participant]) -> str:
-        """Somebody whose card speaks of it, else a search, else an honest no."""
+        """Ask a participant whose card matches, else search. Raises Unanswered."""
         expert = best_match(question, [p for p in others if p.present])
         if expert is not None and expert.kind == "human":
             return f"{expert.id} may know: {expert.card.description}"
         helper = expert or _skilled(others, LOOKS_UP)
-        said = await self._ask(helper, question)
-        if not said.text.startswith(NOTHING):
-            return f"{said.who} says: {said.text}"
-        raise Unanswered(f"{said.who} says: {said.text}\n“Who is here?” tells who can do what.")
+        answer = await self._ask(helper, question)
+        if not answer.text.startswith(NOTHING):
+            return f"{answer.who} says: {answer.text}"
+        reason = f"{answer.who} says: {answer.text}"
+        raise Unanswered(f"{reason}\nAsk “Who is here?” to see who can do what.")
 
-    async def _ask(self, participant: Participant, text: str) -> Said:
-        """Who is away gets the question on arrival, and may arrive soon. Raises Unanswered."""
+    async def _ask(self, participant: Participant, text: str) -> Answer:
+        """Ask a participant; if offline, it gets the question on arrival. Raises Unanswered."""
         try:
             within = ASK_S if participant.present else self._away_s
             answer = await self.ask(participant.id, text, within)
@@ -169,11 +169,11 @@ class Concierge(Agent):
             raise Unanswered(f"{participant.id} did not answer in time.") from error
         except OperationError as error:
             raise Unanswered(f"I cannot reach {participant.id}: {error.message}") from error
-        return Said(participant.id, unaddressed(answer.text))
+        return Answer(participant.id, unaddressed(answer.text))
 
 
 def _skilled(others: Sequence[Participant], skill: str) -> Participant:
-    """Somebody with this skill on the card, present if possible. Raises Unanswered."""
+    """An agent with this skill on its card, online if possible. Raises Unanswered."""
     able = [p for p in others if skill in p.card.skills and p.kind == "agent"]
     if not able:
         raise Unanswered(f"nobody in this network has the skill “{skill}”.")
@@ -181,7 +181,7 @@ def _skilled(others: Sequence[Participant], skill: str) -> Participant:
 
 
 def _is_late_answer(message: Message) -> bool:
-    """Whether an agent says what nobody waits for any more, rather than asking something."""
+    """Whether an agent's message is an answer that arrived too late, and not a question."""
     if message.sender_kind == "human":
         return False
     sourced = message.text.rstrip().endswith("]")
@@ -195,7 +195,7 @@ def value_in(answer: str) -> str | None:
 
 
 def best_match(question: str, others: Sequence[Participant]) -> Participant | None:
-    """The participant whose card has most of the question's words; None if nobody's has any."""
+    """The participant whose card has most of the question's words; None if no card has any."""
     asked = set(words_of(question))
 
     def shared(participant: Participant) -> int:
@@ -207,9 +207,9 @@ def best_match(question: str, others: Sequence[Participant]) -> Participant | No
 
 
 def introductions(me: str, question: str, others: Sequence[Participant]) -> str:
-    """Who can do what; only those who fit, if the question names something to be done.
+    """Introduce the online participants, or only those that match the question's subject.
 
-    Those who are away are named if they fit.
+    Matching participants are included even if they are offline.
     """
     asked = set(words_of(question)) - {"here", "online", "present"}
     fitting = [p for p in others if best_match(" ".join(asked), [p]) is not None]

@@ -1,6 +1,6 @@
-"""Exact numbers with limits: what would get too large is refused before it is computed.
+"""Exact numbers with limits: a result that would be too large is refused before it is computed.
 
-Whatever can be exact is a fraction; roots and powers that are not rational carry 50 digits.
+Numbers are fractions if possible; irrational roots and powers have 50 digits.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from tokens import Problem
 __all__ = ["DIGITS", "MAX_DIGITS", "Value", "as_decimal", "factorial", "power", "sized"]
 
 MAX_DIGITS = 1000
-"""Of a result, before and behind the point."""
+"""Digits of a result, before and after the decimal point."""
 DIGITS = 50
-"""Of approximate results, before they are shown."""
+"""Digits of approximate results, before they are rounded for display."""
 _MAX_BITS = int(MAX_DIGITS * math.log2(10)) + 1
 
 
 @dataclass(frozen=True)
 class Value:
-    """A number. `exact` is False once rounding took part in it."""
+    """A number. `exact` is False if it was rounded."""
 
     number: Fraction
     exact: bool = True
 
 
 def sized(value: Value, at: int) -> Value:
-    """`value` unless it is too large to go on with."""
+    """`value`, unless it is too large to continue with."""
     number = value.number
     if abs(number.numerator).bit_length() - number.denominator.bit_length() > _MAX_BITS:
         raise Problem(f"this has more than {MAX_DIGITS} digits", at)

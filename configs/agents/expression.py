@@ -1,4 +1,4 @@
-"""What people type into a calculator, as a tree: tokens and a Pratt parser, nothing evaluated.
+"""A Pratt parser that turns calculator input into a tree, without evaluating it.
 
     2 + 3*4^2          numbers, + - * / // % ^ ** ! and parentheses
     1,234.5  1e6  20%  thousands separators, exponents, percentages (before a number, name or
@@ -6,7 +6,7 @@
     sqrt(2) pi         functions and names
     5 km 300 m in mi   units behind numbers, and a conversion at the end
 
-A name is only a name here: whether `pi` or `km` means anything is the evaluator's business.
+The parser does not interpret names: the evaluator resolves `pi` or `km`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _UNARY, _PARTS, _BESIDE, _POWER, _POSTFIX = 30, 35, 40, 50, 60
 
 
 def parse(text: str) -> Expression:
-    """The tree of `text`. Raises Problem that says where it stops making sense."""
+    """The tree of `text`. Raises Problem with the place of the error."""
     if len(text) > MAX_LENGTH:
         raise Problem(f"that is over {MAX_LENGTH} characters", MAX_LENGTH)
     return _Parser(list(tokens(text))).whole()

@@ -1,4 +1,4 @@
-"""The functions and constants that a calculation may name."""
+"""The functions and constants for calculations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CONSTANTS", "FUNCTIONS", "Function", "OutOfDomain"]
 
 
 class OutOfDomain(Exception):
-    """The function is not defined for the argument; the text goes on after the function's name."""
+    """The function is not defined for the argument; the text continues after its name."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def _floating(compute: Callable[..., float], arguments: int = 1) -> Function:
             result = compute(*(float(v.number) for v in values))
         except (ValueError, OverflowError) as error:
             raise OutOfDomain("is not defined there") from error
-        # a float keeps about 15 digits: what is beyond them is noise (sin(pi) is 0)
+        # a float has about 15 digits: further digits are noise (sin(pi) is 0)
         return Value(Fraction(Decimal(f"{result:.15f}")), exact=False)
 
     return Function(run, arguments, arguments)

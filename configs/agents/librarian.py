@@ -1,4 +1,4 @@
-"""The librarian: answers from a folder of Markdown and from what was said in the network."""
+"""The librarian: answers from a folder of Markdown and from the network's messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hubbub.protocol import thread_ids
 __all__ = ["Librarian", "render", "states", "tells"]
 
 PAGE = 100
-"""Messages of one thread that are read back after a start."""
+"""Messages per thread to read after a start."""
 UNKNOWN = "I don't know that; I know about"
 NOTED = "Noted. Ask me about it here, whenever you need it."
 _VERB = re.compile(
@@ -28,16 +28,17 @@ _SAID = re.compile(r"\b(?:say|says|said|write|wrote|mention|mentioned|tell|told)
 
 
 class Librarian(Agent):
-    """`settings.folder` has the Markdown pages (`./` in YAML is the folder of the YAML file).
+    """Answers from the Markdown pages in `settings.folder` and from messages.
 
-    It remembers what people say in channels and broadcasts, and what a person tells it directly,
-    and gives it back only where everybody who reads the answer could read the original.
+    `./` in `folder` is the folder of the YAML file. The librarian remembers people's messages in
+    channels, in broadcasts and to itself, and quotes them only where every reader of the answer
+    could read the original.
     """
 
     async def on_start(self) -> None:
         self._archive = Archive()
         self._places: set[str] = set()
-        self._keys: dict[str, set[str]] = {}  # of each interaction, what was remembered
+        self._keys: dict[str, set[str]] = {}  # interaction -> ids of remembered messages
         self._facts: tuple[Fact, ...] = ()
         self._topics: tuple[str, ...] = ()
         self._agents = {p.id for p in await self.participants() if p.kind == "agent"}
@@ -54,7 +55,7 @@ class Librarian(Agent):
         if message.sender_kind == "human" and tells(message.text):
             self._remember(message)
             return NOTED if answer.startswith(UNKNOWN) else answer
-        return answer  # a few words to the librarian are a question, and no news
+        return answer  # a fragment is a question, not a statement
 
     async def on_mention(self, message: Message) -> str | None:
         return await self._answer(message)
@@ -77,8 +78,8 @@ class Librarian(Agent):
             )
 
     def _remember(self, message: Message) -> None:
-        """Take in what a person stated, except to an agent. Questions would only be found by their
-        own like, and what an agent asks may be somebody else's words."""
+        """Remember a person's statement, unless it is addressed to an agent. Questions would match
+        only similar questions, and an agent's question may quote someone else."""
         if message.sender_kind != "human" or not states(message.text) or self._is_order(message):
             return
         place = thread_ids.root(message.thread_id)
@@ -91,7 +92,7 @@ class Librarian(Agent):
         )
 
     def _is_order(self, message: Message) -> bool:
-        """Whether it is said to an agent, this one or another."""
+        """Whether the message is addressed to an agent, this one or another."""
         addressee = _ADDRESSEE.match(message.text)
         to_me = f"@{self.name}" in message.text
         return to_me or (addressee is not None and addressee[1] in self._agents)
@@ -110,7 +111,7 @@ class Librarian(Agent):
         return render(await self._search(question, message), self._topics)
 
     async def _search(self, question: str, message: Message) -> list[Hit]:
-        """What is known about it, besides what set this very question in motion."""
+        """Search for the question, without the messages that led to it."""
         asking = {message.id, *self._keys.get(message.interaction_id, ())}
         if message.quote is not None:
             asking.add(message.quote.message_id)
@@ -118,7 +119,7 @@ class Librarian(Agent):
         return self._archive.search(question, places, self._sender(question), without=asking)
 
     def _help(self) -> str:
-        """What can be asked, with examples from the pages."""
+        """A help text with examples from the pages."""
         first = {fact.heading: fact for fact in reversed(self._facts)}
         examples = [f"the {f.attribute.lower()} of {f.subject}" for f in first.values()][-3:]
         return (
@@ -127,7 +128,7 @@ class Librarian(Agent):
         )
 
     def _sender(self, question: str) -> str | None:
-        """Whose words are asked for: `what did ann say about the budget?`"""
+        """The sender named in a question such as `what did ann say about the budget?`"""
         if not _SAID.search(question):
             return None
         names = {sender.casefold(): sender for sender in self._archive.senders()}
@@ -136,9 +137,9 @@ class Librarian(Agent):
         )
 
     async def _readable_places(self, message: Message) -> list[str]:
-        """The threads that everybody who will see the answer may read.
+        """The threads that everyone who will see the answer can read.
 
-        An agent may pass on what it is told, so an answer to an agent is meant for everybody.
+        An agent may forward the answer, so an answer to an agent counts as visible to everyone.
         """
         members = {p: thread_ids.members_of(p) for p in self._places if p.startswith("dm.")}
         channels = {c.name: c.members for c in await self.channels()}
@@ -156,23 +157,23 @@ def _such_as(examples: Sequence[str]) -> str:
 
 
 def states(text: str) -> bool:
-    """Whether `text` says something that somebody may look for: no question, no small talk."""
+    """Whether `text` is a statement worth finding: no question, no small talk."""
     small_talk = is_thanks(text) or is_greeting(text) or len(set(words_of(text))) < 2
     return not small_talk and not is_question(text)
 
 
 def tells(text: str) -> bool:
-    """Whether `text`, said to the librarian, is a sentence to be kept."""
+    """Whether `text`, sent to the librarian, is a sentence to remember."""
     return states(text) and _VERB.search(text) is not None
 
 
 def render(hits: Sequence[Hit], topics: Sequence[str]) -> str:
-    """What was found, with its sources; or what can be asked. A quotation wakes nobody."""
+    """The hits with their sources, or the known topics. Mentions in quotations wake no one."""
     if not hits:
         known = [*topics, "what people said here"]
         return f"{UNKNOWN}: {' · '.join(known)}."
-    found = [f"{unaddressed(hit.snippet)} [{hit.source}]" for hit in hits]
-    if len(found) == 1:
-        return found[0]
-    lines = [f"{n}. {hit}" for n, hit in enumerate(found, 1)]
+    quotations = [f"{unaddressed(hit.snippet)} [{hit.source}]" for hit in hits]
+    if len(quotations) == 1:
+        return quotations[0]
+    lines = [f"{n}. {quotation}" for n, quotation in enumerate(quotations, 1)]
     return "\n".join(["I found:", *lines])

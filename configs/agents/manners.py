@@ -1,7 +1,7 @@
-"""When the agents of the quickstart stay silent, and what they take for small talk.
+"""When the quickstart's agents stay silent, and how they recognise small talk.
 
-Two agents that answer whatever the other says never end; so an agent is answered only where it
-clearly asks.
+Two agents that answer every message never stop, so an agent gets an answer only if it clearly asks
+a question.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _GREETING = re.compile(
 
 def is_question(text: str) -> bool:
     """Whether `text` asks for something, with or without a question mark."""
-    said = _ADDRESSED.sub("", text).strip()
-    return said.endswith("?") or _QUESTION.match(said) is not None
+    plain = _ADDRESSED.sub("", text).strip()
+    return plain.endswith("?") or _QUESTION.match(plain) is not None
 
 
 def is_thanks(text: str) -> bool:
@@ -49,17 +49,17 @@ def is_thanks(text: str) -> bool:
 
 
 def is_greeting(text: str) -> bool:
-    """A hello to anybody, and nothing else."""
+    """A greeting and nothing else."""
     return _GREETING.match(_ADDRESSED.sub("", text)) is not None
 
 
 def for_others(message: Message, me: str) -> bool:
-    """Whether the message mentions somebody, but not `me`."""
+    """Whether the message mentions other participants, but not `me`."""
     return bool(message.mentions) and me not in message.mentions
 
 
 def of_another_agent(message: Message, me: str) -> bool:
-    """Whether an agent says something, in a group, that is no question to `me`."""
+    """Whether this is an agent's message in a group that is not a question to `me`."""
     if message.sender_kind == "human" or len(thread_ids.members_of(message.thread_id)) < 3:
         return False
     return me not in message.mentions or not is_question(without_name(message.text, me))

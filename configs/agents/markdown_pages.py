@@ -1,4 +1,4 @@
-"""A folder of Markdown, read for search: passages of text, and facts out of tables.
+"""Reads a folder of Markdown for search: passages of text, and facts from tables.
 
 In a table the first column is a subject and each heading an attribute, its unit in parentheses:
 
@@ -6,7 +6,7 @@ In a table the first column is a subject and each heading an attribute, its unit
     |---------|---------------|
     | Jupiter | 142,984       |
 
-says that the diameter of Jupiter is 142,984 km.
+means that the diameter of Jupiter is 142,984 km.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Fact:
-    """The `attribute` of `subject` is `value`, which has its unit with it."""
+    """The `attribute` of `subject` is `value`, including its unit."""
 
     subject: str
     attribute: str
@@ -97,7 +97,7 @@ def read_page(source: str, text: str) -> Page:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Lines that belong together: a heading alone, else what stands between blank lines."""
+    """Groups of lines: a heading alone, or the lines between blank lines."""
     block: list[str] = []
     fenced = False
     for line in [*text.splitlines(), ""]:
@@ -120,7 +120,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Without the marks of Markdown."""
+    """The text without Markdown syntax."""
     return re.sub(r"`([^`]*)`|\*{1,3}(\S[^*]*)\*{1,3}", r"\1\2", _LINK.sub(r"\1", text)).strip()
 
 
@@ -152,7 +152,7 @@ _MEASURES = {
     "massive": "mass",
     "long": "length",
 }
-"""What `how high` and the like ask for."""
+"""The attribute that `how high` and similar phrases ask for."""
 
 
 def words_of(text: str) -> list[str]:
@@ -196,7 +196,7 @@ def find_fact(facts: tuple[Fact, ...], question: str) -> Fact | None:
         attribute = words_of(fact.attribute)
         named = [word for word in rest if word in attribute]
         score = len(named) / len(rest) if rest else 0.0
-        # of two that fit alike, the attribute with fewer words that nobody asked for
+        # of two equal matches, the attribute with fewer words that are not in the question
         score += 0.1 * len(set(named)) / (len(attribute) + 1) if named else 0.0
         if score > best[0] and len(named) * 2 > len(rest):
             best = (score, fact)

@@ -1,7 +1,7 @@
 """Tools for planning a trip: prices of trains and rooms, the weather, sums.
 
-The numbers are made up. `room_price` fails the first time it is asked for a city, as services on
-the network do, so that there is something to try again.
+The numbers are fictional. The first call of `room_price` for a city fails, as real services
+sometimes do, to demonstrate retries.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ City = Annotated[str, f"One of {', '.join(CITIES)}"]
 
 
 class Offers:
-    """The rooms; the offers of a city are only there after somebody has asked for them."""
+    """Room prices. The offers of a city are loaded by the first request for them."""
 
     def __init__(self) -> None:
         self._loaded: set[str] = set()
 
     def price(self, city: str) -> float:
-        """Of a night, in euros. Raises `ToolFailed`."""
+        """The price per night, in euros. Raises `ToolFailed`."""
         name = _known(city)
         if name not in self._loaded:
             self._loaded.add(name)
             raise ToolFailed(
-                f"the offers of {name} are being loaded; ask again", error="busy", retry=True
+                f"the offers for {name} are loading; try again", error="busy", retry=True
             )
         return _ROOMS[name]
 
@@ -45,13 +45,13 @@ _offers = Offers()
 
 @tool
 def train_price(city: City) -> float:
-    """Look up what the train to a city and back costs for one person, in euros."""
+    """Look up the price of a return train ticket to a city for one person, in euros."""
     return _TRAINS[_known(city)]
 
 
 @tool
 def room_price(city: City, nights: Annotated[int, "How many nights, at least 1"]) -> float:
-    """Look up what a room for two in a city costs for all the nights, in euros."""
+    """Look up the total price of a double room in a city for all nights, in euros."""
     if nights < 1:
         raise ToolFailed("a stay has at least one night", error="wrong_nights", retry=True)
     return _offers.price(city) * nights
@@ -59,7 +59,7 @@ def room_price(city: City, nights: Annotated[int, "How many nights, at least 1"]
 
 @tool(idempotent=True)
 def weather(city: City, month: Annotated[int, "From 1 to 12"]) -> str:
-    """Tell how warm it usually is in a city in a month."""
+    """Look up the usual temperature in a city in a month."""
     coldest, warmest = _DEGREES[_known(city)]
     away = min((month - _COLDEST) % 12, (_COLDEST - month) % 12)
     return f"{round(coldest + (warmest - coldest) * away / 6)} degrees"

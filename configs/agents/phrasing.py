@@ -1,4 +1,4 @@
-"""From what people say to what a program can use: politeness off, word order turned round."""
+"""Normalises people's wording: removes politeness and reorders words."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def split_target(question: str) -> tuple[str, str | None]:
 
 
 def without_name(text: str, name: str) -> str:
-    """What is said to `name`, without the mention."""
+    """The text without the mention of `name`."""
     return re.sub(rf"\s*@{re.escape(name)}\b\s*[,:]?", " ", text).strip()
 
 
@@ -69,7 +69,7 @@ def _is_unit(words: str) -> bool:
 
 
 def as_calculation(text: str) -> str:
-    """What a person asks, as an expression: `how many feet are in a mile?` is `1 mile in feet`."""
+    """A question as an expression: `how many feet are in a mile?` is `1 mile in feet`."""
     question, target = split_target(plain_question(text))
     question = _ARTICLE.sub("1 ", question)
     return question if target is None else f"{question} in {target}"

@@ -1,6 +1,6 @@
-"""Arithmetic on quantities: numbers with units, conversion, and how the result reads.
+"""Arithmetic on quantities: numbers with units, conversion, and formatting of the result.
 
-`calculate("5 km + 300 m in miles")` is what the calculator does with a question.
+The calculator answers questions with `calculate("5 km + 300 m in miles")`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Quantity:
 
 
 def calculate(text: str) -> Quantity:
-    """The value of an expression with units. Raises Problem with the place of what is wrong."""
+    """The value of an expression with units. Raises Problem with the place of the error."""
     return fold(parse(text), Quantities())
 
 
@@ -68,7 +68,7 @@ class Quantities:
         if text in _CONSTANTS or unit is None:
             return self._constants(text, at)
         if len(text) > 3 and not unit.offset:
-            unit = replace(unit, name=text)  # who asks for minutes gets minutes, not min
+            unit = replace(unit, name=text)  # show minutes if asked for minutes, not min
         return Quantity(Value(unit.factor + unit.offset), unit, bare=True)
 
     def _constants(self, text: str, at: int) -> Quantity:

@@ -1,8 +1,8 @@
-"""Takes a question apart: what to look up, and what to calculate with it.
+"""Splits a question into facts to look up and a calculation.
 
     how many kilometres is the diameter of Jupiter plus the diameter of Saturn, in miles?
 
-is two look-ups and `(…) + (…) in miles`. Understood are + - * / and their words, sums, differences,
+is two look-ups and `(…) + (…) in miles`. It supports + - * / and their words, sums, differences,
 averages, ratios, multiples, `how much larger is A than B`, and a unit for the answer.
 """
 
@@ -21,8 +21,8 @@ __all__ = ["Plan", "make_plan"]
 
 @dataclass(frozen=True)
 class Plan:
-    """`lookups` are questions for whoever looks things up; `formula` has `{0}`, `{1}`, ... for
-    their answers."""
+    """`lookups` are questions for an agent that looks things up; `formula` has `{0}`, `{1}`, ...
+    for their answers."""
 
     lookups: tuple[str, ...]
     formula: str
@@ -30,7 +30,7 @@ class Plan:
 
     @property
     def calculates(self) -> bool:
-        """Whether there is something to calculate besides looking up."""
+        """Whether there is a calculation in addition to the look-ups."""
         return self.formula != "{0}" or self.target is not None
 
     def filled(self, values: Sequence[str]) -> str:
@@ -40,7 +40,7 @@ class Plan:
 
 
 def make_plan(text: str) -> Plan | None:
-    """How to answer `text`; None if it is no question of this kind."""
+    """A plan to answer `text`; None if it is not a question of this kind."""
     question, target = split_target(plain_question(text))
     question = measured(question)
     reader = _Reader()
@@ -87,7 +87,7 @@ _LOOKUP = re.compile(r"[^\W\d].*\bof\b.*\w|\w.*['’]s? \w", re.IGNORECASE)
 
 
 class _Reader:
-    """Reads one question; `lookups` grows as it finds what to look up."""
+    """Parses one question and collects its `lookups`."""
 
     def __init__(self) -> None:
         self.lookups: list[str] = []
@@ -167,7 +167,7 @@ def _is_arithmetic(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Operands and signs by turns; parentheses keep together what is in them."""
+    """Alternating operands and signs; text in parentheses is not split."""
     pieces, start, depth = [], 0, 0
     for match in re.finditer(rf"[()]|{_OPERATOR.pattern}", text, re.IGNORECASE):
         if match[0] in ("(", ")"):
@@ -181,7 +181,7 @@ def _split(text: str) -> list[str]:
 
 def _listed(text: str, last: str) -> list[str]:
     """`A, B and C` as three parts."""
-    head, found, tail = text.rpartition(f" {last} ")
-    if not found:
-        head, found, tail = text.rpartition(" and ")
-    return [*(part for part in head.split(", ") if part.strip()), tail] if found else [text]
+    head, separator, tail = text.rpartition(f" {last} ")
+    if not separator:
+        head, separator, tail = text.rpartition(" and ")
+    return [*(part for part in head.split(", ") if part.strip()), tail] if separator else [text]

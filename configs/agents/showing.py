@@ -1,4 +1,4 @@
-"""How a number reads: grouped, with as many digits as it deserves, marked when it was rounded."""
+"""Formats numbers: grouped, with suitable digits, and marked if rounded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 12
 
 
 def show(value: Value, digits: int = SHOWN) -> str:
-    """The number as people write it; with ≈ in front if it was rounded to `digits`."""
+    """The number as people write it, with a leading ≈ if it was rounded to `digits`."""
     number = value.number
     if value.exact and (text := _exact_text(number)) is not None:
         return text

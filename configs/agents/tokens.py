@@ -1,4 +1,4 @@
-"""The words of what people type into a calculator: numbers, names, operators."""
+"""Splits calculator input into tokens: numbers, names, operators."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MAX_EXPONENT = 1000
 
 
 class Problem(ValueError):
-    """The input cannot be understood or calculated. `at` is the place in it, from 0."""
+    """The input cannot be parsed or calculated. `at` is the position of the error, from 0."""
 
     def __init__(self, message: str, at: int = 0):
         self.message, self.at = message, at
         super().__init__(message)
 
     def pointed(self, text: str) -> str:
-        """The input with an arrow under the place, then what is wrong there."""
+        """The input with an arrow under the error's position, then the message."""
         return f"{text}\n{' ' * self.at}^ {self.message}"
 
 
@@ -80,7 +80,7 @@ _POSTFIX_WORDS = {"squared": "²", "cubed": "³"}
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Raises Problem at what is no token."""
+    """Split `text` into tokens. Raises Problem at an invalid one."""
     calls: list[bool] = []
     at = _skip(text, 0)
     while at < len(text):

@@ -1,4 +1,4 @@
-"""Units of measure: what each name is worth in base units, and what kind of thing it measures.
+"""Units of measure: the value of each name in base units, and its dimension.
 
 A unit is a factor and a dimension (powers of length, mass, time, ...), so that a product or
 quotient of units is a unit too: `km/h`, `kWh`, `m²`. Definitions follow the SI brochure (9th
@@ -20,7 +20,7 @@ PLAIN: Dimension = ()
 
 @dataclass(frozen=True)
 class Unit:
-    """`name` as it is shown; a value of it is worth `factor * value + offset` base units."""
+    """`name` is for display; a value in this unit is `factor * value + offset` base units."""
 
     name: str
     factor: Fraction
@@ -82,7 +82,7 @@ _KINDS: dict[Dimension, str] = {
 
 
 def dimension_name(dimension: Dimension) -> str:
-    """`a length`, `a speed`; for what has no name, its powers."""
+    """`a length`, `a speed`; for unnamed dimensions, their powers."""
     return _KINDS.get(dimension) or " ".join(f"{base}^{power}" for base, power in dimension)
 
 
@@ -227,7 +227,7 @@ def _enter_temperatures(table: dict[str, Unit]) -> None:
 
 
 def _ignoring_case(table: dict[str, Unit]) -> dict[str, Unit]:
-    """Names whose case may be ignored: those that mean one unit whatever the case."""
+    """Names that mean the same unit in any case."""
     folded: dict[str, Unit] = {}
     clashes: set[str] = set()
     for name, unit in table.items():

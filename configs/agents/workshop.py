@@ -1,6 +1,6 @@
-"""Tools of the software team: try the examples in a Python file, and release it.
+"""Tools of the software team: run the examples in a Python file, and release the file.
 
-`run_examples` runs what a model wrote: the config gives it a sandbox.
+`run_examples` executes a model's code, so the config runs it in a sandbox.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hubbub.agents.tools.base import ToolFailed
 __all__ = ["RELEASED", "release", "run_examples"]
 
 RELEASED = Path("released")
-"""Where finished files go, below the folder in which the network was started."""
+"""The folder for finished files, relative to the folder in which the network was started."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}\.py")
 LONGEST = 4_000
 """Characters of a report."""
@@ -28,8 +28,8 @@ Source = Annotated[str, "The whole text of the file"]
 
 @tool
 def run_examples(source: Source) -> str:
-    """Run a Python file and the examples (>>>) in its docstrings; tells what came out other than
-    the examples say."""
+    """Run a Python file and the examples (>>>) in its docstrings; returns the differences between
+    actual and expected output."""
     module = ModuleType("tried")
     try:
         exec(compile(source, "tried.py", "exec"), vars(module))
@@ -41,26 +41,24 @@ def run_examples(source: Source) -> str:
 
 
 def _report(module: ModuleType) -> str:
-    told = StringIO()
+    output = StringIO()
     runner = doctest.DocTestRunner(verbose=False)
-    found = doctest.DocTestFinder().find(module, "tried", module=False, globs=vars(module))
-    for test in found:
-        runner.run(test, out=told.write)
+    examples = doctest.DocTestFinder().find(module, "tried", module=False, globs=vars(module))
+    for test in examples:
+        runner.run(test, out=output.write)
     if not runner.tries:
-        return "the file runs, but has no examples in its docstrings: nothing was tried"
+        return "the file runs, but has no examples in its docstrings, so nothing was tested"
     if runner.failures:
-        return f"{runner.failures} of {runner.tries} examples fail:\n{told.getvalue()[:LONGEST]}"
+        return f"{runner.failures} of {runner.tries} examples fail:\n{output.getvalue()[:LONGEST]}"
     return f"all {runner.tries} examples are right"
 
 
 @tool
-def release(
-    name: Annotated[str, "What the file is to be called, such as leap_years.py"], source: Source
-) -> str:
-    """Put a finished Python file where people use it. A person is asked first."""
+def release(name: Annotated[str, "The file's name, such as leap_years.py"], source: Source) -> str:
+    """Release a finished Python file for use. A person must approve it first."""
     if not _NAME.fullmatch(name):
         raise ToolFailed(
-            f"{name[:60]!r} is no name for a module; they look like leap_years.py",
+            f"{name[:60]!r} is not a valid module name; use a name such as leap_years.py",
             error="wrong_name",
         )
     RELEASED.mkdir(exist_ok=True)

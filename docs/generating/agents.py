@@ -85,7 +85,7 @@ def _builder_parts() -> dict[str, str]:
     found = (inspect.getdoc(lint) or "").split("\n\n")[3]
     return {
         "prompt_components": table(
-            ("component", "priority", "tells the model", "with a plain `instruction`"),
+            ("component", "priority", "content", "with a plain `instruction`"),
             [
                 (f"`{c.name}`", str(c.priority), COMPONENTS[c.name], "no" * (c.name in NOT_PLAIN))
                 for c in DEFAULTS
@@ -112,7 +112,7 @@ def python_parts() -> dict[str, str]:
         "agent_about": "\n\n".join(about[1:-1]),
         "agent_attributes": table(("attribute", "meaning"), _columns(about[-1])),
         "agent_handlers": table(
-            ("handler", "what has happened"),
+            ("handler", "event"),
             [(f"`{_call(n, f, own=True)}`", " ".join(_paragraphs(f))) for n, f in handlers],
         ),
         "message_properties": "\n".join(f"* `.{n}` {docstring(value)}" for n, value in own),

@@ -1,4 +1,4 @@
-"""The page of the public Python API: every name that `hubbub` has, with what it takes."""
+"""The page of the public Python API: every public name of `hubbub`, with its arguments."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _MORE = {
     "ToolFailed": "python.md#toolfailed",
     "tool": "python.md#tool",
 }
-"""Names that have more said of them elsewhere."""
+"""Names that are described further on another page."""
 _OWN = {
-    "agents": "Who works in it.",
-    "approve": "Decides about calls that need a person's word; left out: people are asked.",
-    "folder": "Where relative paths begin.",
-    "people": "People who are known before they join: names, or sections by name.",
-    "name": "What it is called.",
-    "output": "The type of all its answers; left out: text.",
+    "agents": "The network's agents.",
+    "approve": "Decides about calls that need approval; by default, people decide.",
+    "folder": "The base of relative paths.",
+    "people": "People registered before they join: names, or sections by name.",
+    "name": "The network's name.",
+    "output": "The type of all its answers; default: text.",
 }
-"""Arguments that YAML has no key for, or another one."""
+"""Arguments without a YAML key of the same name."""
 
 
 def public_api_parts() -> dict[str, str]:

@@ -67,7 +67,7 @@ def protocol_parts() -> dict[str, str]:
         "thread_ids": f"```text\n{_thread_ids()}\n```",
         "reserved_ids": ", ".join(f"`{name}`" for name in sorted(thread_ids.RESERVED_IDS)),
         "wake_reasons": table(
-            ("reason", "a message does or does not wake an agent, because"),
+            ("reason", "why a message wakes or does not wake an agent"),
             [(f"`{reason.value}`", text) for reason, text in SENTENCES.items()],
         ),
         "metrics": _metrics(),
@@ -113,7 +113,7 @@ def _words(member: Enum) -> str:
 def _session_table() -> str:
     told = docs_of_members(sys.modules[SessionState.__module__], "SessionState")
     return table(
-        ("state", "frames that are welcome", "meaning"),
+        ("state", "allowed frames", "meaning"),
         [
             (
                 _words(state),
@@ -165,7 +165,8 @@ def _operation(operation: Operation) -> str:
     own = [name for name in operation.input.model_fields if name not in SPEECH]
     takes = fields(operation.input, skip=SPEECH) if own else "It takes no arguments."
     if SPEECH[0] in operation.input.model_fields:
-        takes += "\n\nAlso what [every message](#what-every-message-may-carry) may carry."
+        optional = "optional fields of every message"
+        takes += f"\n\nAlso the [{optional}](#{optional.replace(' ', '-')})."
     return (
         f"### {operation.name}\n\n{operation.description}\n\n"
         f"Permission: {operation.permission}. Result: [{output}]({page}#{output.lower()}).\n\n"

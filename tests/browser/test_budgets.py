@@ -46,7 +46,7 @@ async def test_limits_and_costs_show_at_the_interaction_the_agent_and_the_thread
         await desk.fits()
         await desk.page.set_viewport_size({"width": 1280, "height": 800})
         await desk.person("clerk").click()
-        costs = desk.details.get_by_role("region", name="What it costs")
+        costs = desk.details.get_by_role("region", name="Costs")
         row = costs.get_by_role("row").filter(has=desk.page.get_by_role("link", name="clerk"))
         await expect(row).to_contain_text("2,034")
         await expect(row).to_contain_text("$0.38")
@@ -83,7 +83,7 @@ async def test_a_message_says_what_becomes_of_it_with_an_agent_that_is_busy_or_s
         await expect(desk.details).to_contain_text("Answered")
         await clerk.begins()
         await desk.says("and the cellar")
-        words = "clerk was not woken: it has reached its daily limit."
+        words = "clerk was not woken: it reached its daily limit."
         await expect(desk.message("and the cellar").first).to_contain_text(words)
 
 
@@ -118,7 +118,7 @@ async def test_what_comes_from_outside_requests_their_ends_and_notices_are_marke
         reason = "500: `model` said @ann [see](https://elsewhere.example/) m1"
         end = TurnEnd(id=porter.turn, outcome="model_error", reason=reason)
         await porter.client.call("end_turn", end=end)
-        notice = desk.conversation.get_by_role("article", name="Notice of the hub")
+        notice = desk.conversation.get_by_role("article", name="Notice from the hub")
         await expect(notice).to_contain_text(reason)
         await expect(notice.locator(".prose").locator("a, button")).to_have_count(0)
         await expect(notice.locator(".avatar")).to_have_count(0)

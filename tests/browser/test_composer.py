@@ -171,7 +171,7 @@ async def test_what_others_do_here_is_shown_below_the_last_message_and_above_the
     thinking: JsonValue = {"state": "thinking"}
     calling: JsonValue = {"state": "calling", "tool": "search"}
     status = line.get_by_role("status")
-    at_work = desk.conversation.get_by_role("article", name="bot is at work")
+    at_work = desk.conversation.get_by_role("article", name="bot is working")
     for data, shown in ((thinking, "thinking"), (calling, "calling search")):
         await bot.signal("activity", thread_id=GENERAL, data=data)
         await expect(status).to_have_text(f"bot is {shown}")

@@ -98,7 +98,7 @@ async def test_at_a_gateway_the_page_says_that_the_network_moves_and_nothing_is_
         first.process.kill()
         connection = desk.page.locator(".connection")
         await expect(connection).to_have_attribute("data-state", "moving")
-        await expect(connection).to_contain_text("moves to another hub")
+        await expect(connection).to_contain_text("is moving to another hub")
         dark = [f"into the dark {n}" for n in range(3)]
         for text in dark:
             await desk.write(text)

@@ -61,7 +61,7 @@ def tray(desk: Desk, name: str) -> Locator:
 
 
 def listed(desk: Desk) -> Locator:
-    return desk.main.get_by_role("list", name="Files, the latest first").get_by_role("listitem")
+    return desk.main.get_by_role("list", name="Files, latest first").get_by_role("listitem")
 
 
 def file(name: str, content: bytes = b"some words", kind: str = "text/plain") -> FilePayload:

@@ -58,7 +58,7 @@ async def test_unread_threads_come_before_read_ones_and_older_mentions_page_by_p
     await desk.has_read("dm.ann.cyd")
     await desk.page.get_by_role("link", name="Inbox").click()
     await desk.page.get_by_role("link", name="Notices").click()
-    await expect(desk.page.get_by_role("heading", name="All is well")).to_be_visible()
+    await expect(desk.page.get_by_role("heading", name="No notices")).to_be_visible()
     await desk.page.get_by_role("link", name="My threads").click()
     await expect(items(desk).first).to_contain_text("from bob")
     await expect(items(desk).first).to_contain_text("1 unread")

@@ -97,7 +97,7 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
         async with run_config(str(tmp_path / "net"), tmp_path) as network:
             desk = await desks.sit(network.url.replace("ws:", "http:"), "ann")
             page, main = desk.page, desk.main
-            await main.get_by_role("button", name="Make an agent of your own").click()
+            await main.get_by_role("button", name="Make your own agent").click()
             await expect(main.get_by_label("What should it do?")).to_be_focused()
             await page.keyboard.type(SENTENCE)
             await _looks_right(desk)
@@ -114,17 +114,17 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await main.get_by_role("link", name="Change reviewer").click()
             instruction = main.get_by_label("Instruction")
             await instruction.fill("You read diffs kindly.")
-            await main.get_by_label("Say something to it").fill("Hello?")
+            await main.get_by_label("Send it a message").fill("Hello?")
             await main.get_by_role("button", name="Ask").click()
             await expect(main).to_contain_text("That is a nice diff.")
-            await main.get_by_label("Steps a turn").fill("0")
+            await main.get_by_label("Steps per turn").fill("0")
             await expect(main.get_by_role("alert")).to_have_text(
                 "max_steps is 0: expected at least 1"
             )
-            await main.get_by_label("Steps a turn").fill("")
+            await main.get_by_label("Steps per turn").fill("")
             await expect(main.get_by_role("alert")).to_have_count(0)
             await _looks_right(desk)
-            await main.get_by_role("button", name="Save and restart it").click()
+            await main.get_by_role("button", name="Save and restart").click()
             versions = main.get_by_role("region", name="Versions").get_by_role("listitem")
             await expect(versions).to_have_count(2)
             await expect(versions.first).to_contain_text("Version 2")
@@ -135,13 +135,13 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await desk.visit("agent", "reviewer")
             await instruction.fill("You read diffs gladly.")
             await main.get_by_label("Roll out to").select_option("20 % of the threads")
-            await main.get_by_role("button", name="Save and restart it").click()
+            await main.get_by_role("button", name="Save and restart").click()
             await expect(versions.first).to_contain_text("Version 3")
             text = (tmp_path / "agents.d" / "reviewer.yaml").read_text()
             assert "instruction: You read diffs kindly.\n" in text
             assert "rollout:\n      share: 0.2\n      instruction: You read diffs gladly.\n" in text
             await main.get_by_label("Roll out to").select_option("all threads")
-            await main.get_by_role("button", name="Save and restart it").click()
+            await main.get_by_role("button", name="Save and restart").click()
             await expect(versions.first).to_contain_text("Version 4")
             await main.get_by_role("button", name="Use this version: Version 1").click()
             await expect(instruction).to_have_value("You read diffs.")

@@ -95,7 +95,7 @@ async def _is_asked_by_name(desk: Desk) -> None:
     await desk.visit("thread", "channel.general")
     await desk.says("What is new?")
     message = desk.message("What is new?").first
-    await expect(message).to_contain_text("No agent was asked.")
+    await expect(message).to_contain_text("No agent was mentioned.")
     await message.get_by_role("button", name="Ask editor").click()
     await desk.sees("@editor What is new?")
     await desk.sees("Here I am.")

@@ -17,7 +17,7 @@ async def test_links_to_what_never_was_say_so(desks: Desks, room: Room) -> None:
         (("interaction", "i999"), "i999"),
         (("interaction",), "set in motion"),
         (("turn",), "Turn"),
-        (("no-view",), "There is no such page"),
+        (("no-view",), "Page not found"),
         (("sequence",), "There is no thread without a name."),
         (("thread",), "There is no thread without a name."),
     ):

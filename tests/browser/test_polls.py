@@ -67,7 +67,7 @@ async def test_a_poll_is_asked_from_the_composer_ended_and_listed(desks: Desks, 
     await desk.send()
     dialog = desk.page.get_by_role("dialog", name="New poll")
     await expect(dialog.get_by_label("Question")).to_have_value("What to eat?")
-    await expect(dialog.get_by_label("Who may vote")).to_have_value(THREAD)
+    await expect(dialog.get_by_label("Who can vote")).to_have_value(THREAD)
     await dialog.get_by_role("textbox", name="Options").fill("soup\n\n bread \n")
     await dialog.get_by_label("Allow votes for several options").check()
     await dialog.get_by_role("button", name="Ask").click()

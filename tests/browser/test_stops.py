@@ -52,14 +52,14 @@ async def test_a_running_turn_is_stopped_from_where_it_shows_and_by_two_keys(
         await clerk.works_again(desk)
         await desk.composer.focus()
         await desk.page.keyboard.press("Control+.")
-        await expect(dialog(desk).get_by_role("radio", name="What clerk does now")).to_be_focused()
+        await expect(dialog(desk).get_by_role("radio", name="clerk's current turn")).to_be_focused()
         await desk.page.keyboard.press("Enter")
         assert (await clerk.stopped())["turns"] == [clerk.turn]
         await expect(desk.composer).to_be_focused()
         await clerk.works_again(desk)
         await desk.visit("thread", "dm.ann.clerk", opened=("turn", clerk.turn))
         await desk.details.get_by_role("button", name="Stop…").click()
-        await expect(dialog(desk).get_by_role("radio", name="What clerk does now")).to_be_checked()
+        await expect(dialog(desk).get_by_role("radio", name="clerk's current turn")).to_be_checked()
         await confirms(desk)
         assert (await clerk.stopped())["turns"] == [clerk.turn]
         await expect(desk.details).to_contain_text("Stopped")

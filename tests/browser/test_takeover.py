@@ -37,7 +37,7 @@ async def test_what_reaches_the_agent_is_heard_and_answered_in_its_place_and_mar
         await bob.talk_to("clerk")
         await expect(held(bob, "ann speaks for clerk")).to_be_visible()
         await bob.says("are you there?")
-        heard = desk.details.get_by_role("log", name="What reaches it")
+        heard = desk.details.get_by_role("log", name="Messages to it")
         await heard.get_by_role("link", name="are you there?").click()
         await desk.sees("are you there?")
         await audit(desk.page)

@@ -85,8 +85,8 @@ async def test_a_turn_tells_what_the_runtime_did_and_nothing_that_it_did_not(
         desk = await desks.sit(room, "ann")
         await looks_into_turn(desk, "plain")
         for absent in (
-            "What else happened",
-            "Said during",
+            "Notes",
+            "Messages during",
             "Reasoning",
             ", condensed",
             "Waits for",
@@ -99,9 +99,9 @@ async def test_a_turn_tells_what_the_runtime_did_and_nothing_that_it_did_not(
         first, second = (desk.main.locator(f"[data-step='{n}']") for n in (1, 2))
         await expect(first).to_contain_text("Reasoning (not sent)")
         await expect(first).to_contain_text("Ann wants to go.")
-        await expect(first.get_by_role("list", name="What else happened")).to_be_visible()
+        await expect(first.get_by_role("list", name="Notes")).to_be_visible()
         await expect(second).not_to_contain_text("Reasoning")
-        await expect(second.get_by_role("list", name="What else happened")).to_have_count(0)
+        await expect(second.get_by_role("list", name="Notes")).to_have_count(0)
 
         await looks_into_turn(desk, "wordy")
         await expect(fact(desk.main, "Calls tools")).to_contain_text("tool_call")
@@ -129,7 +129,7 @@ async def test_a_step_tells_what_filled_the_models_window_and_what_was_left_out(
         await expect(window).to_contain_text(re.compile(r"[\d,]+ of 9,000 tokens"))
         await expect(window).to_contain_text(re.compile(r"[1-9][\d,]* left out"))
         await window.locator("summary").click()
-        table = window.get_by_role("table", name="What the model's window held")
+        table = window.get_by_role("table", name="Contents of the model's window")
         await expect(table.get_by_role("row", name="Reserved for")).to_contain_text("1,000")
         history = table.get_by_role("row", name="History")
         await expect(history.get_by_role("cell").last).to_have_text(re.compile(r"^[1-9][\d,]*$"))
@@ -152,9 +152,9 @@ async def test_what_a_person_said_meanwhile_stands_in_the_step_that_was_shown_it
         model.release("on")
         await desk.sees("here")
         await desk.visit("turn", "bot-m1")
-        said = desk.main.get_by_role("region", name="Said during the turn")
+        said = desk.main.get_by_role("region", name="Messages during the turn")
         await expect(said.get_by_role("link", name="but be quick")).to_be_visible()
-        await expect(desk.main.locator("[data-step='2']")).to_contain_text("Said during")
+        await expect(desk.main.locator("[data-step='2']")).to_contain_text("Messages during")
         await desks.leave()
 
 

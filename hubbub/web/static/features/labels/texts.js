@@ -1,4 +1,4 @@
-// Texts of thread titles, and of what is resolved, followed and muted.
+// Texts for the titles of threads, and for resolving, following and muting them.
 export const words = {
   rename: "Set the title…",
   dialog: "Title of the thread",

@@ -14,7 +14,7 @@ export const words = {
   kind: { messages: "Message", documents: "Document", files: "File" },
   choose: "What to search",
   by: "From",
-  anybody: "Anybody",
+  anybody: "Anyone",
   thread: "In",
   anywhere: "All my threads",
   after: "From",
@@ -23,11 +23,11 @@ export const words = {
   found: (n, more) => (n === 0 ? "No results." : `${n}${more ? "+" : ""} ${n === 1 && !more ? "result" : "results"}, best first`),
   none: {
     title: "No results",
-    text: "All words must match. Leave one out, or end a word with * to match how it begins.",
+    text: "All words must match. Leave one out, or end a word with * to match words that start with it.",
   },
   how: {
-    title: "Find what was said and written",
-    text: "All words must match. Use “quotes” for a phrase, -word to leave a word out, and begin* for how a word begins.",
+    title: "Search messages, documents and files",
+    text: "All words must match. Use “quotes” for a phrase, -word to exclude a word, and begin* for words that start with it.",
   },
   indexing: "Earlier messages are still being indexed and may be missing.",
   outside: "from outside",

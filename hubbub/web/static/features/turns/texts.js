@@ -51,18 +51,18 @@ export const words = {
   emptyStep: "No text and no calls.",
   text: "Text",
   reasoning: "Reasoning (not sent)",
-  notes: "What else happened",
+  notes: "Notes",
   role: (role, step) => `Role: ${role}${step ? `, for step ${step}` : ""}`,
   ofModel: (model) => `Model: ${model}`,
   made: {
     run: "Runs steps of the plan", ask: "Asks a person",
-    confirm: "Asks a person whether to go on", say: "Says the answer",
-    join: "Takes in what helpers have done in the background",
+    confirm: "Asks a person whether to continue", say: "Sends the answer",
+    join: "Collects the results of background helpers",
   },
   untrusted: (names) => `Untrusted: ${names.join(", ")}`,
   callsCut: "Its calls are not recorded in full",
-  steered: "Said during the turn",
-  asShown: "As the model was shown it",
+  steered: "Messages during the turn",
+  asShown: "As the model saw it",
   waits: { any: "Waits for the first of its calls.", majority: "Waits for most of its calls." },
   discards: (ns) => `Hides: ${ns.length === 1 ? "step" : "steps"} ${ns.join(", ")}.`,
   compresses: (n) => `Step ${n}, condensed`,
@@ -70,7 +70,7 @@ export const words = {
   window: (used, size, exact) =>
     `Window: ${exact ? "" : "about "}${used}${size ? ` of ${size}` : ""} tokens`,
   leftOut: (n) => `${n} left out`,
-  windowTable: "What the model's window held",
+  windowTable: "Contents of the model's window",
   layerColumns: { layer: "Part", tokens: "Tokens", cut: "Left out" },
   layers: {
     system: "System prompt", tools: "Tools", knowledge: "Knowledge", history: "History",
@@ -92,18 +92,18 @@ export const words = {
   tools: "Tools:",
   compareWith: "Compare with…",
   trialMeaning:
-    "The model is asked once how it would start. Nothing is sent, run or recorded; the tokens still cost money.",
+    "The model is asked once for its first step. Nothing is sent, run or recorded, but the tokens cost money.",
   tryNow: "Try",
-  branchMeaning: "The network goes on from the message that woke this turn, apart from the real one: "
-    + "nothing is sent, and tools answer as recorded. Leave both empty to ask all models again.",
+  branchMeaning: "A separate copy of the network continues from the message that woke this turn. "
+    + "Nothing is sent, and tools return recorded results. Leave both fields empty to ask all models again.",
   instruction: "Instruction",
   itsInstruction: "Its own",
-  lacking: (tool, args) => `What does ${tool} ${args} answer? It is not run, and no result is on record.`,
-  goOn: "Go on from there",
+  lacking: (tool, args) => `What should ${tool} ${args} return? It isn't run, and no result is recorded.`,
+  goOn: "Continue from there",
   goesOn: "The branch is running…",
-  then: "Then",
+  then: "Original",
   inBranch: "In the branch",
-  nothingSaid: "Nothing was said.",
+  nothingSaid: "No messages.",
   courseFacts: ({ messages, turns, tokens_in, tokens_out, cost_usd, seconds }) => [
     ["Messages", messages],
     ["Turns", turns],
@@ -112,7 +112,7 @@ export const words = {
     ["Time", `${seconds.toFixed(1)} s`],
   ],
   makeCase: "Make a test case",
-  caseMeaning: "For a file of cases that hubbub test runs.",
+  caseMeaning: "Add it to a file of cases for hubbub test.",
   copyCase: "Copy",
   caseCopied: "Copied.",
   asking: "Asking the model…",
@@ -124,7 +124,7 @@ export const words = {
   differs: "Differs",
 };
 
-/** Where a step stands: of whose steps it is which. */
+/** The number of a step, including the steps of the helpers it belongs to. */
 function placed({ n, helpers }) {
   return [n, ...helpers.map(({ ordinal, step }) => `helper ${ordinal} of step ${step}`)].join(" of ");
 }
