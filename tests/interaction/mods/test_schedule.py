@@ -35,7 +35,7 @@ async def pass_(network: Network, clock: HandClock, seconds: float) -> None:
     later(network, clock, seconds)
     schedule = network.hub.services.mods.pipeline.mods[0]
     assert isinstance(schedule, ScheduleMod)
-    await eventually(lambda: not schedule._scheduler.coming)
+    await eventually(lambda: not schedule._scheduler.sending)
     await network.quiet()
 
 
@@ -268,7 +268,7 @@ async def test_what_was_said_before_a_crash_is_not_said_again_after_it(tmp_path:
         async def crash(row: object, problem: str) -> None:
             raise asyncio.CancelledError  # the hub is killed between the two writes
 
-        forgetful._scheduler._go_on = crash  # type: ignore[method-assign]
+        forgetful._scheduler._advance = crash  # type: ignore[method-assign]
         await pass_(network, clock, 3600)
         assert len(await said(ann)) == 1
     async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
