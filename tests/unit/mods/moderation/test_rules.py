@@ -10,7 +10,7 @@ from hubbub.mods.api import PASS, Reject, Replace, Verdict
 from hubbub.mods.loader import settings_of
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import SWEEP, ModerationConfig, RateWindow
-from hubbub.mods.moderation.text import MOST_REPEATED
+from hubbub.mods.moderation.text import MAX_REPETITIONS
 from hubbub.protocol.messages import Attachment, Draft, Quote
 
 DRAFT = Draft("ann", "human", "channel.desk.t3", "channel", "hello")
@@ -100,7 +100,7 @@ def test_a_pattern_that_cannot_be_used_is_refused_with_its_place() -> None:
         r"#{70}",
     ):
         mod({"regex": pattern})
-    assert MOST_REPEATED > 255
+    assert MAX_REPETITIONS > 255
 
 
 # Links ------------------------------------------------------------------------------------------
