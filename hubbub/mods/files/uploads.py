@@ -277,7 +277,7 @@ class Uploader:
             raise _full(f"the network has {config.max_files} files, which is the limit", size)
 
     def find(self, call: Calling, id: str) -> OpenUpload:
-        """An upload of the caller. Raises `OperationError`, the same for unknown ones and others'."""
+        """An upload of the caller. Raises `OperationError`, the same for unknown and others'."""
         upload = self._all.get(id)
         if upload is None or upload.owner != call.participant:
             raise not_found(

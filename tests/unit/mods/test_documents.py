@@ -42,7 +42,7 @@ def test_all_numbers_are_those_of_the_version_that_was_read() -> None:
 
 def test_edits_that_overlap_or_lie_outside_are_refused() -> None:
     for edits, why in (
-        ([edit(4, 4, "x")], "has 3 lines, not 4 to 4"),
+        ([edit(4, 4, "x")], "lines 4 to 4 are out of range"),
         ([edit(5, 4, "x")], "has 3 lines"),
         ([edit(3, 1, "x")], "not 3 to 1"),
         ([edit(1, 2, "x"), edit(2, 3, "y")], "two of them touch line 2"),

@@ -44,7 +44,7 @@ def test_people_say_when_in_many_ways() -> None:
 @pytest.mark.behaviour("M-201")
 def test_what_is_no_time_is_told_with_what_would_be_one() -> None:
     for said, why in (
-        ("soon", "is no time; write"),
+        ("soon", "is not a time; use"),
         ("", "is no time"),
         ("in 0s", "from one second"),
         ("in 99999d", "from one second to ten years"),
@@ -193,4 +193,4 @@ def test_a_time_zone_that_is_not_known_any_more_pauses_with_the_reason() -> None
     assert reschedule(old, START) == old
     after = after_occurrence(old, old, START)
     assert after is not None
-    assert (after.paused, after.problem) == (True, "the time zone Mars/Base is not known")
+    assert (after.paused, after.problem) == (True, "the time zone Mars/Base does not exist")

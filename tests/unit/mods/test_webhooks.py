@@ -39,7 +39,7 @@ def test_wrong_settings_are_told_with_their_place() -> None:
         ({"hooks": [{**HOOK, "url": "https://x/\n"}]}, "hooks.0.url: expected an address"),
         ({"hooks": [{**HOOK, "secret": "short"}]}, "hooks.0.secret: "),
         ({"hooks": [{**HOOK, "events": ["massage"]}]}, "hooks.0.events.0: "),
-        ({"hooks": [{**HOOK, "threads": ["desk"]}]}, "hooks.0.threads.0: 'desk' is no thread"),
+        ({"hooks": [{**HOOK, "threads": ["desk"]}]}, "hooks.0.threads.0: 'desk' is not a thread"),
         ({"hooks": [HOOK, HOOK]}, "mods.webhooks: 'audit' is there twice"),
         ({"inbound": {"endpoints": [DOOR, DOOR]}}, "inbound.endpoints: 'ci' is there twice"),
         ({"inbound": {"listen": "here"}}, "inbound.listen: 'here' is no address"),
@@ -113,7 +113,7 @@ def test_what_is_signed_is_verified(secret: str, body: bytes, now: int) -> None:
         verify(secret + "x", headers, body, now, 5)
     with pytest.raises(BadSignature, match="signature"):
         verify(secret, headers, body + b" ", now, 5)
-    with pytest.raises(BadSignature, match="away from now"):
+    with pytest.raises(BadSignature, match="off the current time"):
         verify(secret, headers, body, now + 6, 5)
 
 

@@ -177,7 +177,7 @@ def test_wrong_settings_are_told_with_their_place() -> None:
         ({"max_length": 3, "action": "mask"}, "max_length cannot be masked"),
         ({"words": ["x"], "replacement": "y"}, "replacement is for action: mask"),
         ({"words": ["x"], "action": "mask", "reason": "y"}, "reason is for action: reject"),
-        ({"words": ["x"], "threads": ["general"]}, "rules.0.threads: 'general' is no thread"),
+        ({"words": ["x"], "threads": ["general"]}, "rules.0.threads: 'general' is not a thread"),
         ({"words": []}, "rules.0.words: "),
         ({"links": {}}, "rules.0.links: expected either allow or deny"),
         ({"links": {"deny": ["a b"]}}, "rules.0.links.deny.0: expected a domain"),
