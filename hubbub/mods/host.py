@@ -379,14 +379,14 @@ class Host:
         idempotency key."""
         self._port.announce(self._notice(thread, text, details, to), self._idempotency_key(once))
 
-    async def tell(
+    async def post_notice(
         self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
     ) -> None:
         """Post a notice and wait until it is durable. Raises `OperationError` if a mod rejects it,
         and `StoreUnavailable`."""
         await self._port.post(self._notice(thread, text, details, to), self._idempotency_key(once))
 
-    def tell_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
+    def notify_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
         """Post a notice to each owner, in its direct thread with the hub. `once` is an idempotency
         key per owner."""
         for owner in self._port.owners():
@@ -450,7 +450,7 @@ class Host:
         """Durable rows of the mod's own tables."""
         return await self._port.select(sql, values)
 
-    async def keep(self, statements: Sequence[Statement]) -> None:
+    async def write(self, statements: Sequence[Statement]) -> None:
         """Execute statements outside of an operation, all or none. Returns when they are durable.
         Raises `StoreUnavailable`, and `OperationError` (`conflict`)."""
         await self._port.write(statements)

@@ -142,7 +142,7 @@ class Writer:
             ),
         ]
         try:
-            await self._host.keep(statements)
+            await self._host.write(statements)
         except StoreUnavailable:
             log.warning("a summary could not be stored", model=self._model.model)
         return summary
@@ -161,7 +161,7 @@ class Writer:
             "INSERT INTO digest_day VALUES (?, 1) "
             "ON CONFLICT (day) DO UPDATE SET requests = requests + 1"
         )
-        await self._host.keep([Statement(sql, (day,))])
+        await self._host.write([Statement(sql, (day,))])
 
     async def _ask(self, key: str, text: str) -> str:
         """Raises `_SummaryFailed`."""

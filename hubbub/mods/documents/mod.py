@@ -124,7 +124,7 @@ class DocumentRepository(Repository):
         while (document := await self.one(_document, _NOT_INDEXED, last)) is not None:
             text, last = await self.text(document, document.version), number_of(document.id)
             values = (last, indexable(document.title), indexable(text))
-            await self._host.keep([Statement(_INDEX_ONCE, values)])
+            await self._host.write([Statement(_INDEX_ONCE, values)])
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         """`Searchable.found`. Author and time are those of the latest version."""

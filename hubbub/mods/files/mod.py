@@ -1,4 +1,4 @@
-"""The mod `files`: what people and agents attach to messages, kept beside the log.
+"""The mod `files`: files attached to messages and stored next to the log.
 
 mods:
   - files: {max_size: 25MB, types: [image/*, text/*, application/pdf]}
@@ -229,40 +229,40 @@ class FilesMod(Mod):
     async def read_file(self, call: Calling, args: ReadFile) -> FileText:
         """Read the text of a file or a range of its lines, with line numbers. Long texts come in
         parts: while there are more lines, continue after the last one."""
-        kept, thread = await self._find(call, args.id)
-        how = way_to_read(kept.media_type)
-        if not kept.lines or how is None:
-            raise not_found(f"{args.id} has no readable text: {kept.no_text}")
+        stored, thread = await self._find(call, args.id)
+        how = way_to_read(stored.media_type)
+        if not stored.lines or how is None:
+            raise not_found(f"{args.id} has no readable text: {stored.no_text}")
         first = args.first_line or 1
-        if first > kept.lines:
-            raise bad_request(f"first_line: {args.id} has {kept.lines} lines")
-        text = await asyncio.to_thread(self._vault.text, kept.sha256, how)
+        if first > stored.lines:
+            raise bad_request(f"first_line: {args.id} has {stored.lines} lines")
+        text = await asyncio.to_thread(self._vault.text, stored.sha256, how)
         part = part_of(text, first, args.last_line, numbers=args.numbers)
         return FileText(
-            file=kept.for_reader(thread),
+            file=stored.for_reader(thread),
             text=part.text,
             first=first,
             last=part.last,
-            lines=kept.lines,
-            more=part.last < kept.lines,
-            cut=kept.cut,
-            outside=kept.outside,
+            lines=stored.lines,
+            more=part.last < stored.lines,
+            cut=stored.cut,
+            outside=stored.outside,
         )
 
     @operation(tool=False, cost=0.25)
     async def download_chunk(self, call: Calling, args: DownloadChunk) -> FileChunk:
         """Read bytes of a file."""
-        kept, _ = await self._find(call, args.id)
-        if args.offset >= kept.size:
-            raise bad_request(f"offset: {args.id} has only {kept.size} bytes")
-        read = partial(self._vault.read, kept.sha256, kept.size, args.offset, CHUNK)
+        stored, _ = await self._find(call, args.id)
+        if args.offset >= stored.size:
+            raise bad_request(f"offset: {args.id} has only {stored.size} bytes")
+        read = partial(self._vault.read, stored.sha256, stored.size, args.offset, CHUNK)
         data = await asyncio.to_thread(read)
         return FileChunk(
             id=args.id,
             offset=args.offset,
-            size=kept.size,
+            size=stored.size,
             data=base64.b64encode(data).decode(),
-            more=args.offset + len(data) < kept.size,
+            more=args.offset + len(data) < stored.size,
         )
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
@@ -308,15 +308,15 @@ class FilesMod(Mod):
     def on_timer(self, key: str) -> None:
         self._uploader.expire(key)  # keys are ids of uploads
 
-    def _on_added(self, kept: StoredFile) -> None:
-        self._signal(kept, "added", kept.uploaded_by)
+    def _on_added(self, stored: StoredFile) -> None:
+        self._signal(stored, "added", stored.uploaded_by)
 
-    def _signal(self, kept: StoredFile, what: str, by: str) -> None:
+    def _signal(self, stored: StoredFile, what: str, by: str) -> None:
         """Signal a change to the readers of the file's threads, or else to its uploader."""
-        data: dict[str, JsonValue] = {"id": kept.id, "name": kept.name, "by": by}
-        if not kept.threads:
-            self.host.signal(thread_ids.BROADCAST, what, data, to=(kept.uploaded_by,))
-        for thread in kept.threads:
+        data: dict[str, JsonValue] = {"id": stored.id, "name": stored.name, "by": by}
+        if not stored.threads:
+            self.host.signal(thread_ids.BROADCAST, what, data, to=(stored.uploaded_by,))
+        for thread in stored.threads:
             with suppress(OperationError):  # a thread without messages
                 self.host.signal(thread, what, data)
 
@@ -325,29 +325,29 @@ class FilesMod(Mod):
     @operation(permission="write", output=File)
     async def share_file(self, call: Calling, args: ShareFile) -> Commit:
         """Share a file with the readers of a thread."""
-        kept, _ = await self._find(call, args.id)
+        stored, _ = await self._find(call, args.id)
         thread, who = thread_ids.root(self.host.place(call, args.thread)), call.participant
-        kept = kept.model_copy(update={"threads": (*kept.threads, thread)})
-        share = repository.grant(kept.id, thread, who, self._roots(who))
-        signal = partial(self._signal, kept, "added", who)
-        return Commit([share], kept.for_reader(thread), applied=signal)
+        stored = stored.model_copy(update={"threads": (*stored.threads, thread)})
+        share = repository.grant(stored.id, thread, who, self._roots(who))
+        signal = partial(self._signal, stored, "added", who)
+        return Commit([share], stored.for_reader(thread), applied=signal)
 
     @operation(permission="write", output=File)
     async def delete_file(self, call: Calling, args: FileOf) -> Commit:
         """Delete a file that you uploaded. Messages it is attached to show that it was deleted.
         Owners of the network can delete any file that they can read."""
-        kept, thread = await self._find(call, args.id)
+        stored, thread = await self._find(call, args.id)
         by, at = call.participant, self.host.now()
-        if kept.uploaded_by != by and not call.owner:
-            raise forbidden(f"only {kept.uploaded_by} and owners can delete {args.id}")
+        if stored.uploaded_by != by and not call.owner:
+            raise forbidden(f"only {stored.uploaded_by} and owners can delete {args.id}")
         gone = {"deleted_by": by, "deleted_at": time_of(at)}
-        answer = kept.for_reader(thread).model_copy(update=gone)
-        applied = partial(self._on_deleted, kept, by)
-        return Commit(repository.delete_file(kept, by, at), answer, applied=applied)
+        answer = stored.for_reader(thread).model_copy(update=gone)
+        applied = partial(self._on_deleted, stored, by)
+        return Commit(repository.delete_file(stored, by, at), answer, applied=applied)
 
-    def _on_deleted(self, kept: StoredFile, by: str) -> None:
-        self._signal(kept, "deleted", by)
-        self.host.spawn(self._intake.release(kept.sha256))
+    def _on_deleted(self, stored: StoredFile, by: str) -> None:
+        self._signal(stored, "deleted", by)
+        self.host.spawn(self._intake.release(stored.sha256))
 
     # Messages ---------------------------------------------------------------------------------
 

@@ -382,7 +382,7 @@ class Uploader:
                 raise
         sha256, media_type, reading = upload.content
         self._last += 1
-        kept = StoredFile(
+        stored = StoredFile(
             id=f"f{self._last}",
             name=upload.name,
             media_type=media_type,
@@ -395,14 +395,14 @@ class Uploader:
             threads=() if upload.thread is None else (upload.thread,),
             **reading._asdict(),
         )
-        statements = insert_file(kept, reading.text[:INDEXED])
-        file = kept.for_reader(upload.thread)
-        return Commit(statements, file, applied=partial(self._on_durable, upload, kept, file))
+        statements = insert_file(stored, reading.text[:INDEXED])
+        file = stored.for_reader(upload.thread)
+        return Commit(statements, file, applied=partial(self._on_durable, upload, stored, file))
 
-    def _on_durable(self, upload: OpenUpload, kept: StoredFile, file: File) -> None:
+    def _on_durable(self, upload: OpenUpload, stored: StoredFile, file: File) -> None:
         upload.file = file
-        self._intake.unhold(kept.sha256)
-        self._on_added(kept)
+        self._intake.unhold(stored.sha256)
+        self._on_added(stored)
 
 
 def _full(why: str, size: int) -> OperationError:

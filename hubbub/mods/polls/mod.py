@@ -443,7 +443,7 @@ class PollsMod(Mod):
     async def _close(self, id: int, by: str) -> None:
         """Close the poll if it is open. Its result is posted next."""
         try:
-            await self.host.keep(close(id, by, self.host.now()))
+            await self.host.write(close(id, by, self.host.now()))
         except OperationError as error:
             if error.code != ErrorCode.CONFLICT:
                 raise
@@ -487,8 +487,8 @@ class PollsMod(Mod):
         text = result_text(poll.question, options, votes, poll.voters, poll.quorum)
         thread, once = poll.thread_id, f"result:{poll.id}"
         with suppress(OperationError):  # another mod rejects it, which is final
-            await self.host.tell(thread, text, details, once, to=(poll.created_by,))
-        await self.host.keep(mark_announced(poll.id))
+            await self.host.post_notice(thread, text, details, once, to=(poll.created_by,))
+        await self.host.write(mark_announced(poll.id))
 
 
 def _has_ended(poll: PollSummary) -> OperationError:

@@ -130,7 +130,7 @@ class ScheduleMod(Mod):
         wanted = {each.name: each for each in config.reminders}
         stored = {row.name: row for row in self._scheduler.rows.values() if row.owner == OPERATOR}
         for name in stored.keys() - wanted.keys():
-            await self.host.keep(repository.delete_reminder(stored[name]))
+            await self.host.write(repository.delete_reminder(stored[name]))
             self._scheduler.remove(stored[name])
         for name, each in wanted.items():
             old = stored.get(name)
@@ -139,7 +139,7 @@ class ScheduleMod(Mod):
                 continue
             row = self._declared(self._scheduler.next_number(), each, config)
             delete = repository.delete_reminder(old) if old is not None else []
-            await self.host.keep([*delete, *repository.insert_reminder(row)])
+            await self.host.write([*delete, *repository.insert_reminder(row)])
             if old is not None:
                 self._scheduler.remove(old)
             self._scheduler.put(row)

@@ -296,12 +296,12 @@ class ReminderScheduler:
         count = [put_wake_count(row.owner, *day)] if day is not None else []
         advanced = after_occurrence(self.rows.get(row.id, row), row, self._host.now())
         if advanced is None and not problem:
-            await self._host.keep([*delete_reminder(row), *count])
+            await self._host.write([*delete_reminder(row), *count])
             self.remove(row)
             return
         updated = advanced or row
         if problem:
             updated = updated._replace(paused=True, problem=problem)
-        await self._host.keep([*update_reminder(updated), *count])
+        await self._host.write([*update_reminder(updated), *count])
         if row.id in self.rows:
             self._put(updated)

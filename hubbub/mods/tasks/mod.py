@@ -381,7 +381,7 @@ class TasksMod(Mod):
         ]
 
     async def _signal_request(self, request: str) -> None:
-        await self.host.keep(())  # waits for the commit of the message
+        await self.host.write(())  # waits for the commit of the message
         task = await self._store.of_request(request)
         if task is not None:
             (change,), _ = await self._store.history(task.id, BEYOND, 1)

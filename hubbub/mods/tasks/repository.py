@@ -375,14 +375,14 @@ class TaskDeadlines:
             for task in tasks:
                 due = seconds_of(task.due)
                 with suppress(OperationError):  # another mod rejects it, which is final
-                    await self._host.tell(
+                    await self._host.post_notice(
                         task.thread_id,
                         f"{task.name} is overdue{f' (owner: {task.owner})' if task.owner else ''}.",
                         {"task": task.id, "overdue": due},
                         once=f"overdue:{task.id}:{due}",
                         to=(task.owner or task.created_by,),
                     )
-                await self._host.keep(mark_overdue_announced(task))
+                await self._host.write(mark_overdue_announced(task))
             more = len(tasks) == BATCH
             self._due.at(now if more else await self._store.next_due(now))
         except StoreUnavailable:
@@ -423,7 +423,7 @@ class TaskDeadlines:
                 return
             task = changed_task(task, self._host.now(), owner=None)
             note = f"{holder} is away"
-            await self._host.keep(update_task(task, "hub", "released", note))
+            await self._host.write(update_task(task, "hub", "released", note))
         self._changed(task, "released", "hub")
         self._host.notice(
             task.thread_id,

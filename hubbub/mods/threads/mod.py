@@ -313,7 +313,7 @@ class ThreadsMod(Mod):
 
     async def _refresh(self, thread: str) -> None:
         """Reload the thread after the current batch was written or failed."""
-        await self.host.keep(())  # waits for the batch
+        await self.host.write(())  # waits for the batch
         before, row = self._store.row(thread), await self._store.stored_row(thread)
         self._store.put(thread, row)
         if before.resolved_by != row.resolved_by:

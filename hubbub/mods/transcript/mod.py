@@ -140,7 +140,7 @@ class _TranscriptImport:
             )
         if not rows:
             sql = "INSERT INTO transcript_thread VALUES (?, ?)"
-            await self._host.keep([Statement(sql, (root, self._epoch))])
+            await self._host.write([Statement(sql, (root, self._epoch))])
         self._claimed.add(root)
 
     async def _flush(self) -> None:
@@ -158,7 +158,7 @@ class _TranscriptImport:
             raise _line_error(number, error.code, error.message) from error
         pairs = [(line.message.seq, at) for line, at in zip(lines, positions, strict=True)]
         sql = "INSERT OR REPLACE INTO transcript_line VALUES (?, ?, ?)"
-        await self._host.keep([Statement(sql, (self._epoch, seq, at)) for seq, at in pairs])
+        await self._host.write([Statement(sql, (self._epoch, seq, at)) for seq, at in pairs])
         self._imported.update(pairs)
 
     # One line -----------------------------------------------------------------------------

@@ -103,7 +103,7 @@ class DeliveryRepository(Repository):
             f"WHERE {_WAITS} AND n <= ?"
         )
         if count:
-            await self._host.keep([Statement(drop, (hook, upto))])
+            await self._host.write([Statement(drop, (hook, upto))])
         return int(count)
 
     async def delete_old(self, hook: str, retained: int) -> None:
@@ -113,7 +113,7 @@ class DeliveryRepository(Repository):
             "SELECT n FROM webhooks_delivery WHERE hook = ? AND state != 'waiting' "
             "ORDER BY n DESC LIMIT 1 OFFSET ?)"
         )
-        await self._host.keep([Statement(old, (hook, hook, retained))])
+        await self._host.write([Statement(old, (hook, hook, retained))])
 
 
 def insert_delivery(
@@ -322,7 +322,7 @@ class Courier:
                 self._host.spawn(self._retry_now(name))
 
     async def _retry_now(self, name: str) -> None:
-        await self._host.keep([clear_delays(name)])
+        await self._host.write([clear_delays(name)])
         self.on_timer(name)
 
     async def start(self) -> None:
@@ -380,7 +380,7 @@ class Courier:
         while hook := self._hooks.get(name):
             if name in self._dirty:
                 self._dirty.discard(name)
-                await self._host.keep(())  # waits until earlier writes can be read
+                await self._host.write(())  # waits until earlier writes can be read
             if self._is_over_limit(name):
                 await self._trim(name)
             row = await self._deliveries.first(name)
@@ -409,10 +409,10 @@ class Courier:
             self._notify_owners(hook.name, "gave up", f"an event was given up ({answer.outcome})")
         else:
             due = self._host.now() + self._delay(attempts, answer.wait)
-            await self._host.keep([postpone_delivery(row, due, answer.outcome)])
+            await self._host.write([postpone_delivery(row, due, answer.outcome)])
 
     async def _finish(self, row: DeliveryRow, state: State, answer: DeliveryOutcome) -> None:
-        await self._host.keep([finish_delivery(row, state, answer.outcome)])
+        await self._host.write([finish_delivery(row, state, answer.outcome)])
         self._waiting[row.hook] -= 1
         self._finished += 1
         if self._finished >= CLEANUP_EVERY:
@@ -453,4 +453,4 @@ class Courier:
         """Send a notice to owners, at most once an hour."""
         text = f"The webhook {name}: {problem}; see `hubbub webhooks deliveries {name}`"
         hour = int(self._host.now() // NOTICE_INTERVAL_S)
-        self._host.tell_owners(text, {"hook": name, "what": code}, f"{name}:{code}:{hour}")
+        self._host.notify_owners(text, {"hook": name, "what": code}, f"{name}:{code}:{hour}")

@@ -117,7 +117,7 @@ class WebhooksMod(Mod):
             self.host.spawn(self._store(statements, hooks))
 
     async def _store(self, statements: Sequence[Statement], hooks: Sequence[str]) -> None:
-        await self.host.keep(statements)
+        await self.host.write(statements)
         for name in hooks:
             self._courier.on_event(name)
 
