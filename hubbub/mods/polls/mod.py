@@ -312,8 +312,8 @@ class PollsMod(Mod):
 
     @operation()
     async def read_poll(self, call: Calling, args: PollOf) -> Poll:
-        """Read a poll: its options and the current votes. While a secret poll is open, you see only
-        the number of voters. It never shows who voted for what."""
+        """Read a poll: its options and the current votes. A secret poll shows only the number of
+        voters while it is open, and never who voted for what."""
         return await self._read(call, await self._find(call, args.poll))
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:

@@ -195,7 +195,7 @@ def is_quoted_from(quote: str, text: str) -> bool:
     """Whether the words of a quote occur in the text, in this order and without gaps.
 
     Text selected from rendered Markdown lacks its markup, so only words are compared. A truncated
-    quote may end with an ellipsis.
+    quote can end with an ellipsis.
     """
     bare = quote.strip().rstrip(_ELLIPSES) or quote.strip()
     if bare in text:

@@ -3177,7 +3177,7 @@ export interface Operations {
   read_interaction: { args: ReadInteraction; result: InteractionPage };
   /** Read one message by its id, for example m42. */
   read_message: { args: ReadMessage; result: Message };
-  /** Read a poll: its options and the current votes. While a secret poll is open, you see only the number of voters. It never shows who voted for what. */
+  /** Read a poll: its options and the current votes. A secret poll shows only the number of voters while it is open, and never who voted for what. */
   read_poll: { args: PollOf; result: Poll };
   /** Tell what became of a message with each reader of its thread: whether it was delivered and read, whom it woke and why, the turns that it started, and whether they answered it. */
   read_receipts: { args: ReadReceipts; result: Receipts };

@@ -117,7 +117,7 @@ def test_links_lead_only_where_they_may() -> None:
     ):
         assert judge(fine, rule) is PASS, fine
     for wrong in ("https://evilexample.org", "https://example.org@evil.com", "https://examp1e.org"):
-        assert judge(wrong, rule) == Reject("a link leads to a domain that is not allowed here")
+        assert judge(wrong, rule) == Reject("a link leads to a domain that is not allowed")
     masked = {**rule, "action": "mask"}
     assert said(judge("see https://evil.com/x?y.", masked)) == "see [link removed]."
     assert judge("hi", rule, attachments=(Attachment(name="x", uri="https://evil.com"),)) != PASS
